@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // The tests in this file combine parts of the package in ways in which the
@@ -70,7 +71,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
-			j.transfer.content = FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
+			j.transfer.content = source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
 				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
 				if err := j.upload(t.Context(), r, session.Action{Step: session.Begin}); err != nil {
@@ -153,7 +154,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(FromReaderAt(hanging, size, j.reread), "the source"); err != nil {
+		if err := j.use(source.FromReaderAt(hanging, size, j.reread), "the source"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -189,7 +190,7 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		u.opts.Parallel = InParts(2, part).By(ByCompose)
 		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(FromReaderAt(half, 4*part, j.reread), "the source"); err != nil {
+		if err := j.use(source.FromReaderAt(half, 4*part, j.reread), "the source"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -222,7 +223,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 		u.opts.ChunkSize = 0
 		const size = firstSize + 64<<20
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
+		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
 			t.Fatal(err)
 		}
 		res, err := j.do(t.Context(), j.fresh)

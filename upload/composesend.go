@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // name returns the name of the temporary object of a part.
@@ -85,7 +86,7 @@ func (c *piece) resume(saved session.Part) *run {
 		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
 	})
 	r.uri, r.opened = saved.URI, saved.Created
-	c.content.Adopt(Saved{Checkpoints: saved.Checkpoints})
+	c.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
 	r.resume = func(ctx context.Context, offset int64) error {
 		if err := c.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // expectation has the caller's checks of a source: its size, and the confirmation of
@@ -131,7 +132,7 @@ func (t *transfer) expectedMD5(r io.Reader, n int64) error {
 	if want == nil {
 		return nil
 	}
-	sum, err := MD5(r, n)
+	sum, err := source.MD5(r, n)
 	if err != nil {
 		return err
 	}
@@ -148,8 +149,8 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if t.wire.spec.MD5 == nil || !r.Damaged() {
 		return nil
 	}
-	verdict, err := t.content.Compare(ctx, Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
-	if verdict == Different {
+	verdict, err := t.content.Compare(ctx, source.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
+	if verdict == source.Different {
 		err = fmt.Errorf("%w: the source does not have the expected MD5 %x", session.ErrChecksum, t.wire.spec.MD5)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
@@ -94,7 +95,7 @@ func (j *job) open(path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := NewFile(src, path, j.reread)
+	file, err := source.NewFile(src, path, j.reread)
 	if err == nil {
 		err = j.use(file, path)
 	}
@@ -105,7 +106,7 @@ func (j *job) open(path string) error {
 }
 
 // use makes file the source of the job. name is for errors.
-func (j *job) use(file *File, name string) error {
+func (j *job) use(file *source.File, name string) error {
 	size := file.Total()
 	if size > maxObject {
 		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, size, int64(maxObject))
@@ -120,8 +121,8 @@ func (j *job) use(file *File, name string) error {
 	return nil
 }
 
-// settle settles a file, see [File.Settle]. An event reports that it takes long.
-func (j *job) settle(ctx context.Context, file *File) error {
+// settle settles a file, see [source.File.Settle]. An event reports that it takes long.
+func (j *job) settle(ctx context.Context, file *source.File) error {
 	if err := file.Settle(ctx, func() { j.events.post(Event{Kind: Settling}) }); err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
@@ -130,7 +131,7 @@ func (j *job) settle(ctx context.Context, file *File) error {
 
 // settleForNew settles the file of a new session, unless a precondition shows that it
 // will not be read.
-func (j *job) settleForNew(ctx context.Context, file *File) error {
+func (j *job) settleForNew(ctx context.Context, file *source.File) error {
 	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
 		return err
 	}

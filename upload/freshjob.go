@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // small reports whether the file is sent in a single request.
@@ -63,7 +64,7 @@ func (j *job) uploadNew(ctx context.Context, size int64) error {
 }
 
 // insert uploads a content in a single request.
-func (j *job) insert(ctx context.Context, c Loaded) error {
+func (j *job) insert(ctx context.Context, c source.Loaded) error {
 	if err := j.transfer.expected(c.CRC32C); err != nil {
 		return err
 	}

@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // compress sets whether the file is compressed while it is sent. It returns the
 // compressed content, or nil.
-func (j *job) compress(on bool) *Gzip {
-	zipped, _ := j.source.(*Gzip)
+func (j *job) compress(on bool) *source.Gzip {
+	zipped, _ := j.source.(*source.Gzip)
 	switch {
 	case on && zipped == nil:
-		zipped = NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
+		zipped = source.NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
 		j.source, j.transfer.content = zipped, zipped
 		j.transfer.pos.source.Store(zipped.Offsets())
 		j.transfer.pos.size.Store(-1)
@@ -29,7 +30,7 @@ func (j *job) compress(on bool) *Gzip {
 
 // freshGzip compresses and uploads the file from byte 0, in a single request if the
 // compressed size is small enough.
-func (j *job) freshGzip(ctx context.Context, zipped *Gzip) error {
+func (j *job) freshGzip(ctx context.Context, zipped *source.Gzip) error {
 	zipped.Restart()
 	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
 	if err := j.precondition.check(ctx); err != nil {
@@ -61,7 +62,7 @@ func (j *job) freshGzip(ctx context.Context, zipped *Gzip) error {
 
 // compressAgain starts over because this version of the program compresses the file
 // differently. It uses the options of the first run, as after the loss of a session.
-func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
+func (j *job) compressAgain(ctx context.Context, c conversation, why *source.OtherCompressor) error {
 	var uri session.URI
 	if r, ok := c.(*run); ok {
 		uri = r.uri

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // job makes one object from one source. It chooses between a single request, a
@@ -22,9 +23,9 @@ type job struct {
 	progress progress
 	result   jobResult
 
-	file         *File     // nil for a stream
-	source       Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
-	journal      *journal  // nil if the upload is not saved
+	file         *source.File     // nil for a stream
+	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
+	journal      *journal         // nil if the upload is not saved
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
@@ -129,13 +130,13 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		if err == nil {
 			err = j.verify(guarded, object, unqueried(c))
 		}
-		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
+		if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
 		if slow, ok := errors.AsType[*slowConnection](err); ok {
 			return j.restartInParts(ctx, c, slow)
 		}
-		if other, ok := errors.AsType[*otherCompressor](err); ok {
+		if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
 			return j.compressAgain(ctx, c, other)
 		}
 		err = j.ended(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // sending is the conversation that sends one part of a multipart upload.
@@ -13,7 +14,7 @@ type sending struct {
 	*transfer
 	p     *multipart
 	c     *piece
-	body  *Hashed
+	body  *source.Hashed
 	etag  string // of the part, once the service has it
 	state session.PartState
 }

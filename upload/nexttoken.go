@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // nextToken is the Token that is saved next, which may be newer than the one in the
 // store. It does no I/O. The journal serializes the calls.
 type nextToken struct {
 	draft  session.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
-	file   *File
-	source Resumable // what is sent of file
+	file   *source.File
+	source source.Resumable // what is sent of file
 
 	token   *session.Token // replaced and never changed; nil before started
 	version int64          // of token; counts the calls of change

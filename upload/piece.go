@@ -3,6 +3,7 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // piece is a part of the file in this call. A session.Part is its state in the Token.
@@ -11,7 +12,7 @@ type piece struct {
 	i        int // from 0
 	rng      chunk.Range
 	transfer *transfer
-	content  *File
+	content  *source.File
 	saved    *session.Part // the unfinished state that an earlier call saved; nil if there is none, or its session was lost
 
 	session session.URI  // of the last run in this call; zero if there was none

@@ -1,6 +1,10 @@
 package upload
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"gcsup/upload/internal/source"
+)
 
 // position is the progress of one range of a source. The goroutines of the upload and
 // of net/http write it, and the goroutine of the events reads it.
@@ -9,7 +13,7 @@ type position struct {
 	sent      atomic.Int64 // offset up to which the current request handed bytes to the network
 	committed atomic.Int64 // offset up to which the server holds them
 
-	source atomic.Pointer[Offsets] // of a source that is compressed; nil for any other
+	source atomic.Pointer[source.Offsets] // of a source that is compressed; nil for any other
 
 	handed int64 // the greatest offset that this call handed to the network; for the upload's goroutine
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // uploadReader uploads a stream.
@@ -16,7 +17,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	newStream := NewStream
+	newStream := source.NewStream
 	if j.spec.Gzip {
 		newStream = j.u.compressor.NewStream
 		r = j.transfer.expect.reader(r)
@@ -36,7 +37,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 }
 
 // uploadStream uploads a stream.
-func (j *job) uploadStream(ctx context.Context, stream *Stream) error {
+func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
 	if err := j.precondition.check(ctx); err != nil {
@@ -76,18 +77,18 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 	if err := j.validate(); err != nil {
 		return err
 	}
-	file, err := NewFile(first.src, "the file", j.reread)
+	file, err := source.NewFile(first.src, "the file", j.reread)
 	if err != nil {
 		return err
 	}
-	stream, err := NewStream(r, j.u.memory, j.u.opts.Window)
+	stream, err := source.NewStream(r, j.u.memory, j.u.opts.Window)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
 	j.detect(file.Head)
 	j.identify("", j.spec.Resolved())
-	j.transfer.content = NewFileThenStream(file, stream, first.tail)
+	j.transfer.content = source.NewFileThenStream(file, stream, first.tail)
 	if err := j.settleForNew(ctx, file); err != nil {
 		return err
 	}

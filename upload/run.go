@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // run drives one session until its range of the source is an object, or the session
@@ -140,7 +141,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 }
 
 // transmit makes the request that carries p.
-func (r *run) transmit(ctx context.Context, p Body) session.Reply {
+func (r *run) transmit(ctx context.Context, p source.Body) session.Reply {
 	body := &meter{r: p, t: r.transfer}
 	if p.Last {
 		return r.wire.finalize(ctx, r.uri, p.Range, p.CRC32C, body)
@@ -161,7 +162,7 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return reply, r.sourceFailed(ctx, err)
 	}
-	if verdict == Same {
+	if verdict == source.Same {
 		r.state.Sent = reply.Committed
 	}
 	return reply, nil
@@ -280,9 +281,9 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	}
 	p := prefix(reply)
 	switch verdict, _ := r.content.Compare(ctx, p, false); verdict { // the next reader of the bytes reports an error
-	case Unknown:
+	case source.Unknown:
 		return nil, nil
-	case Different:
+	case source.Different:
 		if err := r.content.Changed(ctx, offset); err != nil {
 			return nil, r.sourceFailed(ctx, err)
 		}
@@ -295,8 +296,8 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 // prefix returns the checksum in a reply of the bytes before r.Committed. The service
 // reports an MD5, and since 2026 a CRC32C. The MD5 is not computed while sending, because
 // it costs more time than everything else. It is compared only after a query.
-func prefix(r session.Reply) Prefix {
-	p := Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
+func prefix(r session.Reply) source.Prefix {
+	p := source.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
 	if r.Op == session.OpQuery && r.HasRangeMD5 {
 		p.MD5 = &r.RangeMD5
 	}

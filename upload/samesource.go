@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // sameSource checks that the file is the one with which the session began.
@@ -48,6 +49,6 @@ func (j *job) sameIdentified(ctx context.Context, token *session.Token, name str
 }
 
 // savedSource returns what a Token records of the source.
-func savedSource(t *session.Token) Saved {
-	return Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*Compression)(t.Gzip)}
+func savedSource(t *session.Token) source.Saved {
+	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
 }

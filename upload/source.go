@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // ReaderAt uploads the first size bytes of r, for content that is not a file on this
@@ -31,7 +32,7 @@ func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, iden
 		if size < 0 || !utf8.ValidString(identity) {
 			return fmt.Errorf("%w: the source has %d bytes and the identity %q", session.ErrInvalid, size, identity)
 		}
-		return j.uploadSource(ctx, FromReaderAt(r, size, j.reread), identity)
+		return j.uploadSource(ctx, source.FromReaderAt(r, size, j.reread), identity)
 	})
 }
 
@@ -56,7 +57,7 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 		if err != nil {
 			return err
 		}
-		file, err := NewFile(src, "the source", j.reread)
+		file, err := source.NewFile(src, "the source", j.reread)
 		if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 
 // uploadSource uploads a source that has no path. identity is the one that the caller
 // gave; "" if the upload is not saved.
-func (j *job) uploadSource(ctx context.Context, file *File, identity string) error {
+func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
@@ -111,5 +112,5 @@ func (u *Uploader) hashID(spec Spec, source ...string) string {
 // because it is not saved in [Options.Store].
 func (u *Uploader) Bytes(ctx context.Context, data []byte, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
-	return j.finish(ctx, j.uploadSource(ctx, FromBytes(data, j.reread), ""))
+	return j.finish(ctx, j.uploadSource(ctx, source.FromBytes(data, j.reread), ""))
 }

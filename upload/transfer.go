@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // transfer sends one range of a source to one object. It has the state that outlives
@@ -13,7 +14,7 @@ import (
 // also has one for each part.
 type transfer struct {
 	wire    *exchanger
-	content Content
+	content source.Content
 	retry   *retrier
 	sizer   *requestSizer
 	record  record

@@ -1,4 +1,4 @@
-package upload
+package source
 
 import (
 	"bytes"

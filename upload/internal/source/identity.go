@@ -1,4 +1,4 @@
-package upload
+package source
 
 import (
 	"context"
@@ -143,18 +143,18 @@ func (f *File) compare(ctx context.Context, from chunk.Checkpoint, list ...chunk
 	return nil
 }
 
-// copyDiffers is the error for a copy of a source that differs from the source, as
+// CopyDiffers is the error for a copy of a source that differs from the source, as
 // the server's checksum shows.
-type copyDiffers struct{ error }
+type CopyDiffers struct{ error }
 
-func (e *copyDiffers) Unwrap() error { return e.error }
+func (e *CopyDiffers) Unwrap() error { return e.error }
 
 func (f *File) Changed(ctx context.Context, n int64) error {
 	if err := f.Unchanged(ctx, f.hashed); err != nil {
 		return err
 	}
 	if f.copied {
-		return &copyDiffers{fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, n)}
+		return &CopyDiffers{fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, n)}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package upload
+package source
 
 import (
 	"context"
@@ -141,25 +141,25 @@ func (g *Gzip) fill(ctx context.Context) error {
 	next := g.stream.cur
 	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
 		if next.Checkpoint(g.saved[0].Offset) != g.saved[0] {
-			return &otherCompressor{g.saved[0].Offset}
+			return &OtherCompressor{g.saved[0].Offset}
 		}
 		g.saved = g.saved[1:]
 	}
 	switch {
 	case next.Last && (len(g.saved) > 0 || g.end > 0 && next.To != g.end), !next.Last && g.end > 0 && next.To >= g.end:
-		return &otherCompressor{next.To}
+		return &OtherCompressor{next.To}
 	case next.Last:
 		g.size, g.crc32c = next.To, next.CRC32C
 	}
 	return nil
 }
 
-// otherCompressor is the error for compressed bytes that are not those of the
+// OtherCompressor is the error for compressed bytes that are not those of the
 // session being resumed, although the file has not changed: another version of
 // the program compresses it differently.
-type otherCompressor struct{ offset int64 }
+type OtherCompressor struct{ offset int64 }
 
-func (e *otherCompressor) Error() string {
+func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
@@ -225,13 +225,13 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		at, err = g.hash(ctx, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
 		switch {
 		case err == io.EOF:
-			return &otherCompressor{at.Offset}
+			return &OtherCompressor{at.Offset}
 		case err != nil:
 			return err
 		}
 		if len(g.saved) > 0 && at.Offset == g.saved[0].Offset {
 			if at != g.saved[0] {
-				return &otherCompressor{at.Offset}
+				return &OtherCompressor{at.Offset}
 			}
 			g.saved = g.saved[1:]
 		}
@@ -243,7 +243,7 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		return err
 	}
 	if g.stream.cur.To < offset {
-		return &otherCompressor{g.stream.cur.To}
+		return &OtherCompressor{g.stream.cur.To}
 	}
 	return nil
 }
