@@ -126,7 +126,7 @@ type Compression struct {
 // last returns the last checkpoint at or before offset, or zero.
 func (s Saved) last(offset int64) (last chunk.Checkpoint) {
 	for _, c := range s.Checkpoints {
-		if c.Offset <= offset && c.Offset >= last.Offset {
+		if c.Offset <= offset {
 			last = c
 		}
 	}

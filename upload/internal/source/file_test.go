@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -40,3 +41,14 @@ func TestSmallRacyFileThatIsEdited(t *testing.T) {
 }
 
 var _ io.ReaderAt = (*editedAfter)(nil)
+
+// TestLastCheckpoint checks at which checkpoint a resume starts.
+func TestLastCheckpoint(t *testing.T) {
+	const q = chunk.Granularity
+	saved := Saved{Checkpoints: []chunk.Checkpoint{{Offset: q, CRC32C: 1}, {Offset: 2 * q, CRC32C: 2}}}
+	for _, c := range []struct{ at, want int64 }{{0, 0}, {1, 0}, {q - 1, 0}, {q, q}, {q + 1, q}, {2 * q, 2 * q}, {3 * q, 2 * q}} {
+		if got := saved.last(c.at); got.Offset != c.want {
+			t.Errorf("last(%d) is at %d, want %d", c.at, got.Offset, c.want)
+		}
+	}
+}
