@@ -15,7 +15,7 @@ const headLimit = 32 << 20
 
 func (f *File) Whole(ctx context.Context) (chunk.Checkpoint, error) {
 	from, _ := f.sum.Nearest(f.Total()) // the zero Checkpoint if there is none
-	return f.hash(ctx, from, f.Total())
+	return f.hash(ctx, from, f.Total(), f.Total())
 }
 
 // Compare compares a CRC32C if it reads less than 256 KiB, and an MD5 of at most 32 MiB,
@@ -30,7 +30,7 @@ func (f *File) Compare(ctx context.Context, p Prefix, reread bool) (Verdict, err
 			return Unknown, nil
 		}
 		var ours chunk.Checkpoint
-		ours, err = f.hash(ctx, from, p.Offset)
+		ours, err = f.hash(ctx, from, p.Offset, p.Offset)
 		same = ours.CRC32C == *p.CRC32C
 	case p.MD5 != nil && (reread || f.copied || p.Offset <= headLimit):
 		var ours [md5.Size]byte
@@ -76,13 +76,9 @@ func MD5(r io.Reader, n int64) ([md5.Size]byte, error) {
 	return [md5.Size]byte(h.Sum(nil)), nil
 }
 
-// hash continues a checksum up to another offset.
-func (f *File) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
-	return f.hashOf(ctx, from, to, to)
-}
-
-// hashOf is hash for a part of a comparison that ends at end.
-func (f *File) hashOf(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
+// hash continues a checksum up to another offset. The comparison of which this is a part
+// ends at end.
+func (f *File) hash(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
 	for from.Offset < to {
 		next, err := f.src.Hash(ctx, from, min(from.Offset+rereadStep, to))
 		if err != nil {

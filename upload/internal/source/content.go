@@ -14,7 +14,7 @@ import (
 	"gcsup/chunk"
 )
 
-// Content is the content of one object, for the one that sends it.
+// Content is the content of one object, as its sender needs it.
 type Content interface {
 	// Next returns the body of the next request, from offset. A body that is not the last
 	// one ends at a multiple of 256 KiB and has at least 256 KiB. It has at most limit
@@ -153,7 +153,7 @@ func (p Prefix) String() string {
 type Verdict int
 
 const (
-	Unknown Verdict = iota
+	Unknown Verdict = iota // the content cannot tell, or only by reading many bytes
 	Same
 	Different
 )

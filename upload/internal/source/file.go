@@ -150,7 +150,7 @@ func (f *File) Adopt(s Saved) {
 
 // Seek makes the checksum start at offset.
 func (f *File) Seek(ctx context.Context, offset int64) error {
-	to, err := f.hash(ctx, f.saved.last(offset), offset)
+	to, err := f.hash(ctx, f.saved.last(offset), offset, offset)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (f *File) CompareLast(ctx context.Context, s Saved) error {
 // of an earlier run. It checks all of them, because a resume may start from any of them.
 func (f *File) compare(ctx context.Context, from chunk.Checkpoint, list ...chunk.Checkpoint) (err error) {
 	for _, want := range list {
-		if from, err = f.hashOf(ctx, from, want.Offset, list[len(list)-1].Offset); err != nil {
+		if from, err = f.hash(ctx, from, want.Offset, list[len(list)-1].Offset); err != nil {
 			return err
 		}
 		if from != want {
