@@ -59,11 +59,6 @@ type Part struct {
 // Finished reports whether the service has all bytes of the part.
 func (p *Part) Finished() bool { return p.Generation != 0 || p.ETag != "" }
 
-// Checkpoint returns the last checkpoint at or before offset.
-func (p *Part) Checkpoint(offset int64) chunk.Checkpoint {
-	return lastCheckpoint(p.Checkpoints, offset)
-}
-
 // Range returns the bytes of part i in a file of size bytes.
 func (p *Parts) Range(i int, size int64) chunk.Range {
 	from := int64(i) * p.Size
@@ -79,7 +74,10 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 		if part.Finished() {
 			n = p.Range(i, size).Len()
 		}
-		committed, sent = committed+n, sent+max(n, part.Checkpoint(size).Offset)
+		committed, sent = committed+n, sent+n
+		if k := len(part.Checkpoints); k > 0 {
+			sent += max(part.Checkpoints[k-1].Offset-n, 0)
+		}
 	}
 	return committed, sent
 }

@@ -94,22 +94,6 @@ func (t *Token) ObjectSize() int64 {
 	return t.Gzip.Size
 }
 
-// Checkpoint returns the last checkpoint at or before offset.
-func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
-	return lastCheckpoint(t.Checkpoints, offset)
-}
-
-// lastCheckpoint returns the last checkpoint of a list at or before offset.
-func lastCheckpoint(list []chunk.Checkpoint, offset int64) chunk.Checkpoint {
-	var best chunk.Checkpoint
-	for _, c := range list {
-		if c.Offset <= offset && c.Offset >= best.Offset {
-			best = c
-		}
-	}
-	return best
-}
-
 const (
 	tokenVersion = 1
 	tokenBegin   = `{"v":` // the first bytes of each encoded Token

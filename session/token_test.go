@@ -346,15 +346,6 @@ func TestTokenIsNotMarshaled(t *testing.T) {
 	}
 }
 
-func TestCheckpoint(t *testing.T) {
-	token := session.Token{Checkpoints: []chunk.Checkpoint{{Offset: q, CRC32C: 1}, {Offset: 2 * q, CRC32C: 2}}}
-	for _, c := range []struct{ at, want int64 }{{0, 0}, {1, 0}, {q - 1, 0}, {q, q}, {q + 1, q}, {2 * q, 2 * q}, {3 * q, 2 * q}} {
-		if got := token.Checkpoint(c.at); got.Offset != c.want {
-			t.Errorf("Checkpoint(%d) is at %d, want %d", c.at, got.Offset, c.want)
-		}
-	}
-}
-
 func TestExpires(t *testing.T) {
 	token := session.Token{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}
 	if want := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); !token.Expires().Equal(want) {

@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // The tests in this file combine parts of the package in ways in which the
@@ -70,10 +71,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
-			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
-			file := &fileContent{
-				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
-			}
+			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
 				part := newTransfer(j.requests, j.spec, file, unrecorded{}, transferOptions{})
 				r := &run{transfer: part, state: session.State{Size: rng.Len()}}
@@ -157,8 +155,8 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(source.FromReaderAt(hanging, size, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -191,10 +189,10 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const part = 2 << 20
 		u.opts.Parallel = InParts(2, part).By(ByCompose)
-		source := halfReader{hangingReader{make(chan struct{})}, 2 * part}
+		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(source, 4*part), identity: chunk.Identity{Size: 4 * part}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(source.FromReaderAt(half, 4*part, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -202,7 +200,7 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
 			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
 		}
-		close(source.release)
+		close(half.release)
 		time.Sleep(time.Minute) // until the parts are removed
 	})
 }
@@ -226,8 +224,8 @@ func TestRequestsOfAMinute(t *testing.T) {
 		u.opts.ChunkSize = 0
 		const size = firstSize + 64<<20
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(zeros{}, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
 		res, err := j.do(t.Context(), j.fresh)
 		if err != nil {

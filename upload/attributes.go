@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strconv"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -63,28 +62,16 @@ func withoutSecret(spec Spec) Spec {
 	return spec
 }
 
-// detects reports whether the content type depends on the content.
-func (j *job) detects() bool {
-	return j.u.opts.DetectContentType != nil && j.spec.ContentType == "" && j.spec.DefaultContentType == ""
-}
-
-// detect sets the default content type from the first bytes of the source. It does
-// nothing for an empty source.
-func (j *job) detect(head []byte) {
-	if len(head) > 0 {
-		j.spec.DefaultContentType = j.u.opts.DetectContentType(head)
-	}
-}
-
-// detectSource is detect for a source that can be read again. It ignores errors of
-// reading: the upload reports them.
-func (j *job) detectSource(src *chunk.Source) {
-	if !j.detects() {
+// detect sets the default content type, if it depends on the first bytes of the source,
+// which head returns. It does nothing if there are none: the upload reports an error of
+// reading.
+func (j *job) detect(head func() []byte) {
+	if j.u.opts.DetectContentType == nil || j.spec.ContentType != "" || j.spec.DefaultContentType != "" {
 		return
 	}
-	head := make([]byte, min(src.Size(), chunk.HeadSize))
-	n, _ := src.ReadAt(head, 0)
-	j.detect(head[:n])
+	if first := head(); len(first) > 0 {
+		j.spec.DefaultContentType = j.u.opts.DetectContentType(first)
+	}
 }
 
 // withPOSIX returns spec with the attributes of a file in its metadata.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // name returns the name of the temporary object of a part.
@@ -23,11 +23,11 @@ func (p *composer) record(c *piece) record { return &pieceRecord{piece: c, journ
 func (p *composer) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
-	r, action := c.newRun(session.State{Size: c.content.total(), Temporary: true}), session.Action{Step: session.Begin}
+	r, action := c.newRun(session.State{Size: c.content.Total(), Temporary: true}), session.Action{Step: session.Begin}
 	if c.saved != nil {
 		r, action = c.resume(*c.saved), session.Action{Step: session.Query}
 	}
-	t.retry.stake(c.content.total())
+	t.retry.stake(c.content.Total())
 	for {
 		object, err := t.drive(ctx, r, action)
 		c.session = r.uri
@@ -79,16 +79,16 @@ func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer,
 
 // resume returns a run that continues the session of an earlier call.
 func (c *piece) resume(saved session.Part) *run {
-	t, size := c.transfer, c.content.total()
+	t, size := c.transfer, c.content.Total()
 	r := c.newRun(session.State{
 		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
 		MayExist: saved.HighWater == size, Adopted: true, Temporary: true,
 		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
 	})
 	r.uri, r.opened = saved.URI, saved.Created
-	c.content.sum = chunk.NewPrefixCRC(saved.Checkpoint(size))
+	c.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
 	r.resume = func(ctx context.Context, offset int64) error {
-		if err := c.content.seek(ctx, saved.Checkpoint(offset), offset); err != nil {
+		if err := c.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)
 		}
 		t.pos.sent.Store(offset)
@@ -101,18 +101,18 @@ func (c *piece) resume(saved session.Part) *run {
 // made verifies the temporary object and records that the part is finished.
 func (c *piece) made(ctx context.Context, object *session.Object) error {
 	t := c.transfer
-	crc, err := c.content.whole(ctx)
+	whole, err := c.content.Whole(ctx)
 	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(object, t.wire.spec, c.content.total(), crc)
+	o, err := verifyObject(object, t.wire.spec, whole.Offset, whole.CRC32C)
 	if err == nil && o.Generation == 0 {
 		err = errors.New("the temporary object has no generation")
 	}
 	if err != nil {
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
-	c.finished(session.Part{Generation: o.Generation, CRC32C: crc})
+	c.finished(session.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	c.note(ctx)
 	return nil
 }

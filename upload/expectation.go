@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // expectation has the caller's checks of a source: its size, and the confirmation of
@@ -101,11 +102,8 @@ func (s *sizedReader) Read(p []byte) (int, error) {
 }
 
 // SetReadDeadline interrupts a Read, if r supports it.
-func (s *sizedReader) SetReadDeadline(t time.Time) error { return setReadDeadline(s.r, t) }
-
-// setReadDeadline passes a deadline on to r, which may not support it.
-func setReadDeadline(r io.Reader, t time.Time) error {
-	if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok {
+func (s *sizedReader) SetReadDeadline(t time.Time) error {
+	if d, ok := s.r.(interface{ SetReadDeadline(time.Time) error }); ok {
 		return d.SetReadDeadline(t)
 	}
 	return errors.ErrUnsupported
@@ -134,7 +132,7 @@ func expectMD5(spec Spec, r io.Reader, n int64) error {
 	if want == nil {
 		return nil
 	}
-	sum, err := md5Of(r, n)
+	sum, err := source.MD5(r, n)
 	if err != nil {
 		return err
 	}
@@ -151,18 +149,12 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if t.wire.spec.MD5 == nil || !r.Damaged() {
 		return nil
 	}
-	n := t.content.total()
-	var whole io.Reader
-	if f, ok := t.content.(*fileContent); ok {
-		whole = &headReader{ctx: ctx, f: f, end: n}
-	} else if n >= 0 {
-		whole = t.content.head(ctx, n)
+	verdict, err := t.content.Compare(ctx, source.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
+	if verdict == source.Different {
+		err = fmt.Errorf("%w: the source does not have the expected MD5 %x", session.ErrChecksum, t.wire.spec.MD5)
 	}
-	if whole == nil {
-		return nil // a stream that cannot be sent again fails anyway
-	}
-	if err := expectMD5(t.wire.spec, whole, n); err != nil {
+	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
-	return nil
+	return nil // also for a stream that cannot be sent again, which fails anyway
 }

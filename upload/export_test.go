@@ -35,7 +35,7 @@ func ExchangeOf(ctx context.Context) any { return ctx.Value(exchangeKey{}) }
 // nothing.
 func SetGzipLevel(u *Uploader, level int) {
 	if level != 0 {
-		u.compressor.level = level
+		u.compressor.Level = level
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
@@ -20,7 +21,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer j.closeSource()
-	j.detectSource(j.file.src)
+	j.detect(j.file.Head)
 	if skipped, err := j.skipped(ctx); skipped || err != nil {
 		return err
 	}
@@ -41,11 +42,10 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		return err
 	}
 	defer j.closeSource()
-	src := j.file.src
 	if b.opts.PreservePOSIX {
-		j.spec = withPOSIX(j.spec, src.Info())
+		j.spec = withPOSIX(j.spec, j.file.Info())
 	}
-	j.detectSource(j.file.src)
+	j.detect(j.file.Head)
 	j.writeTime()
 	want := j.spec
 	j.setSpec(want.Resolved())
@@ -56,7 +56,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		return j.plan(ctx)
 	}
 	if j.small() {
-		size := min(src.Size(), b.opts.Memory)
+		size := min(j.file.Total(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
 			return j.requests.interrupted(ctx, nil)
 		}
@@ -94,42 +94,51 @@ func (j *job) open(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := j.use(src, path); err != nil {
+	file, err := source.NewFile(src, path, j.reread)
+	if err == nil {
+		err = j.use(file, path)
+	}
+	if err != nil {
 		_ = src.Close()
+	}
+	return err
+}
+
+// use makes file the source of the job. name is for errors.
+func (j *job) use(file *source.File, name string) error {
+	size := file.Total()
+	if size > maxObject {
+		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, size, int64(maxObject))
+	}
+	if err := j.expect.sized(size); err != nil {
 		return err
+	}
+	j.file, j.source = file, file
+	j.result.update(func(r *Result) { r.Source = file.Identity() })
+	j.requests.pos.size.Store(size)
+	j.requests.retry.stake(size)
+	return nil
+}
+
+// settle settles a file, see [source.File.Settle]. An event reports that it takes long.
+func (j *job) settle(ctx context.Context, file *source.File) error {
+	if err := file.Settle(ctx, func() { j.events.post(Event{Kind: Settling}) }); err != nil {
+		return j.requests.sourceFailed(ctx, err)
 	}
 	return nil
 }
 
-// use makes src the source of the job, and notes what it is before a byte of it is
-// read. name is for errors.
-func (j *job) use(src *chunk.Source, name string) error {
-	identity, err := src.Identity()
-	switch {
-	case err != nil:
-		return err
-	case identity.Size != src.Size():
-		return fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
-	case src.Size() > maxObject:
-		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, src.Size(), int64(maxObject))
-	}
-	if err := j.expect.sized(src.Size()); err != nil {
+// settleForNew settles the file of a new session, unless a precondition shows that it
+// will not be read.
+func (j *job) settleForNew(ctx context.Context, file *source.File) error {
+	if err := j.precondition.look(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
-	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
-	j.result.update(func(r *Result) { r.Source = identity })
-	j.requests.pos.size.Store(src.Size())
-	j.requests.retry.stake(src.Size())
-	return nil
+	return j.settle(ctx, file)
 }
 
 // closeSource ends what reads the source, and closes it.
-func (j *job) closeSource() {
-	if j.gzip != nil {
-		j.gzip.close()
-	}
-	_ = j.file.src.Close()
-}
+func (j *job) closeSource() { j.source.Close() }
 
 // reread notes that bytes of the source were read only for their checksum. The
 // step that reaches the end is not reported: another event follows at once.

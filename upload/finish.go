@@ -16,7 +16,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	q := j.requests
 	res := j.result.snapshot(&j.progress)
 	if j.file != nil && err == nil {
-		res.Source = j.file.identity
+		res.Source = j.file.Identity()
 	}
 	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waiter.Waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))

@@ -1,11 +1,10 @@
 package upload
 
 import (
-	"bytes"
 	"context"
-	"io"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // smallLimit is the maximum size of a file that is sent in one request. The request
@@ -13,7 +12,7 @@ import (
 const smallLimit = 8 << 20
 
 // small reports whether the file is sent in a single request.
-func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
+func (j *job) small() bool { return j.u.single(j.file.Total()) }
 
 // single reports whether a file of that size is sent in a single request.
 func (u *Uploader) single(size int64) bool {
@@ -27,13 +26,12 @@ func (u *Uploader) single(size int64) bool {
 
 // fresh uploads a file from byte 0.
 func (j *job) fresh(ctx context.Context) error {
-	j.compress(j.spec.Gzip)
-	if j.gzip != nil {
-		return j.freshGzip(ctx)
+	if zipped := j.compress(j.spec.Gzip); zipped != nil {
+		return j.freshGzip(ctx, zipped)
 	}
-	size := j.file.src.Size()
+	size := j.file.Total()
 	if !j.small() {
-		if err := j.settleForNew(ctx); err != nil {
+		if err := j.settleForNew(ctx, j.file); err != nil {
 			return err
 		}
 		if parts := j.u.opts.Parallel; parts != nil {
@@ -45,52 +43,41 @@ func (j *job) fresh(ctx context.Context) error {
 		}
 		return j.uploadNew(ctx, size)
 	}
-	// A single request is not saved and not resumed. A racy file is read twice, which is
-	// faster than waiting.
-	j.file.racy = j.file.src.Racy(j.file.identity)
-	data, err := j.file.load(ctx)
+	// A single request is not saved and not resumed.
+	loaded, err := j.file.Load(ctx)
 	if err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}
-	return j.freshSmall(ctx, data)
-}
-
-// freshSmall uploads data, the whole source, in a single request. data is already
-// hashed.
-func (j *job) freshSmall(ctx context.Context, data []byte) error {
 	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
-	size := int64(len(data))
 	if j.precondition.unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
-		return j.uploadRun(ctx, j.newTransfer(j.content(), unrecorded{}), size)
+		return j.uploadRun(ctx, j.newTransfer(j.source, unrecorded{}), size)
 	}
-	return j.insert(ctx, j.file, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
+	return j.insert(ctx, j.file, loaded)
 }
 
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
 func (j *job) uploadNew(ctx context.Context, size int64) error {
 	var kept record = unrecorded{}
 	if j.journal != nil {
-		j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
+		j.journal.next.file, j.journal.next.source = j.file, j.source
 		kept = j.journal
 	}
-	return j.uploadRun(ctx, j.newTransfer(j.content(), kept), size)
+	return j.uploadRun(ctx, j.newTransfer(j.source, kept), size)
 }
 
-// insert uploads source, which has size bytes, in a single request. Each call of body
-// returns a new reader of the bytes.
-func (j *job) insert(ctx context.Context, source content, body func() io.Reader, size int64, crc32c uint32) error {
-	if err := expectCRC32C(j.spec, crc32c); err != nil {
+// insert uploads the whole of src, which is in memory, in a single request.
+func (j *job) insert(ctx context.Context, src source.Content, c source.Loaded) error {
+	if err := expectCRC32C(j.spec, c.CRC32C); err != nil {
 		return err
 	}
-	if err := expectMD5(j.spec, body(), size); err != nil {
+	if err := expectMD5(j.spec, c.Open(), c.Size); err != nil {
 		return err
 	}
-	t := j.newTransfer(source, unrecorded{})
-	c := newInsertion(t, body, size, crc32c, j.seen, func() {
+	i := newInsertion(j.newTransfer(src, unrecorded{}), c, j.seen, func() {
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
-	return j.upload(ctx, t, c, session.Action{Step: session.Begin})
+	return j.upload(ctx, i.transfer, i, session.Action{Step: session.Begin})
 }

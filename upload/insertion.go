@@ -2,17 +2,16 @@ package upload
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
-	body   func() io.Reader // the whole object
-	crc32c uint32
+	object source.Loaded
 	state  session.State
 
 	// first is when the first request with an unknown outcome began.
@@ -23,16 +22,15 @@ type insertion struct {
 	identical func()
 }
 
-// newInsertion returns the insertion of size bytes. Each call of body returns a new reader of
-// them. seen is the generation at the destination before, 0 if there was no object, and nil if
-// that is not known.
-func newInsertion(t *transfer, body func() io.Reader, size int64, crc32c uint32, seen *int64, identical func()) *insertion {
+// newInsertion returns the insertion of object. seen is the generation at the destination
+// before, 0 if there was no object, and nil if that is not known.
+func newInsertion(t *transfer, object source.Loaded, seen *int64, identical func()) *insertion {
 	spec := t.wire.spec
-	state := session.State{Size: size, Unconditional: spec.IfGenerationMatch == nil}
+	state := session.State{Size: object.Size, Unconditional: spec.IfGenerationMatch == nil}
 	if seen != nil && !spec.Conditional() {
 		state = state.Guarded(*seen)
 	}
-	return &insertion{transfer: t, body: body, crc32c: crc32c, state: state, identical: identical}
+	return &insertion{transfer: t, object: object, state: state, identical: identical}
 }
 
 // perform makes one exchange. The decision table requests only two kinds: insert the
@@ -56,7 +54,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.wire.insert(ctx, spec, i.state.Size, i.crc32c, &meter{r: i.body(), t: i.transfer})
+	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, &meter{r: i.object.Open(), t: i.transfer})
 	i.tally.count(i.pos, 0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome

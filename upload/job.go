@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // job makes one object from one source. It chooses between a single request, a
@@ -24,9 +25,9 @@ type job struct {
 	progress progress
 	result   jobResult
 
-	file         *fileContent // nil for a stream
-	gzip         *gzipContent // nil unless the file is compressed
-	journal      *journal     // nil if the upload is not saved
+	file         *source.File     // nil for a stream
+	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
+	journal      *journal         // nil if the upload is not saved
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
@@ -83,19 +84,11 @@ func (j *job) identify(id string, spec Spec) {
 	j.setSpec(spec)
 }
 
-// content returns the bytes that a job with a file sends.
-func (j *job) content() content {
-	if j.gzip != nil {
-		return j.gzip
-	}
-	return j.file
-}
-
-// newTransfer returns the transfer of source to the destination, when the Spec is known.
-func (j *job) newTransfer(source content, r record) *transfer {
+// newTransfer returns the transfer of src to the destination, when the Spec is known.
+func (j *job) newTransfer(src source.Content, r record) *transfer {
 	o := transferOptions{expect: j.expect, measure: j.measure}
 	j.measure = nil // it is only for the next transfer
-	return newTransfer(j.requests, j.spec, source, r, o)
+	return newTransfer(j.requests, j.spec, src, r, o)
 }
 
 // newRun returns a run of t for the next session.
@@ -125,10 +118,10 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			t.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
 			t.retry.stake(t.pos.handed)
-			if j.gzip != nil {
-				j.gzip.restart()
-				lost.state.Size = -1
-				t.pos.size.Store(-1)
+			if j.source != nil {
+				j.source.Restart()
+				lost.state.Size = j.source.Total()
+				t.pos.size.Store(lost.state.Size)
 			}
 			c, first = j.newRun(t, lost.state), lost.next
 			continue
@@ -145,13 +138,13 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			})
 			j.events.committed()
 		}
-		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
+		if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
 		if slow, ok := errors.AsType[*slowConnection](err); ok {
 			return j.restartInParts(ctx, uri, slow)
 		}
-		if other, ok := errors.AsType[*otherCompressor](err); ok {
+		if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
 			return j.compressAgain(ctx, uri, other)
 		}
 		err = j.endError(ctx, err)

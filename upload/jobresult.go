@@ -33,8 +33,8 @@ func (r *jobResult) snapshot(p *progress) Result {
 	res, n := r.known, r.label.get()
 	res.ID, res.Path, res.Spec = n.id, n.path, n.spec
 	res.Size = p.whole.size.Load()
-	if size, ok := p.source.fileSize(); ok {
-		res.Size = size
+	if offsets := p.source.Load(); offsets != nil {
+		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()
 	res.Requests, res.Elapsed = int(r.tally.requests.Load()), time.Since(r.began)

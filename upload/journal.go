@@ -143,8 +143,8 @@ func (j *journal) started(uri session.URI, restarts int) {
 // the Token states that all bytes may have been sent, so that it need not be saved
 // before each request.
 func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
-	if j.lease.SaveInterval() > 0 && j.next.gzip == nil {
-		to = max(to, j.next.file.src.Size())
+	if j.lease.SaveInterval() > 0 && !j.next.draft.Spec.Gzip {
+		to = max(to, j.next.file.Total())
 	}
 	j.note(committed, sent, to)
 	j.mu.Lock()
@@ -276,7 +276,7 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 
 // handed saves a checkpoint if one is due.
 func (j *journal) handed(sent int64) {
-	if j.next.gzip != nil {
+	if j.next.draft.Spec.Gzip {
 		return // sending saved the checksum at the end of the request
 	}
 	j.mu.Lock()

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // oneAtATime is a store that reports two saves at the same time.
@@ -41,7 +42,7 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	}
 	defer j.close()
 	j.next.draft.Endpoint, j.next.draft.Spec, j.next.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
-	j.next.file = &fileContent{identity: chunk.Identity{Size: parts * chunk.Granularity}}
+	j.next.file = source.FromReaderAt(nil, parts*chunk.Granularity, nil)
 	j.startedParts(session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/", List: make([]session.Part, parts)})
 	var saves sync.WaitGroup
 	for i := range parts {

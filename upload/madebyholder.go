@@ -43,16 +43,16 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 		return false, nil
 	}
 	o, ok := j.lookOnce(ctx)
-	if !ok || o == nil || o.Generation == j.wait.generation || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
+	if !ok || o == nil || o.Generation == j.wait.generation || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.Total() {
 		return false, nil
 	}
-	if err := j.settle(ctx); err != nil {
+	if err := j.settle(ctx, j.file); err != nil {
 		return false, err
 	}
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
 		return false, err
 	}
-	if err := j.expect.checkEnd(ctx, j.file.src.Size()); err != nil {
+	if err := j.expect.checkEnd(ctx, j.file.Total()); err != nil {
 		return false, err
 	}
 	j.result.update(func(r *Result) { r.Object = o })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // sending is the conversation that sends one part of a multipart upload.
@@ -13,7 +14,7 @@ type sending struct {
 	*transfer
 	p     *multipart
 	c     *piece
-	body  *partBody
+	body  *source.Hashed
 	etag  string // of the part, once the service has it
 	state session.PartState
 }
@@ -23,14 +24,11 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
 	t.retry.stake(c.rng.Len())
-	body, err := readPart(ctx, c.content.src, p.j.u.memory)
+	body, err := c.content.Hash(ctx, p.j.u.memory)
 	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
-	defer body.free()
-	if body.data == nil {
-		t.tally.reread.Add(c.rng.Len())
-	}
+	defer body.Free()
 	s := &sending{transfer: t, p: p, c: c, body: body}
 	p.mu.Lock()
 	held := p.held[c.i+1]
@@ -39,7 +37,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		return err
 	} else if has {
 		c.resumed = c.rng.Len()
-		p.sent(c, held.ETag, body.crc32c)
+		p.sent(c, held.ETag, body.CRC32C)
 		return nil
 	}
 	t.events.post(Event{Kind: Started})
@@ -53,7 +51,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		_, _, a.Err.Offset = p.position()
 		return t.retry.failure(a.Err, fmt.Errorf("part %d", c.i+1))
 	}
-	p.sent(c, s.etag, body.crc32c)
+	p.sent(c, s.etag, body.CRC32C)
 	return nil
 }
 
@@ -63,13 +61,13 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 		return s.query(ctx)
 	}
 	s.pos.sent.Store(0)
-	reader, finish := s.body.open()
-	etag, r := s.wire.part(ctx, s.p.parts.Upload, s.c.i+1, s.c.rng.Len(), s.body.crc32c, &meter{r: reader, t: s.transfer})
+	reader, finish := s.body.Open()
+	etag, r := s.wire.part(ctx, s.p.parts.Upload, s.c.i+1, s.c.rng.Len(), s.body.CRC32C, &meter{r: reader, t: s.transfer})
 	s.tally.count(s.pos, 0, r.Sent)
 	s.etag = etag
 	err := finish()
 	if err == nil && r.Damaged() {
-		err = s.body.unchanged(ctx)
+		err = s.body.Unchanged(ctx)
 	}
 	if err != nil {
 		return r, s.sourceFailed(ctx, err)
@@ -102,7 +100,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	if held.Size != s.c.rng.Len() {
 		return false, nil
 	}
-	same, err := s.body.hasETag(held.ETag)
+	same, err := s.body.HasETag(held.ETag)
 	if err != nil {
 		return false, s.sourceFailed(ctx, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -87,7 +86,7 @@ func (j *job) restartInParts(ctx context.Context, uri session.URI, slow *slowCon
 	}
 	j.wire().drop(ctx, uri)
 	j.unresume()
-	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	j.source.Restart()
 	return j.fresh(ctx)
 }
 

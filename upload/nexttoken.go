@@ -4,16 +4,16 @@ import (
 	"slices"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // nextToken is the Token that is saved next, which may be newer than the one in the
 // store. It does no I/O. The journal serializes the calls.
 type nextToken struct {
-	draft session.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
-	file  *fileContent
-	gzip  *gzipContent // nil unless the file is compressed
+	draft  session.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
+	file   *source.File
+	source source.Resumable // what is sent of file
 
 	token   *session.Token // replaced and never changed; nil before started
 	version int64          // of token; counts the calls of change
@@ -24,8 +24,8 @@ type nextToken struct {
 func (n *nextToken) started(uri session.URI, restarts int) {
 	token := n.draft
 	token.Created, token.URI, token.Restarts = time.Now(), uri, restarts
-	token.Source = n.file.identity
-	if n.gzip != nil {
+	token.Source = n.file.Identity()
+	if n.draft.Spec.Gzip {
 		token.Gzip = &session.GzipState{}
 	}
 	n.token = &token
@@ -34,7 +34,7 @@ func (n *nextToken) started(uri session.URI, restarts int) {
 // startedParts makes the Token of an upload in parts.
 func (n *nextToken) startedParts(parts session.Parts) {
 	token := n.draft
-	token.Created, token.Source, token.Parts = time.Now(), n.file.identity, &parts
+	token.Created, token.Source, token.Parts = time.Now(), n.file.Identity(), &parts
 	n.token = &token
 }
 
@@ -42,27 +42,15 @@ func (n *nextToken) startedParts(parts session.Parts) {
 func (n *nextToken) sending(committed, sent, to int64) {
 	token := *n.token
 	token.Committed = committed
-	if n.gzip != nil && to > token.HighWater {
-		token.Gzip = n.gzip.state(to)
+	if to > token.HighWater {
+		token.Gzip = (*session.GzipState)(n.source.Compression(to))
 	}
 	token.HighWater = max(token.HighWater, to)
-	if !n.file.copied { // otherwise the bytes of the source must still be compared
-		token.Source = n.file.identity
+	if !n.file.Copied() { // otherwise the bytes of the source must still be compared
+		token.Source = n.file.Identity()
 	}
-	token.Checkpoints = withCheckpoint(token.Checkpoints, n.newest(sent, to), committed)
+	token.Checkpoints = withCheckpoint(token.Checkpoints, n.source.Newest(sent, to), committed)
 	n.token, n.checked = &token, time.Now()
-}
-
-// newest returns the newest checksum of bytes that were sent, or zero. It is not one of
-// bytes that were only read, because they may differ in a copy of the source. If the file
-// is compressed, it returns the checksum of the bytes up to to, which will be sent
-// next: a resume compares every committed byte, because another version may compress
-// differently.
-func (n *nextToken) newest(sent, to int64) chunk.Checkpoint {
-	if n.gzip != nil {
-		return n.gzip.checkpoint(to)
-	}
-	return newestSent(n.file.sum, sent)
 }
 
 // checkpoint adds the newest checksum to the Token if it should be saved.
@@ -71,7 +59,7 @@ func (n *nextToken) checkpoint(sent int64, now time.Time) bool {
 	if !checkpointDue(sent, last, now.Sub(n.checked)) {
 		return false
 	}
-	c := n.newest(sent, sent)
+	c := n.source.Newest(sent, sent)
 	if c.Offset <= last {
 		return false
 	}

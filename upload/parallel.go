@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -102,13 +101,6 @@ func (p *parallel) split(saved []session.Part) {
 		p.pieces = append(p.pieces, c)
 	}
 	p.j.progress.parts.Store(&partsView{p.position, p.progress})
-}
-
-// section returns the content of a part of the file. It does not detect changes of
-// the file. confirm does that for the whole file.
-func (j *job) section(rng chunk.Range) *fileContent {
-	src := chunk.FromReaderAt(io.NewSectionReader(j.file.src, rng.From, rng.Len()), rng.Len())
-	return &fileContent{src: src, identity: chunk.Identity{Size: src.Size()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), settled: true, reread: j.reread}
 }
 
 // position returns the sums over all parts.
@@ -327,7 +319,7 @@ func (p *parallel) confirm(ctx context.Context) error {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := j.file.unchangedFrom(ctx, whole); err != nil {
+	if err := j.file.Unchanged(ctx, whole); err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}
 	return expectCRC32C(j.spec, p.crc32c())

@@ -10,7 +10,7 @@ import (
 // planParallel returns the function that sends a new upload in parts, or nil if the file must
 // be sent over one connection.
 func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
-	size, parts := j.file.src.Size(), j.u.opts.Parallel
+	size, parts := j.file.Total(), j.u.opts.Parallel
 	part := parts.partSize(size)
 	if part == 0 {
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
@@ -77,11 +78,11 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 		if part.Finished() {
 			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
 		}
-		if err := j.section(rng).compare(ctx, known...); err != nil {
+		if err := j.file.Section(rng).CompareAll(ctx, source.Saved{Checkpoints: known}); err != nil {
 			return err
 		}
 	}
-	j.file.copied = false
+	j.file.Proven()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // piece is a part of the file in this call. A session.Part is its state in the Token.
@@ -11,7 +12,7 @@ type piece struct {
 	i        int // from 0
 	rng      chunk.Range
 	transfer *transfer
-	content  *fileContent
+	content  *source.File
 	slot     *slot         // nil while the part is not being sent
 	saved    *session.Part // the unfinished state that an earlier call saved; nil if there is none, or its session was lost
 
@@ -34,16 +35,16 @@ func (c *piece) prepare() {
 		pos.committed.Store(c.saved.Committed)
 		pos.sent.Store(c.saved.Committed)
 	}
-	var source content // nil if the parts are not sent
+	var content source.Content // nil if the parts are not sent
 	if j.file != nil {
-		c.content = j.section(c.rng)
-		source = c.content
+		c.content = j.file.Section(c.rng)
+		content = c.content
 	}
 	var kept record = unrecorded{}
 	if j.journal != nil {
 		kept = p.joiner.record(c)
 	}
-	c.transfer = newTransfer(newRequester(j.uplink, c.i+1, pos), p.joiner.spec(c), source, kept, transferOptions{moved: c.moved})
+	c.transfer = newTransfer(newRequester(j.uplink, c.i+1, pos), p.joiner.spec(c), content, kept, transferOptions{moved: c.moved})
 }
 
 // moved counts bytes for the slot, while the part has one.
@@ -59,7 +60,7 @@ func (c *piece) forget() {
 		c.p.done.Add(-1)
 	}
 	c.saved, c.done, c.resumed = nil, session.Part{}, 0
-	c.content.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	c.content.Restart()
 	t := c.transfer
 	t.pos.sent.Store(0)
 	t.pos.committed.Store(0)

@@ -33,7 +33,7 @@ func (r *pieceRecord) started(uri session.URI, restarts int) {
 // sending saves the Token with the range of the next request, unless the store has it.
 func (r *pieceRecord) sending(ctx context.Context, committed, sent, to int64) error {
 	if r.journal.lease.SaveInterval() > 0 {
-		to = r.piece.content.total() // see journal.sending
+		to = r.piece.content.Total() // see journal.sending
 	}
 	version := r.note(committed, sent, to)
 	r.mu.Lock()
@@ -76,7 +76,7 @@ func (r *pieceRecord) change(f func(*session.Part)) int64 {
 // checkpoint adds the newest checkpoint of bytes that were sent, and removes those
 // that a resume cannot need.
 func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
-	part.Checkpoints = withCheckpoint(part.Checkpoints, newestSent(r.piece.content.sum, sent), part.Committed)
+	part.Checkpoints = withCheckpoint(part.Checkpoints, r.piece.content.Newest(sent, sent), part.Committed)
 }
 
 // handed adds a checkpoint if one is due, and saves it in the background.

@@ -1,14 +1,18 @@
 package upload
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"gcsup/upload/internal/source"
+)
 
 // progress is how far a job is, for its events, and for [job.do]. They read it while the
 // job continues.
 type progress struct {
 	whole  *position
-	source sourceOffsets             // of a source that is compressed
-	tally  *tally                    // nil if no bytes are sent
-	parts  atomic.Pointer[partsView] // nil unless the file is sent in parts
+	source atomic.Pointer[source.Offsets] // of a source that is compressed; nil for any other
+	tally  *tally                         // nil if no bytes are sent
+	parts  atomic.Pointer[partsView]      // nil unless the file is sent in parts
 }
 
 // partsView shows how far a file in parts is.
@@ -32,7 +36,10 @@ func (p *progress) describe(e *Event) (sent int64) {
 	if parts := p.parts.Load(); parts != nil {
 		e.Parts = parts.progress()
 	}
-	e.Source = p.source.of(e.Sent, e.Committed)
+	if offsets := p.source.Load(); offsets != nil {
+		sent, committed := offsets.Estimate(e.Sent, e.Committed)
+		e.Source = &SourceOffsets{Size: offsets.Size(), Sent: sent, Committed: committed}
+	}
 	if p.tally != nil {
 		sent = p.tally.sent.Load()
 	}

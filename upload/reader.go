@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // uploadReader uploads a stream.
@@ -17,30 +17,26 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	var zipped *gzipReader
+	newStream := source.NewStream
 	if j.spec.Gzip {
-		zipped = j.u.compressor.reader(j.expect.reader(r))
+		newStream = j.u.compressor.NewStream
+		r = j.expect.reader(r)
 		j.expect.size = nil // it is the size before compression
-		r = zipped
 	}
-	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	stream, err := newStream(r, j.u.memory, j.u.opts.Window)
 	if err != nil {
 		return err
 	}
-	content := &streamContent{stream: stream}
-	defer content.close()
-	if zipped != nil {
-		defer zipped.stop() // before close, which waits for Read
+	defer stream.Close()
+	if err := j.uploadStream(ctx, stream); err != nil {
+		return err
 	}
-	err = j.uploadStream(ctx, content, zipped)
-	if zipped != nil && err == nil {
-		j.progress.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
-	}
-	return err
+	j.progress.source.Store(stream.Offsets()) // for the Result
+	return nil
 }
 
-// uploadStream uploads a stream. The stream is compressed if zipped is not nil.
-func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
+// uploadStream uploads a stream.
+func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
 	if err := j.precondition.look(ctx, j.spec); err != nil {
@@ -48,41 +44,29 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 	}
 	var whole bool
 	if j.precondition.unmet() == nil {
-		first, all, err := content.stream.Head(ctx)
+		first, all, err := stream.Head(ctx)
 		if err != nil {
 			return j.requests.sourceFailed(ctx, err)
 		}
-		if zipped != nil {
-			first = zipped.first()
-		}
-		if j.detects() {
-			j.detect(first[:min(len(first), chunk.HeadSize)])
-		}
+		j.detect(func() []byte { return first })
 		whole = all
 	}
 	j.setSpec(j.spec.Resolved())
-	if whole {
-		return j.uploadShort(ctx, content)
+	if !whole {
+		return j.uploadRun(ctx, j.newTransfer(stream, unrecorded{}), -1)
 	}
-	return j.uploadRun(ctx, j.newTransfer(content, unrecorded{}), -1)
-}
-
-// uploadShort uploads a stream whose bytes are all in memory, in one request, like a
-// small file.
-func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
-	p, err := content.stream.Next(ctx)
+	// All bytes are in memory. Send them in one request, like a small file.
+	loaded, err := stream.Load(ctx)
 	if err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}
-	content.cur = &p
-	j.requests.pos.size.Store(p.To)
-	body := func() io.Reader { return p.Reader(0, p.To) }
-	return j.insert(ctx, content, body, p.To, p.CRC32C)
+	j.requests.pos.size.Store(loaded.Size)
+	return j.insert(ctx, stream, loaded)
 }
 
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
-func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
+func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) error {
 	if j.u.skip != nil {
 		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
 	}
@@ -92,17 +76,20 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	if err := j.validate(); err != nil {
 		return err
 	}
-	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	file, err := source.NewFile(first.src, "the file", j.reread)
 	if err != nil {
 		return err
 	}
-	content := &streamContent{stream: stream}
-	defer content.close()
-	first.stream, first.file.reread = content, j.reread
-	j.detectSource(first.file.src)
-	j.setSpec(j.spec.Resolved())
-	if err := first.settle(ctx, j); err != nil {
+	stream, err := source.NewStream(r, j.u.memory, j.u.opts.Window)
+	if err != nil {
 		return err
 	}
-	return j.uploadRun(ctx, j.newTransfer(first, unrecorded{}), -1)
+	defer stream.Close()
+	j.detect(file.Head)
+	j.setSpec(j.spec.Resolved())
+	content := source.NewFileThenStream(file, stream, first.tail)
+	if err := j.settleForNew(ctx, file); err != nil {
+		return err
+	}
+	return j.uploadRun(ctx, j.newTransfer(content, unrecorded{}), -1)
 }

@@ -3,11 +3,13 @@ package upload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // run drives one session until its range of the source is an object, or the session
@@ -59,7 +61,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
-	reply := r.wire.start(ctx, r.content.total())
+	reply := r.wire.start(ctx, r.content.Total())
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
@@ -73,7 +75,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 	return reply, nil
 }
 
-// send sends the next part, which may be the last.
+// send sends the next bytes, which may be the last.
 func (r *run) send(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
@@ -85,19 +87,19 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	if r.measure != nil {
 		size = min(size, r.measure.size)
 	}
-	p, err := r.content.part(ctx, r.state.Committed, size)
+	p, err := r.content.Next(ctx, r.state.Committed, size)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
 	if err := r.mayBeSent(ctx, p); err != nil {
-		return session.Reply{}, errors.Join(err, p.finish())
+		return session.Reply{}, errors.Join(err, p.Finish())
 	}
-	if p.last {
+	if p.Last {
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
 	if err := r.record.sending(ctx, r.state.Committed, r.pos.sent.Load(), p.To); err != nil {
-		return session.Reply{}, errors.Join(err, p.finish())
+		return session.Reply{}, errors.Join(err, p.Finish())
 	}
 	r.pos.sent.Store(p.From)
 	began := time.Now()
@@ -105,12 +107,12 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	took := time.Since(began)
 	r.record.sent()
 	r.tally.count(r.pos, p.From, reply.Sent)
-	if err := p.finish(); err != nil {
+	if err := p.Finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
 	held, open := reply.Held()
 	switch {
-	case p.last:
+	case p.Last:
 	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
 		if measure := r.measure; measure != nil {
@@ -127,27 +129,24 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 
 // mayBeSent checks what the caller expects of the source. The object exists after the last
 // part was sent.
-func (r *run) mayBeSent(ctx context.Context, p part) error {
-	if err := r.expect.exceeded(p.To); err != nil || !p.last {
+func (r *run) mayBeSent(ctx context.Context, p source.Body) error {
+	if err := r.expect.exceeded(p.To); err != nil || !p.Last {
 		return err
 	}
 	if err := r.expect.checkEnd(ctx, p.To); err != nil {
 		return err
 	}
-	if err := r.content.unchanged(ctx); err != nil {
-		return r.sourceFailed(ctx, err)
-	}
-	return expectCRC32C(r.wire.spec, p.crc32c)
+	return expectCRC32C(r.wire.spec, p.CRC32C)
 }
 
 // transmit makes the request that carries p.
-func (r *run) transmit(ctx context.Context, p part) session.Reply {
-	body := &meter{r: p.body, t: r.transfer}
-	if p.last {
-		return r.wire.finalize(ctx, r.uri, p.Range, p.crc32c, body)
+func (r *run) transmit(ctx context.Context, p source.Body) session.Reply {
+	body := &meter{r: p, t: r.transfer}
+	if p.Last {
+		return r.wire.finalize(ctx, r.uri, p.Range, p.CRC32C, body)
 	}
 	body.record = r.record
-	return r.wire.put(ctx, r.uri, p.Range, r.content.total(), body)
+	return r.wire.put(ctx, r.uri, p.Range, r.content.Total(), body)
 }
 
 // query requests the committed offset. The earlier process of an adopted session may
@@ -158,11 +157,11 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	if held, open := reply.Held(); !r.state.Adopted || !open || held <= r.state.Sent || held > r.state.Size {
 		return reply, nil
 	}
-	same, err := samePrefix(ctx, r.content, reply)
+	verdict, err := r.content.Compare(ctx, prefix(reply), true)
 	if err != nil {
 		return reply, r.sourceFailed(ctx, err)
 	}
-	if same {
+	if verdict == source.Same {
 		r.state.Sent = reply.Committed
 	}
 	return reply, nil
@@ -173,15 +172,15 @@ func (r *run) finalize(ctx context.Context) (session.Reply, error) {
 	if err := r.expect.checkEnd(ctx, r.state.Size); err != nil {
 		return session.Reply{}, err
 	}
-	crc, err := r.content.whole(ctx)
+	whole, err := r.content.Whole(ctx)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
-	if err := expectCRC32C(r.wire.spec, crc); err != nil {
+	if err := expectCRC32C(r.wire.spec, whole.CRC32C); err != nil {
 		return session.Reply{}, err
 	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
-	return r.wire.finalize(ctx, r.uri, end, crc, nil), nil
+	return r.wire.finalize(ctx, r.uri, end, whole.CRC32C, nil), nil
 }
 
 // handleReply compares the checksums in the reply with the source, and returns the
@@ -190,12 +189,12 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	if err := r.refusedMD5(ctx, reply); err != nil {
 		return session.Action{}, err
 	}
-	if o := reply.Object; o != nil && reply.Op != session.OpStat && r.content.total() >= 0 {
-		crc, err := r.content.whole(ctx)
+	if o := reply.Object; o != nil && reply.Op != session.OpStat && r.content.Total() >= 0 {
+		whole, err := r.content.Whole(ctx)
 		if err != nil {
 			return session.Action{}, r.sourceFailed(ctx, err)
 		}
-		_, differs := verifyObject(o, r.wire.spec, r.content.total(), crc)
+		_, differs := verifyObject(o, r.wire.spec, whole.Offset, whole.CRC32C)
 		reply.Differs, reply.Err = differs != nil, differs
 	}
 	before := r.state
@@ -236,14 +235,14 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	} else if err != nil {
 		return action, err
 	}
-	r.content.committed(r.state.Committed)
+	r.content.Committed(r.state.Committed)
 	return action, nil
 }
 
 // decide returns the action of the decision table. Its error is a *[sessionLost].
 func (r *run) decide(reply session.Reply) (session.Action, error) {
 	restarts := r.state.Restarts
-	r.state.Replayable = r.content.replayable()
+	r.state.Replayable = r.content.Replayable()
 	var action session.Action
 	r.state, action = session.Decide(r.state, reply)
 	r.pos.committed.Store(r.state.Committed)
@@ -271,13 +270,17 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	if offset <= 0 || offset != r.state.Committed || offset == r.verified {
 		return nil, nil
 	}
-	compared, differs, err := verifyPrefix(ctx, r.content, reply)
-	if compared {
-		r.verified = offset
+	p := prefix(reply)
+	switch verdict, _ := r.content.Compare(ctx, p, false); verdict { // the next reader of the bytes reports an error
+	case source.Unknown:
+		return nil, nil
+	case source.Different:
+		if err := r.content.Changed(ctx, offset); err != nil {
+			return nil, r.sourceFailed(ctx, err)
+		}
+		differs = fmt.Errorf("the %v at the server is not that of the source", p)
 	}
-	if err != nil {
-		return nil, r.sourceFailed(ctx, err)
-	}
+	r.verified = offset
 	return differs, nil
 }
 
@@ -303,6 +306,17 @@ func (r *run) askStored(ctx context.Context, err error) (ok bool) {
 	}
 	r.pos.committed.Store(held)
 	return true
+}
+
+// prefix returns the checksum in a reply of the bytes before r.Committed. The service
+// reports an MD5, and since 2026 a CRC32C. The MD5 is not computed while sending, because
+// it costs more time than everything else. It is compared only after a query.
+func prefix(r session.Reply) source.Prefix {
+	p := source.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
+	if r.Op == session.OpQuery && r.HasRangeMD5 {
+		p.MD5 = &r.RangeMD5
+	}
+	return p
 }
 
 // meter counts the bytes of a request on their way to the network.

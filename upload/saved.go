@@ -162,5 +162,5 @@ func sentOffset(t *session.Token) int64 {
 	if t.Gzip != nil {
 		return t.Committed // the bytes before the last checkpoint may not have been sent
 	}
-	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
+	return max(t.Committed, lastCheckpoint(t.Checkpoints))
 }

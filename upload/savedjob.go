@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -198,7 +197,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	if why := j.useless(token); why != "" {
 		return j.startOver(ctx, why, session.URI{})
 	}
-	if err := j.settle(ctx); err != nil {
+	if err := j.settle(ctx, j.file); err != nil {
 		return err
 	}
 	if token.Parts != nil {
@@ -223,15 +222,10 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return j.startOver(ctx, err.Error(), token.URI)
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
-	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
-	// This is enough to check the object if it is already finished.
-	if j.gzip != nil {
-		j.gzip.adopt(token)
-	} else {
-		j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
-	}
-	t := j.newTransfer(j.content(), j.journal)
-	size := t.content.total()
+	j.journal.next.file, j.journal.next.source = j.file, j.source
+	j.source.Adopt(savedSource(token))
+	t := j.newTransfer(j.source, j.journal)
+	size := j.source.Total()
 	t.pos.size.Store(size)
 	r := j.newRun(t, session.State{
 		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
@@ -242,18 +236,14 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	})
 	r.uri, r.opened = token.URI, token.Created
 	t.pos.committed.Store(token.Committed)
-	r.resume = func(ctx context.Context, committed int64) error { return j.resumeFrom(ctx, token, committed) }
+	r.resume = j.resumeFrom
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 
 // resumeFrom continues at the committed offset. The checksum of the bytes before it
 // is computed from a checkpoint and a short part of the source, which is read again.
-func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64) error {
-	seek := func() error { return j.file.seek(ctx, token.Checkpoint(offset), offset) }
-	if j.gzip != nil {
-		seek = func() error { return j.gzip.seek(ctx, offset) }
-	}
-	if err := seek(); err != nil {
+func (j *job) resumeFrom(ctx context.Context, offset int64) error {
+	if err := j.source.Seek(ctx, offset); err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}
 	j.requests.pos.sent.Store(offset)
@@ -291,7 +281,7 @@ func (j *job) useless(token *session.Token) string {
 // discardCopy starts over with a file that is not the one with which the saved
 // session began. Only the server's checksum showed that.
 func (j *job) discardCopy(ctx context.Context, why error) error {
-	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
+	j.source.Restart()
 	j.unresume()
 	return j.startOver(ctx, sourceError(why).Error(), session.URI{})
 }

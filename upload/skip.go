@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"gcsup/chunk"
@@ -55,16 +54,6 @@ const coarseTime = 2 * time.Second
 // modification time, in whole seconds. It uses the local clock, because that of the
 // service may be ahead.
 func recent(ns int64) bool { return time.Since(time.Unix(0, ns)) < coarseTime }
-
-// withMTime returns spec with the modification time of the source in its
-// metadata.
-func withMTime(spec Spec, ns int64) Spec {
-	metadata := make(map[string]string, len(spec.Metadata)+1)
-	maps.Copy(metadata, spec.Metadata)
-	metadata[session.FileModTimeKey] = strconv.FormatInt(time.Unix(0, ns).Unix(), 10)
-	spec.Metadata = metadata
-	return spec
-}
 
 // sameMTime returns want with the modification time in the metadata of saved, or
 // without one if it has none. The time is not an option of the caller. A change of
@@ -164,7 +153,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	if rule == SkipSameContent {
 		rule, j.spec.Gzip = SkipIdentical, object.Gzip
 	}
-	size, mtime := j.file.src.Size(), j.file.identity.ModTimeNS
+	size, mtime := j.file.Total(), j.file.Identity().ModTimeNS
 	like := differs
 	switch {
 	case rule == SkipExisting:
@@ -205,24 +194,8 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if !object.HasCRC32C {
 		return false, nil
 	}
-	if j.file.racy = j.file.src.Racy(j.file.identity); j.file.racy {
-		j.file.remember(j.file.identity) // without the change time
-	}
-	all := chunk.Checkpoint{Offset: j.file.src.Size()}
-	unchanged := func() error {
-		return j.file.unchangedFrom(ctx, func() chunk.Checkpoint { return all })
-	}
-	var err error
-	if j.compress(j.spec.Gzip); j.gzip != nil {
-		all, err = j.gzip.digest(ctx, object.Size)
-		unchanged = func() error { return j.gzip.unchanged(ctx) }
-	} else {
-		all.CRC32C, err = j.file.crcOf(ctx, all.Offset)
-	}
-	same := err == nil && all == chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C}
-	if same {
-		err = unchanged()
-	}
+	j.compress(j.spec.Gzip)
+	same, err := j.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
 	if err != nil {
 		return false, j.requests.sourceFailed(ctx, err)
 	}

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gcsup/session"
 )
@@ -37,7 +38,7 @@ func (j *job) skipped(ctx context.Context) (bool, error) {
 // skipCall is skipped for a job with a rule.
 func skipCall(ctx context.Context, j *job) (bool, error) {
 	rule := j.batch.Skip
-	if rule == SkipSameTime && j.file.identity.ModTimeNS == 0 {
+	if rule == SkipSameTime && j.file.Identity().ModTimeNS == 0 {
 		rule = SkipIdentical
 	}
 	j.writeTime()
@@ -50,8 +51,8 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 
 // writeTime adds the modification time of the file to the metadata, for SkipSameTime.
 func (j *job) writeTime() {
-	if ns := j.file.identity.ModTimeNS; j.timed() && ns != 0 && !recent(ns) {
-		j.spec = withMTime(j.spec, ns)
+	if ns := j.file.Identity().ModTimeNS; j.timed() && ns != 0 && !recent(ns) {
+		j.spec = withMetadata(j.spec, session.FileModTimeKey, time.Unix(0, ns).Unix())
 	}
 }
 

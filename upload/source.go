@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // ReaderAt uploads the first size bytes of r, for content that is not a file on this
@@ -32,7 +32,7 @@ func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, iden
 		if size < 0 || !utf8.ValidString(identity) {
 			return fmt.Errorf("%w: the source has %d bytes and the identity %q", session.ErrInvalid, size, identity)
 		}
-		return j.uploadSource(ctx, chunk.FromReaderAt(r, size), identity)
+		return j.uploadSource(ctx, source.FromReaderAt(r, size, j.reread), identity)
 	})
 }
 
@@ -57,7 +57,11 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 		if err != nil {
 			return err
 		}
-		return j.uploadSource(ctx, src, "")
+		file, err := source.NewFile(src, "the source", j.reread)
+		if err != nil {
+			return err
+		}
+		return j.uploadSource(ctx, file, "")
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -75,15 +79,15 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 
 // uploadSource uploads a source that has no path. identity is the one that the caller
 // gave; "" if the upload is not saved.
-func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity string) error {
+func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	if err := j.use(src, "the source"); err != nil {
+	if err := j.use(file, "the source"); err != nil {
 		return err
 	}
 	defer j.closeSource()
-	j.detectSource(src)
+	j.detect(j.file.Head)
 	if skipped, err := j.skipped(ctx); skipped || err != nil {
 		return err
 	}
@@ -108,29 +112,5 @@ func (u *Uploader) hashID(spec Spec, source ...string) string {
 // because it is not saved in [Options.Store].
 func (u *Uploader) Bytes(ctx context.Context, data []byte, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
-	return j.finish(ctx, j.uploadBytes(ctx, data))
-}
-
-// uploadBytes uploads data.
-func (j *job) uploadBytes(ctx context.Context, data []byte) error {
-	src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
-	if j.spec.Gzip || !j.u.single(src.Size()) {
-		return j.uploadSource(ctx, src, "")
-	}
-	// Without a copy of data.
-	if err := j.validate(); err != nil {
-		return err
-	}
-	if err := j.use(src, "the source"); err != nil {
-		return err
-	}
-	j.detectSource(src)
-	if skipped, err := j.skipped(ctx); skipped || err != nil {
-		return err
-	}
-	j.setSpec(j.spec.Resolved())
-	if _, err := j.file.sum.Write(data); err != nil {
-		return j.requests.sourceFailed(ctx, err)
-	}
-	return j.freshSmall(ctx, data)
+	return j.finish(ctx, j.uploadSource(ctx, source.FromBytes(data, j.reread), ""))
 }

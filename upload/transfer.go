@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // transfer sends one range of a source to one object. It outlives the sessions that are lost
@@ -12,7 +13,7 @@ import (
 type transfer struct {
 	*requester
 	wire    exchanger
-	content content
+	content source.Content
 	record  record
 	transferOptions
 }
@@ -30,10 +31,10 @@ type measurement struct {
 	check func(n int64, took time.Duration) error // an error ends the upload
 }
 
-// newTransfer returns a transfer of source to the object of spec. r keeps the state of its
+// newTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
-func newTransfer(q *requester, spec Spec, source content, r record, o transferOptions) *transfer {
-	return &transfer{requester: q, wire: q.to(spec), content: source, record: r, transferOptions: o}
+func newTransfer(q *requester, spec Spec, src source.Content, r record, o transferOptions) *transfer {
+	return &transfer{requester: q, wire: q.to(spec), content: src, record: r, transferOptions: o}
 }
 
 // drive holds a conversation that makes an object, and returns the object.
@@ -45,13 +46,13 @@ func (t *transfer) drive(ctx context.Context, c conversation, first session.Acti
 // checkObject checks whether this upload made the object at the destination, by a request
 // that began at since. An object with the same bytes that is older was not made by it.
 func (t *transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
-	ours, err := t.content.whole(ctx)
+	ours, err := t.content.Whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
 	r := t.wire.statOf(ctx, t.wire.spec)
 	if o := r.Object; o != nil {
-		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
+		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
 	}
 	r.Older = older(r, since)
 	return r, nil
@@ -72,11 +73,11 @@ func (t *transfer) known(generation int64) bool {
 // verify compares the finished object with the source. The result is the object that the
 // service described.
 func (t *transfer) verify(ctx context.Context, object *session.Object) (*session.Object, error) {
-	ours, err := t.content.whole(ctx)
+	ours, err := t.content.Whole(ctx)
 	if err != nil {
 		return nil, t.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(object, t.wire.spec, t.content.total(), ours)
+	o, err := verifyObject(object, t.wire.spec, ours.Offset, ours.CRC32C)
 	if err != nil {
 		return nil, t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}

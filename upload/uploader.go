@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // Objects reads the metadata of objects.
@@ -43,7 +44,7 @@ type Uploader struct {
 	running *runningUploads
 	skip    *callSkip // of calls; nil if they skip nothing
 
-	compressor compressor
+	compressor source.Compressor
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

@@ -174,7 +174,7 @@ func (w *Writer) Result() *Result {
 
 // start starts the upload if it has not started. first, if not nil, is sent before
 // the written bytes. The error wraps [fs.ErrClosed] after Close and Abort.
-func (w *Writer) start(first *fileThenStream) error {
+func (w *Writer) start(first *firstFile) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch w.state {

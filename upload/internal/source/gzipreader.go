@@ -1,8 +1,9 @@
-package upload
+package source
 
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"sync"
@@ -17,32 +18,30 @@ import (
 // time, and the result does not depend on the sizes of the reads.
 type gzipReader struct {
 	r     io.Reader
-	c     compressor
+	c     Compressor
 	zw    *gzip.Writer // nil after the end was compressed
 	block []byte
-	out   bytes.Buffer   // compressed and not yet returned
-	err   error          // returned after the bytes in out
-	marks *sourceOffsets // nil if they are not needed
-	empty int            // reads in a row that returned nothing
-	ended atomic.Bool    // see stop
+	out   bytes.Buffer // compressed and not yet returned
+	err   error        // returned after the bytes in out
+	marks *Offsets     // nil if they are not needed
+	empty int          // reads in a row that returned nothing
+	ended atomic.Bool  // see stop
+	head  []byte       // the first bytes of r
 
 	read, made int64 // bytes read of r, and compressed bytes so far
-
-	mu   sync.Mutex
-	head []byte // the first bytes of r
 }
 
-// compressor compresses bytes. Its zero value has the default level. Tests use
+// Compressor compresses bytes. Its zero value has the default level. Tests use
 // another level to simulate another version of the program.
-type compressor struct{ level int }
+type Compressor struct{ Level int }
 
 // gzipWriters keeps writers of the default level, because each uses more than 800 KB.
 var gzipWriters sync.Pool
 
 // writer returns a writer. The caller should call done after it is closed.
-func (c compressor) writer(w io.Writer) *gzip.Writer {
-	if c.level != 0 {
-		zw, err := gzip.NewWriterLevel(w, c.level)
+func (c Compressor) writer(w io.Writer) *gzip.Writer {
+	if c.Level != 0 {
+		zw, err := gzip.NewWriterLevel(w, c.Level)
 		if err != nil {
 			panic(err) // the level is a constant
 		}
@@ -55,25 +54,15 @@ func (c compressor) writer(w io.Writer) *gzip.Writer {
 	return gzip.NewWriter(w)
 }
 
-func (c compressor) done(zw *gzip.Writer) {
-	if c.level == 0 {
+func (c Compressor) done(zw *gzip.Writer) {
+	if c.Level == 0 {
 		zw.Reset(io.Discard)
 		gzipWriters.Put(zw)
 	}
 }
 
-// whole returns the compressed bytes of data. A gzipReader returns the same.
-func (c compressor) whole(data []byte) []byte {
-	var out bytes.Buffer
-	zw := c.writer(&out)
-	_, _ = zw.Write(data)
-	_ = zw.Close()
-	c.done(zw)
-	return out.Bytes()
-}
-
 // reader returns a reader of the compressed bytes of r.
-func (c compressor) reader(r io.Reader) *gzipReader {
+func (c Compressor) reader(r io.Reader) *gzipReader {
 	z := &gzipReader{r: r, c: c, block: make([]byte, chunk.Granularity)}
 	z.zw = c.writer(&z.out)
 	return z
@@ -108,7 +97,7 @@ func (z *gzipReader) fill() {
 	if err == nil && z.empty >= maxEmptyReads {
 		err = io.ErrNoProgress
 	}
-	z.keepHead(z.block[:n])
+	z.head = append(z.head, z.block[:min(n, chunk.HeadSize-len(z.head))]...)
 	before := z.out.Len()
 	_, _ = z.zw.Write(z.block[:n]) // a bytes.Buffer does not fail
 	z.read += int64(n)
@@ -120,24 +109,14 @@ func (z *gzipReader) fill() {
 	}
 	z.made += int64(z.out.Len() - before)
 	if z.marks != nil {
-		z.marks.add(sourceMark{made: z.made, read: z.read})
+		z.marks.add(offsetMark{made: z.made, read: z.read})
 	}
-}
-
-func (z *gzipReader) keepHead(p []byte) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if missing := chunk.HeadSize - len(z.head); missing > 0 {
-		z.head = append(z.head, p[:min(len(p), missing)]...)
-	}
-}
-
-// first returns the first bytes that were read.
-func (z *gzipReader) first() []byte {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return z.head
 }
 
 // SetReadDeadline passes a deadline on to the source, which may not support it.
-func (z *gzipReader) SetReadDeadline(t time.Time) error { return setReadDeadline(z.r, t) }
+func (z *gzipReader) SetReadDeadline(t time.Time) error {
+	if d, ok := z.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return d.SetReadDeadline(t)
+	}
+	return errors.ErrUnsupported
+}

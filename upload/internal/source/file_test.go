@@ -1,4 +1,4 @@
-package upload
+package source
 
 import (
 	"bytes"
@@ -31,13 +31,9 @@ func (e *editedAfter) ReadAt(p []byte, off int64) (int, error) {
 func TestSmallRacyFileThatIsEdited(t *testing.T) {
 	for _, racy := range []bool{false, true} {
 		const size = 3<<20 + 1
-		f := &fileContent{
-			src:      chunk.FromReaderAt(&editedAfter{content: make([]byte, size)}, size),
-			identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}),
-			reread: func(int64, int64, int64) {},
-			racy:   racy,
-		}
-		_, err := f.load(t.Context())
+		f := FromReaderAt(&editedAfter{content: make([]byte, size)}, size, func(int64, int64, int64) {})
+		f.racy = racy
+		_, err := f.Load(t.Context())
 		if racy != errors.Is(err, session.ErrSourceChanged) {
 			t.Errorf("racy %v: error = %v", racy, err)
 		}
@@ -45,3 +41,14 @@ func TestSmallRacyFileThatIsEdited(t *testing.T) {
 }
 
 var _ io.ReaderAt = (*editedAfter)(nil)
+
+// TestLastCheckpoint checks at which checkpoint a resume starts.
+func TestLastCheckpoint(t *testing.T) {
+	const q = chunk.Granularity
+	saved := Saved{Checkpoints: []chunk.Checkpoint{{Offset: q, CRC32C: 1}, {Offset: 2 * q, CRC32C: 2}}}
+	for _, c := range []struct{ at, want int64 }{{0, 0}, {1, 0}, {q - 1, 0}, {q, q}, {q + 1, q}, {2 * q, 2 * q}, {3 * q, 2 * q}} {
+		if got := saved.last(c.at); got.Offset != c.want {
+			t.Errorf("last(%d) is at %d, want %d", c.at, got.Offset, c.want)
+		}
+	}
+}

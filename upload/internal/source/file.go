@@ -1,0 +1,188 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Reread is called when n bytes before offset were read only for their checksum. The
+// reading ends at end.
+type Reread func(n, offset, end int64)
+
+// rereadStep is the number of bytes after which a long comparison reports its
+// progress. From a disk these are many reports per second, and one every few seconds
+// from a slow file server.
+const rereadStep = 8 << 20
+
+// File is a source that can be read again. It is the content that is sent unless the
+// file is compressed.
+type File struct {
+	src    *chunk.Source
+	data   []byte // all bytes, if the caller has them in memory; otherwise nil
+	reread Reread
+	sum    *chunk.PrefixCRC
+	saved  Saved // of the session being resumed
+
+	identity chunk.Identity // of the bytes that sum has hashed
+	copied   bool           // the session began with another file; the bytes must still be compared
+	settled  bool           // every later change changes the identity, with these exceptions:
+	unsynced bool           // see chunk.Settled
+	racy     bool           // see chunk.Settled; identity has no change time
+}
+
+var _ Resumable = (*File)(nil)
+
+// NewFile returns the file src. name is for an error.
+func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
+	identity, err := src.Identity()
+	switch {
+	case err != nil:
+		return nil, err
+	case identity.Size != src.Size():
+		return nil, fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
+	}
+	return &File{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread}, nil
+}
+
+// FromReaderAt returns the first size bytes of r as a file.
+func FromReaderAt(r io.ReaderAt, size int64, reread Reread) *File {
+	return &File{
+		src: chunk.FromReaderAt(r, size), identity: chunk.Identity{Size: size},
+		sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread,
+	}
+}
+
+// FromBytes returns data as a file. Load does not copy it.
+func FromBytes(data []byte, reread Reread) *File {
+	f := FromReaderAt(bytes.NewReader(data), int64(len(data)), reread)
+	f.data = data
+	return f
+}
+
+// Section returns a range of the file as a file of its own. It does not detect changes.
+// [File.Unchanged] does that for the whole file.
+func (f *File) Section(rng chunk.Range) *File {
+	return FromReaderAt(io.NewSectionReader(f.src, rng.From, rng.Len()), rng.Len(), f.reread)
+}
+
+func (f *File) Close() { _ = f.src.Close() }
+
+// Identity returns the identity of the bytes that were read. It has no change time if a
+// change may not be detectable.
+func (f *File) Identity() chunk.Identity { return f.identity }
+
+// Info describes the file. It is nil for bytes that are not in a file.
+func (f *File) Info() fs.FileInfo { return f.src.Info() }
+
+// Head returns the first bytes, as far as they can be read.
+func (f *File) Head() []byte {
+	head := make([]byte, min(f.Total(), chunk.HeadSize))
+	n, _ := f.src.ReadAt(head, 0)
+	return head[:n]
+}
+
+func (f *File) Total() int64      { return f.src.Size() }
+func (f *File) Replayable() bool  { return true }
+func (f *File) Committed(n int64) { f.sum.Forget(n) }
+
+// Next returns one long body up to the last multiple of 256 KiB, and then a tail of
+// at most 256 KiB, which is sent in a separate request. The checksum of all bytes is
+// then known, and the service can compare it before the object exists.
+func (f *File) Next(ctx context.Context, offset, limit int64) (Body, error) {
+	if offset == 0 {
+		f.Restart()
+	}
+	tail := chunk.LastBoundary(f.Total())
+	if offset >= tail {
+		return f.tail(ctx, offset)
+	}
+	to := min(chunk.Floor(offset+limit), tail)
+	if to-offset < chunk.Granularity {
+		// The bytes from an unaligned offset to the next boundary are less than the service
+		// accepts in a request that is not the last.
+		if to += chunk.Granularity; to > tail {
+			return f.tail(ctx, offset)
+		}
+	}
+	return f.body(chunk.Range{From: offset, To: to}), nil
+}
+
+// body returns a body that is not the last one.
+func (f *File) body(rng chunk.Range) Body {
+	f.sum.Rewind(rng.From)
+	body := f.src.Body(rng, f.sum)
+	return Body{Range: rng, Reader: body, finish: body.Finish}
+}
+
+func (f *File) tail(ctx context.Context, offset int64) (Body, error) {
+	b := f.body(chunk.Range{From: offset, To: f.Total()})
+	data := make([]byte, b.Len())
+	_, err := io.ReadFull(b, data)
+	if finished := b.finish(); err == nil {
+		err = finished
+	}
+	if err == nil {
+		err = f.Unchanged(ctx, f.hashed)
+	}
+	return Body{Range: b.Range, Reader: bytes.NewReader(data), Last: true, CRC32C: f.sum.Sum()}, err
+}
+
+// Restart makes the checksum start at byte 0 if it started at a checkpoint. The server
+// has no bytes that could differ from those of a copy.
+func (f *File) Restart() {
+	if _, ok := f.sum.Nearest(0); !ok {
+		f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	}
+	f.copied = false
+}
+
+// Adopt makes the checksum start at the last checkpoint. That is enough to check an
+// object that is already finished.
+func (f *File) Adopt(s Saved) {
+	f.saved, f.sum = s, chunk.NewPrefixCRC(s.last(f.Total()))
+}
+
+// Seek makes the checksum start at offset.
+func (f *File) Seek(ctx context.Context, offset int64) error {
+	to, err := f.hash(ctx, f.saved.last(offset), offset, offset)
+	if err != nil {
+		return err
+	}
+	f.sum = chunk.NewPrefixCRC(to)
+	return nil
+}
+
+func (f *File) Newest(sent, _ int64) chunk.Checkpoint {
+	c, _ := f.sum.Nearest(min(f.sum.Offset(), sent))
+	return c
+}
+
+func (f *File) Compression(int64) *Compression { return nil }
+
+// Load reads a small file whole. A racy file is read twice, which is faster than waiting
+// until it is no longer racy.
+func (f *File) Load(ctx context.Context) (Loaded, error) {
+	f.noteRacy()
+	data := f.data
+	if data == nil {
+		data = make([]byte, f.Total())
+		if err := f.src.ReadFull(data, 0); err != nil {
+			return Loaded{}, err
+		}
+	}
+	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	if _, err := f.sum.Write(data); err != nil {
+		return Loaded{}, err
+	}
+	return loaded(data, f.sum.Sum()), f.Unchanged(ctx, f.hashed)
+}
+
+func loaded(data []byte, crc32c uint32) Loaded {
+	return Loaded{Size: int64(len(data)), CRC32C: crc32c, Open: func() io.Reader { return bytes.NewReader(data) }}
+}

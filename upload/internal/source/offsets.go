@@ -1,0 +1,88 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Offsets maps offsets in compressed bytes to offsets in the file. It is safe for
+// concurrent use.
+type Offsets struct {
+	size  int64 // of the file
+	mu    sync.Mutex
+	marks []offsetMark // ascending
+}
+
+// offsetMark is a pair of offsets: when made bytes had been compressed, read bytes of
+// the file had been read.
+type offsetMark struct{ made, read int64 }
+
+// reset replaces all marks by m.
+func (o *Offsets) reset(m offsetMark) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.marks = append(o.marks[:0], m)
+}
+
+// Size returns the size of the file.
+func (o *Offsets) Size() int64 { return o.size }
+
+func (o *Offsets) add(m offsetMark) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.marks = append(o.marks, m)
+}
+
+// forget removes the marks before a compressed offset. The bytes before it will not
+// be sent again.
+func (o *Offsets) forget(offset int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := o.after(offset)
+	o.marks = o.marks[max(i-1, 0):]
+}
+
+// read returns how many bytes of the file had been read when the compressed bytes
+// before an offset were made.
+func (o *Offsets) read(offset int64) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := o.after(offset); i < len(o.marks) {
+		return o.marks[i].read
+	}
+	return o.size
+}
+
+// after returns the index of the first mark at or after a compressed offset. The
+// caller holds o.mu.
+func (o *Offsets) after(offset int64) int {
+	i, _ := slices.BinarySearchFunc(o.marks, offset, func(m offsetMark, offset int64) int { return cmp.Compare(m.made, offset) })
+	return i
+}
+
+// Estimate returns about how much of the file is in the compressed bytes before two
+// offsets.
+func (o *Offsets) Estimate(sent, committed int64) (fileSent, fileCommitted int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.estimate(sent), o.estimate(committed)
+}
+
+// estimate interpolates between two marks. The caller holds o.mu.
+func (o *Offsets) estimate(offset int64) int64 {
+	var before offsetMark
+	i := o.after(offset)
+	if i > 0 {
+		before = o.marks[i-1]
+	}
+	if i == len(o.marks) {
+		return before.read
+	}
+	after := o.marks[i]
+	if after.made == before.made {
+		return after.read
+	}
+	share := float64(offset-before.made) / float64(after.made-before.made)
+	return before.read + int64(share*float64(after.read-before.read))
+}
