@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"os"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
@@ -84,7 +86,7 @@ const (
 func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		b := newBatch(ctx, u, opts)
+		b := newFilesCall(ctx, u, opts)
 		b.start(jobs)
 		defer func() {
 			cancel()
@@ -100,15 +102,15 @@ func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOpt
 	}
 }
 
-// batch is one call of [Uploader.Files].
-type batch struct {
+// filesCall is one call of [Uploader.Files].
+type filesCall struct {
 	u        *Uploader
 	ctx      context.Context
 	opts     BatchOptions
 	budget   *budget
 	memory   *semaphore.Weighted
 	saved    []string // IDs of the uploads that were saved when the batch began
-	fates    fates
+	breaker  *batch.Breaker
 	counting atomic.Bool // the sizes are being added up, or all of them were
 
 	small, large chan Job
@@ -122,8 +124,8 @@ type outcome struct {
 	err    error
 }
 
-func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
-	b := &batch{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
+func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
+	b := &filesCall{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -142,7 +144,7 @@ func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
 	if b.opts.Sizes != nil {
 		b.budget.held = b.count
 	}
-	b.fates.budget = b.budget
+	b.breaker = batch.NewBreaker(b.budget.progress)
 	b.memory = semaphore.NewWeighted(b.opts.Memory)
 	if b.opts.Jobs > 0 {
 		b.slots = make(chan struct{}, b.opts.Jobs)
@@ -152,7 +154,7 @@ func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
 }
 
 // start starts the goroutines. The last of them closes outcomes.
-func (b *batch) start(jobs iter.Seq[Job]) {
+func (b *filesCall) start(jobs iter.Seq[Job]) {
 	var workers sync.WaitGroup
 	for range b.opts.Small {
 		workers.Go(func() { b.work(b.small) })
@@ -182,7 +184,7 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 }
 
 // read passes the jobs to the workers.
-func (b *batch) read(jobs iter.Seq[Job]) {
+func (b *filesCall) read(jobs iter.Seq[Job]) {
 	defer close(b.small)
 	defer close(b.large)
 	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
@@ -212,7 +214,7 @@ func (b *batch) read(jobs iter.Seq[Job]) {
 }
 
 // lookUp looks up the destinations of jobs in the listing.
-func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
+func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for job, err := range b.u.lookup(b.ctx, *b.opts.Listing, b.budget, jobs) {
 			if err != nil {
@@ -231,7 +233,7 @@ func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 
 // warn reports a listing that failed. It is called from the goroutine that reads
 // the jobs.
-func (b *batch) warn(err error) {
+func (b *filesCall) warn(err error) {
 	if observe := b.u.opts.Observer; observe != nil {
 		l := b.opts.Listing
 		observe(Event{Kind: Warning, Time: time.Now(), ctx: b.ctx, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
@@ -239,7 +241,7 @@ func (b *batch) warn(err error) {
 }
 
 // size returns the size of the file of a job, which may be unknown.
-func (b *batch) size(job Job) int64 {
+func (b *filesCall) size(job Job) int64 {
 	if job.Size == 0 && job.ModTime.IsZero() && job.Err == nil {
 		if info, err := os.Stat(job.Path); err == nil {
 			return info.Size()
@@ -249,7 +251,7 @@ func (b *batch) size(job Job) int64 {
 }
 
 // work processes the jobs of a queue.
-func (b *batch) work(queue <-chan Job) {
+func (b *filesCall) work(queue <-chan Job) {
 	for {
 		select {
 		case job, ok := <-queue:
@@ -267,7 +269,7 @@ func (b *batch) work(queue <-chan Job) {
 }
 
 // enter waits for a slot. It returns false if the batch ends.
-func (b *batch) enter() bool {
+func (b *filesCall) enter() bool {
 	if b.slots != nil {
 		select {
 		case b.slots <- struct{}{}:
@@ -283,20 +285,22 @@ func (b *batch) enter() bool {
 }
 
 // leave frees the slot of a file when the caller has its outcome.
-func (b *batch) leave() {
+func (b *filesCall) leave() {
 	if b.slots != nil {
 		<-b.slots
 	}
 }
 
 // do processes one job.
-func (b *batch) do(job Job) outcome {
+func (b *filesCall) do(job Job) outcome {
 	err := job.Err
 	if err == nil {
 		err = b.u.invalid
 	}
 	if err == nil {
-		err = b.fates.end(job.Spec.Bucket)
+		if why := b.breaker.Err(job.Spec.Bucket); why != nil {
+			err = fmt.Errorf("%w: %w", ErrNotTried, why)
+		}
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
@@ -307,13 +311,18 @@ func (b *batch) do(job Job) outcome {
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
 	j.batch = &b.opts
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
-	b.fates.learn(result, err, j.transfer.retry)
+	switch {
+	case err != nil:
+		b.breaker.Failed(job.Spec.Bucket, err, j.transfer.retry.failing)
+	case result.Skipped == SkipNothing && !result.Planned:
+		b.breaker.Succeeded(job.Spec.Bucket)
+	}
 	return outcome{result, err}
 }
 
 // untried reports the outcome of a job that was not started. There may be millions of
 // them, so no goroutine for events is started.
-func (b *batch) untried(res Result, err error) outcome {
+func (b *filesCall) untried(res Result, err error) outcome {
 	if observe := b.u.opts.Observer; observe != nil {
 		e := terminal(b.ctx, res, err)
 		e.Time, e.Upload, e.ctx = time.Now(), uploads.Add(1), b.ctx
@@ -330,7 +339,7 @@ func (b *batch) untried(res Result, err error) outcome {
 
 // count adds up the sizes of all files once, as long as the gate is closed. The sum
 // is not needed otherwise.
-func (b *batch) count() {
+func (b *filesCall) count() {
 	if !b.counting.CompareAndSwap(false, true) {
 		return
 	}

@@ -3,8 +3,10 @@ package upload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // callSkip is the rule of [CallOptions]. It has a function, so that a program that sets
@@ -50,8 +52,8 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 
 // writeTime adds the modification time of the file to the metadata, for SkipSameTime.
 func (j *job) writeTime() {
-	if ns := j.file.identity.ModTimeNS; j.timed() && ns != 0 && !recent(ns) {
-		j.spec = withMTime(j.spec, ns)
+	if ns := j.file.identity.ModTimeNS; j.timed() && ns != 0 && !batch.Recent(time.Unix(0, ns)) {
+		j.spec = withMetadata(j.spec, session.FileModTimeKey, time.Unix(0, ns).Unix())
 	}
 }
 
