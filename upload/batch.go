@@ -1,9 +1,11 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -97,7 +99,7 @@ func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOpt
 			if !yield(o.result, o.err) {
 				return
 			}
-			b.leave() // only now, because the caller may record finished files
+			b.slots.Release(1) // only now, because the caller may record finished files
 		}
 	}
 }
@@ -114,7 +116,7 @@ type filesCall struct {
 	counting atomic.Bool // the sizes are being added up, or all of them were
 
 	small, large chan Job
-	slots        chan struct{} // one for each file that is uploaded; nil if only Small and Large limit them
+	slots        *semaphore.Weighted // one for each file until the caller has its outcome
 	outcomes     chan outcome
 }
 
@@ -132,23 +134,15 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	if b.opts.Skip == SkipNothing && u.skip != nil {
 		b.opts.Skip = u.skip.opts.Skip
 	}
-	if b.opts.Small <= 0 {
-		b.opts.Small = defaultSmall
-	}
-	if b.opts.Large <= 0 {
-		b.opts.Large = defaultLarge
-	}
-	if b.opts.Memory <= 0 {
-		b.opts.Memory = defaultMemory
-	}
+	b.opts.Small = cmp.Or(max(b.opts.Small, 0), defaultSmall)
+	b.opts.Large = cmp.Or(max(b.opts.Large, 0), defaultLarge)
+	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
+	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), math.MaxInt)
 	if b.opts.Sizes != nil {
 		b.budget.held = b.count
 	}
 	b.breaker = batch.NewBreaker(b.budget.progress)
-	b.memory = semaphore.NewWeighted(b.opts.Memory)
-	if b.opts.Jobs > 0 {
-		b.slots = make(chan struct{}, b.opts.Jobs)
-	}
+	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
 	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
 }
@@ -255,39 +249,13 @@ func (b *filesCall) work(queue <-chan Job) {
 	for {
 		select {
 		case job, ok := <-queue:
-			if !ok {
-				return
-			}
-			if !b.enter() {
+			if !ok || b.slots.Acquire(b.ctx, 1) != nil {
 				return
 			}
 			b.outcomes <- b.do(job)
 		case <-b.ctx.Done():
 			return
 		}
-	}
-}
-
-// enter waits for a slot. It returns false if the batch ends.
-func (b *filesCall) enter() bool {
-	if b.slots != nil {
-		select {
-		case b.slots <- struct{}{}:
-		case <-b.ctx.Done():
-			return false
-		}
-	}
-	if b.ctx.Err() != nil {
-		b.leave()
-		return false
-	}
-	return true
-}
-
-// leave frees the slot of a file when the caller has its outcome.
-func (b *filesCall) leave() {
-	if b.slots != nil {
-		<-b.slots
 	}
 }
 
