@@ -28,19 +28,11 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 
 // cancelSaved is Cancel, without its last event.
 func (j *job) cancelSaved(ctx context.Context, id string) error {
-	store := j.u.opts.Store
-	if j.u.invalid != nil {
-		return j.u.invalid
-	}
-	if store == nil {
-		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
-	}
 	ctx = j.storeContext(ctx)
-	id, err := follow(ctx, store, id)
+	id, err := j.findSaved(ctx, id)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	j.identify(id, j.spec)
 	if err := j.u.running.stop(ctx, id, session.ErrCanceled); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
