@@ -103,7 +103,7 @@ func acquireVacant(ctx context.Context, store session.Store, t *session.Token, p
 	if err != nil {
 		return nil, fmt.Errorf("upload of %s: %w", path, err)
 	}
-	if _, err = settled(ctx, store, lease); unusable(err) {
+	if _, err = loadMoved(ctx, store, lease); unusable(err) {
 		return lease, nil
 	}
 	release(ctx, lease)
@@ -135,7 +135,7 @@ func lockSaved(ctx context.Context, store session.Store, id string) (*session.To
 		if err != nil {
 			return nil, nil, err
 		}
-		t, err := settled(ctx, store, lease)
+		t, err := loadMoved(ctx, store, lease)
 		if err == nil {
 			return t, lease, nil
 		}
@@ -161,7 +161,7 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 	return t.ID, nil
 }
 
-// settled loads the saved upload of a lease, and completes a move from or to its ID.
+// loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
 // If the upload was moved to another ID, the error is a *movedError.
 //
 // A move takes four steps, under the leases of both IDs:
@@ -175,7 +175,7 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 // MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
 // without a new one therefore always means that step 2 was not done, and never that
 // the upload has finished since.
-func settled(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
+func loadMoved(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
 	t, err := lease.Load(ctx)
 	if err != nil || t.MovedTo == "" && t.MovedFrom == "" {
 		return t, err
