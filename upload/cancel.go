@@ -58,13 +58,13 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 // cancel ends the session of token, and calls discard if the session no longer
 // exists.
 func (j *job) cancel(ctx context.Context, token *session.Token, discard func() error) error {
-	client := j.u.client
-	if err := client.Adopt(token); err != nil {
-		if token.Endpoint == client.Endpoint() {
+	if err := j.adopt(token); err != nil {
+		err = fmt.Errorf("cancel: %w", err)
+		if token.Endpoint == j.u.client.Endpoint() {
 			// Nothing can be sent to such a session, so there is nothing to keep.
-			return errors.Join(fmt.Errorf("cancel: %w", err), discard())
+			err = errors.Join(err, discard())
 		}
-		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
+		return err
 	}
 	a, err := j.transfer.retry.askKnown(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
 	switch {
