@@ -69,7 +69,10 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.S
 				yield(Job{}, listInterrupted(ctx))
 				return
 			}
-			if err != nil && !yield(Job{}, err) || !yield(job, nil) {
+			if err != nil && !yield(Job{}, err) {
+				return
+			}
+			if !yield(job, nil) {
 				return
 			}
 		}

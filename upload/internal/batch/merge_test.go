@@ -271,7 +271,7 @@ func TestMergeTenMillion(t *testing.T) {
 				if object != nil {
 					exist++
 				}
-				if jobs++; jobs%1_000_000 == 0 {
+				if jobs++; jobs%100_000 == 0 {
 					runtime.GC()
 					runtime.ReadMemStats(&m)
 					peak = max(peak, m.HeapAlloc-min(m.HeapAlloc, before.HeapAlloc))
@@ -282,8 +282,8 @@ func TestMergeTenMillion(t *testing.T) {
 				t.Errorf("%d jobs, %d listed, %d with an object, %d requests, want %d, at least %d, at least %d, at most %d",
 					jobs, listed, exist, pages.requests, test.jobs, test.leastListed, test.exists, test.most)
 			}
-			if peak > 1<<20 {
-				t.Errorf("the heap grew by %d bytes, want less than 1 MiB", peak)
+			if peak > 2<<20 { // two pages
+				t.Errorf("the heap grew by %d bytes, want less than 2 MiB", peak)
 			}
 			t.Logf("%d requests, %d of %d jobs listed, heap %d KiB", pages.requests, listed, jobs, peak>>10)
 		})
