@@ -3,13 +3,13 @@ package fleet
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"gcsup/session"
-	"gcsup/session/bucketstore"
 	"gcsup/upload"
 )
 
@@ -56,16 +56,11 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	for _, f := range files {
 		of[f.Object] = f
 	}
-	u, opts := x.uploader(pass), &upload.BatchOptions{Skip: upload.SkipIdentical}
-	// After JetStream was wiped and the tree was submitted again, another worker may
-	// still work on a task of a first delivery. Looking up one object costs less than
-	// sending a large file.
-	blind := x.first && pass == 0 && len(x.task.Files) > 1
-	if !blind && len(files) > 8 {
-		s := x.task.Settings
-		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
+	send := x.group
+	if len(x.task.Files) == 1 {
+		send = x.single
 	}
-	for res, err := range u.Files(ctx, x.jobs(files, blind), opts) {
+	for res, err := range send(ctx, files, pass) {
 		f := of[res.Spec.Object]
 		if pass == 0 && (errors.Is(err, session.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && asSubmitted(f)) {
 			again = append(again, f)
@@ -80,6 +75,35 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, err: err})
 	}
 	return done, again
+}
+
+// group uploads small files, which are not saved.
+func (x *execution) group(ctx context.Context, files []File, pass int) iter.Seq2[*upload.Result, error] {
+	opts := &upload.BatchOptions{Skip: upload.SkipIdentical}
+	blind := x.first && pass == 0
+	if !blind && len(files) > 8 {
+		s := x.task.Settings
+		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
+	}
+	return x.w.uploaders.small.Files(ctx, x.jobs(files, blind), opts)
+}
+
+// single uploads the only file of the task. It looks up the destination even in a first
+// delivery: after JetStream was wiped and the tree was submitted again, another worker may
+// still work on the task. Looking up one object costs less than sending a large file.
+func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq2[*upload.Result, error] {
+	u := x.w.uploaders.large
+	if pass > 0 {
+		u = x.w.uploaders.restart
+	}
+	f := files[0]
+	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical}
+	if x.w.opts.TrustTimes {
+		call.SourceVersion = sourceVersion(f.Path)
+	}
+	return func(yield func(*upload.Result, error) bool) {
+		yield(u.With(call).File(ctx, f.Path, x.spec(f)))
+	}
 }
 
 // asSubmitted reports whether a file has the size and the modification time that were submitted.
@@ -102,33 +126,21 @@ func uploaded(f File, res *upload.Result) File {
 
 // jobs yields the jobs of files. If blind is set, a file whose object did not exist
 // at the submit is sent without looking it up. The precondition then decides.
-func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) bool) {
+func (x *execution) jobs(files []File, blind bool) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for _, f := range files {
-			job := upload.Job{Path: f.Path, Spec: x.task.spec(f), Size: f.Size, Listed: blind && f.Generation == 0}
-			job.Spec.DefaultContentType = x.w.contentType(f)
-			if !yield(job) {
+			if !yield(upload.Job{Path: f.Path, Spec: x.spec(f), Size: f.Size, Listed: blind && f.Generation == 0}) {
 				return
 			}
 		}
 	}
 }
 
-// uploader returns the Uploader for a pass. The small files of a group are not saved and need no
-// store.
-func (x *execution) uploader(pass int) *upload.Uploader {
-	if len(x.task.Files) > 1 {
-		return x.w.uploaders.small
-	}
-	u := x.w.uploaders.large
-	if pass > 0 {
-		u = x.w.uploaders.restart
-	}
-	call := upload.CallOptions{Observer: x.observe}
-	if x.w.opts.TrustTimes {
-		call.SourceVersion = sourceVersion(x.task.Files[0].Path)
-	}
-	return u.With(call)
+// spec returns the Spec of the object of a file.
+func (x *execution) spec(f File) upload.Spec {
+	spec := x.task.spec(f)
+	spec.DefaultContentType = x.w.contentType(f)
+	return spec
 }
 
 // observe records the progress of a task with one file.
@@ -159,11 +171,3 @@ func sourceVersion(path string) string {
 	}
 	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10)
 }
-
-// taskStore is the lease store for tasks with one file. A batch lists the saved
-// uploads to find small files that were large before. With batches of one file, that
-// would cost one listing for each file.
-type taskStore struct{ *bucketstore.Store }
-
-// List returns no uploads.
-func (taskStore) List(context.Context) ([]string, error) { return nil, nil }

@@ -158,7 +158,7 @@ func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	if w.uploaders.small, err = upload.New(hc, &o); err != nil {
 		return err
 	}
-	o.Store = taskStore{w.store}
+	o.Store = w.store
 	if w.uploaders.large, err = upload.New(hc, &o); err != nil {
 		return err
 	}

@@ -1,8 +1,11 @@
 package upload
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -11,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
@@ -84,7 +88,7 @@ const (
 func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		b := newBatch(ctx, u, opts)
+		b := newFilesCall(ctx, u, opts)
 		b.start(jobs)
 		defer func() {
 			cancel()
@@ -95,24 +99,24 @@ func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOpt
 			if !yield(o.result, o.err) {
 				return
 			}
-			b.leave() // only now, because the caller may record finished files
+			b.slots.Release(1) // only now, because the caller may record finished files
 		}
 	}
 }
 
-// batch is one call of [Uploader.Files].
-type batch struct {
+// filesCall is one call of [Uploader.Files].
+type filesCall struct {
 	u        *Uploader
 	ctx      context.Context
 	opts     BatchOptions
 	budget   *budget
 	memory   *semaphore.Weighted
 	saved    []string // IDs of the uploads that were saved when the batch began
-	fates    fates
+	breaker  *batch.Breaker
 	counting atomic.Bool // the sizes are being added up, or all of them were
 
 	small, large chan Job
-	slots        chan struct{} // one for each file that is uploaded; nil if only Small and Large limit them
+	slots        *semaphore.Weighted // one for each file until the caller has its outcome
 	outcomes     chan outcome
 }
 
@@ -122,37 +126,29 @@ type outcome struct {
 	err    error
 }
 
-func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
-	b := &batch{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
+func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
+	b := &filesCall{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
 	if opts != nil {
 		b.opts = *opts
 	}
 	if b.opts.Skip == SkipNothing && u.skip != nil {
 		b.opts.Skip = u.skip.opts.Skip
 	}
-	if b.opts.Small <= 0 {
-		b.opts.Small = defaultSmall
-	}
-	if b.opts.Large <= 0 {
-		b.opts.Large = defaultLarge
-	}
-	if b.opts.Memory <= 0 {
-		b.opts.Memory = defaultMemory
-	}
+	b.opts.Small = cmp.Or(max(b.opts.Small, 0), defaultSmall)
+	b.opts.Large = cmp.Or(max(b.opts.Large, 0), defaultLarge)
+	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
+	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), math.MaxInt)
 	if b.opts.Sizes != nil {
 		b.budget.held = b.count
 	}
-	b.fates.budget = b.budget
-	b.memory = semaphore.NewWeighted(b.opts.Memory)
-	if b.opts.Jobs > 0 {
-		b.slots = make(chan struct{}, b.opts.Jobs)
-	}
+	b.breaker = batch.NewBreaker(b.budget.progress)
+	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
 	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
 }
 
 // start starts the goroutines. The last of them closes outcomes.
-func (b *batch) start(jobs iter.Seq[Job]) {
+func (b *filesCall) start(jobs iter.Seq[Job]) {
 	var workers sync.WaitGroup
 	for range b.opts.Small {
 		workers.Go(func() { b.work(b.small) })
@@ -175,7 +171,7 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 }
 
 // read passes the jobs to the workers.
-func (b *batch) read(jobs iter.Seq[Job]) {
+func (b *filesCall) read(jobs iter.Seq[Job]) {
 	defer close(b.small)
 	defer close(b.large)
 	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
@@ -205,7 +201,7 @@ func (b *batch) read(jobs iter.Seq[Job]) {
 }
 
 // lookUp looks up the destinations of jobs in the listing.
-func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
+func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for job, err := range b.u.lookup(b.ctx, *b.opts.Listing, b.budget, jobs) {
 			if err != nil {
@@ -224,7 +220,7 @@ func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 
 // warn reports a listing that failed. It is called from the goroutine that reads
 // the jobs.
-func (b *batch) warn(err error) {
+func (b *filesCall) warn(err error) {
 	if observe := b.u.opts.Observer; observe != nil {
 		l := b.opts.Listing
 		observe(Event{Kind: Warning, Time: time.Now(), ctx: b.ctx, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
@@ -232,7 +228,7 @@ func (b *batch) warn(err error) {
 }
 
 // size returns the size of the file of a job, which may be unknown.
-func (b *batch) size(job Job) int64 {
+func (b *filesCall) size(job Job) int64 {
 	if job.Size == 0 && job.ModTime.IsZero() && job.Err == nil {
 		if info, err := os.Stat(job.Path); err == nil {
 			return info.Size()
@@ -242,14 +238,11 @@ func (b *batch) size(job Job) int64 {
 }
 
 // work processes the jobs of a queue.
-func (b *batch) work(queue <-chan Job) {
+func (b *filesCall) work(queue <-chan Job) {
 	for {
 		select {
 		case job, ok := <-queue:
-			if !ok {
-				return
-			}
-			if !b.enter() {
+			if !ok || b.slots.Acquire(b.ctx, 1) != nil {
 				return
 			}
 			b.outcomes <- b.do(job)
@@ -259,37 +252,16 @@ func (b *batch) work(queue <-chan Job) {
 	}
 }
 
-// enter waits for a slot. It returns false if the batch ends.
-func (b *batch) enter() bool {
-	if b.slots != nil {
-		select {
-		case b.slots <- struct{}{}:
-		case <-b.ctx.Done():
-			return false
-		}
-	}
-	if b.ctx.Err() != nil {
-		b.leave()
-		return false
-	}
-	return true
-}
-
-// leave frees the slot of a file when the caller has its outcome.
-func (b *batch) leave() {
-	if b.slots != nil {
-		<-b.slots
-	}
-}
-
 // do processes one job.
-func (b *batch) do(job Job) outcome {
+func (b *filesCall) do(job Job) outcome {
 	err := job.Err
 	if err == nil {
 		err = b.u.invalid
 	}
 	if err == nil {
-		err = b.fates.end(job.Spec.Bucket)
+		if why := b.breaker.Err(job.Spec.Bucket); why != nil {
+			err = fmt.Errorf("%w: %w", ErrNotTried, why)
+		}
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
@@ -300,13 +272,18 @@ func (b *batch) do(job Job) outcome {
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
 	j.batch = &b.opts
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
-	b.fates.learn(result, err, j.requests.retry)
+	switch {
+	case err != nil:
+		b.breaker.Failed(job.Spec.Bucket, err, j.requests.retry.failing)
+	case result.Skipped == SkipNothing && !result.Planned:
+		b.breaker.Succeeded(job.Spec.Bucket)
+	}
 	return outcome{result, err}
 }
 
 // untried reports the outcome of a job that was not started. There may be millions of
 // them, so no goroutine for events is started.
-func (b *batch) untried(res Result, err error) outcome {
+func (b *filesCall) untried(res Result, err error) outcome {
 	if observe := b.u.opts.Observer; observe != nil {
 		e := terminal(b.ctx, res, err)
 		e.Time, e.Upload, e.ctx = time.Now(), uploads.Add(1), b.ctx
@@ -323,7 +300,7 @@ func (b *batch) untried(res Result, err error) outcome {
 
 // count adds up the sizes of all files once, as long as the gate is closed. The sum
 // is not needed otherwise.
-func (b *batch) count() {
+func (b *filesCall) count() {
 	if !b.counting.CompareAndSwap(false, true) {
 		return
 	}

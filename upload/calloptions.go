@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,29 +100,23 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.Permanent != nil {
 		own.retry.permanent = o.Permanent
 	}
-	if o.Window != 0 {
-		own.opts.Window = o.Window
-	}
+	own.opts.Window = cmp.Or(o.Window, u.opts.Window)
 	if o.DetectContentType != nil {
 		own.opts.DetectContentType = o.DetectContentType
 	}
 	if o.Size != nil {
 		own.expect.size = new(*o.Size)
 	}
-	if o.SourceVersion != "" {
-		own.expect.version = o.SourceVersion
-	}
+	own.expect.version = cmp.Or(o.SourceVersion, u.expect.version)
 	if o.Confirm != nil {
 		own.expect.confirm = o.Confirm
 	}
 	var err error
-	if own.opts, err = own.opts.withDefaults(); err != nil {
-		own.reject(err)
-	}
+	own.opts, err = own.opts.withDefaults()
+	own.reject(err)
 	if o.Skip != SkipNothing {
-		if own.skip, err = newCallSkip(o.Skip); err != nil {
-			own.reject(err)
-		}
+		own.skip, err = newCallSkip(o.Skip)
+		own.reject(err)
 	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
@@ -132,9 +127,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.Size != nil && *o.Size < 0 {
 		own.reject(errors.New("size: want a number that is not negative"))
 	}
-	if client, err := u.client.WithHeader(o.Header); err != nil {
-		own.reject(err)
-	} else if o.Header != nil {
+	client, err := u.client.WithHeader(o.Header)
+	own.reject(err)
+	if err == nil && o.Header != nil {
 		own.client = client
 		if u.opts.Objects == Objects(u.client) {
 			own.opts.Objects = client
@@ -145,10 +140,10 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	return &own
 }
 
-// reject records that the options are not valid. The first error stays, even if
-// [Uploader.With] is called again.
+// reject records that the options are not valid, if err is not nil. The first error
+// stays, even if [Uploader.With] is called again.
 func (u *Uploader) reject(err error) {
-	if u.invalid == nil {
+	if err != nil && u.invalid == nil {
 		u.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
 	}
 }

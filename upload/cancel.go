@@ -28,19 +28,11 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 
 // cancelSaved is Cancel, without its last event.
 func (j *job) cancelSaved(ctx context.Context, id string) error {
-	store := j.u.opts.Store
-	if j.u.invalid != nil {
-		return j.u.invalid
-	}
-	if store == nil {
-		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
-	}
 	ctx = j.storeContext(ctx)
-	id, err := follow(ctx, store, id)
+	id, err := j.findSaved(ctx, id)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	j.identify(id, j.spec)
 	if err := j.u.running.stop(ctx, id, session.ErrCanceled); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -66,13 +58,13 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 // cancel ends the session of token, and calls discard if the session no longer
 // exists.
 func (j *job) cancel(ctx context.Context, token *session.Token, discard func() error) error {
-	client := j.u.client
-	if err := client.Adopt(token); err != nil {
-		if token.Endpoint == client.Endpoint() {
+	if err := j.adopt(token); err != nil {
+		err = fmt.Errorf("cancel: %w", err)
+		if token.Endpoint == j.u.client.Endpoint() {
 			// Nothing can be sent to such a session, so there is nothing to keep.
-			return errors.Join(fmt.Errorf("cancel: %w", err), discard())
+			err = errors.Join(err, discard())
 		}
-		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
+		return err
 	}
 	a, err := j.requests.retry.request(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
 	switch {

@@ -34,7 +34,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
-func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
+func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if err := j.validate(); err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = settled(ctx, store, lease)
+	token, err = loadMoved(ctx, store, lease)
 	switch {
 	case errors.Is(err, session.ErrCorruptToken):
 		token, damaged = nil, err

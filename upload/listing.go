@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // Listing selects the objects that [Uploader.Lookup] lists. Bucket is required.
@@ -57,19 +58,25 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.S
 	return func(yield func(Job, error) bool) {
 		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
-		m := &listMerge{prefix: l.Prefix}
-		query := session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
-		pages := &pager{ctx: ctx, query: query, fetch: lister.page}
-		for job, err := range m.mergeJobs(l.Bucket, jobs, pages) {
+		m := batch.NewMerge(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
+		defer m.Close()
+		for job := range jobs {
+			var err error
+			if job.Err == nil && !job.Listed && job.Spec.Bucket == l.Bucket {
+				job.Object, job.Listed, err = m.Lookup(job.Spec.Object)
+			}
 			if ctx.Err() != nil {
 				yield(Job{}, listInterrupted(ctx))
 				return
 			}
-			if !yield(job, err) {
+			if err != nil && !yield(Job{}, err) {
+				return
+			}
+			if !yield(job, nil) {
 				return
 			}
 		}
-		if m.unsorted {
+		if m.Unsorted() {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "names out of order, destinations were looked up one by one",
 				slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix))
 		}
@@ -134,95 +141,4 @@ func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.Object
 func (s *lister) close(ctx context.Context) {
 	s.retry.close()
 	s.events.close(ctx, nil)
-}
-
-// pager is the pageSource of a listing. It fetches at most one page ahead, in a
-// goroutine that ends with close and owns the pager until then.
-type pager struct {
-	ctx   context.Context
-	query session.ListQuery // of the next page; without a PageToken there is none, see seek
-	fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)
-
-	last      string // the greatest name so far
-	restarted string // last at the newest restart, see load
-
-	ahead  chan fetched // receives the next page; nil if it is not being fetched
-	cancel func()       // cancels the request for it
-}
-
-// fetched is the result of fetching a page.
-type fetched struct {
-	page *session.ObjectPage
-	err  error
-}
-
-func (p *pager) seek(name string) (*session.ObjectPage, error) {
-	p.close()
-	p.query.StartOffset, p.query.PageToken = "", ""
-	if name > p.query.Prefix {
-		p.query.StartOffset = name
-	}
-	return p.got(p.fetch(p.ctx, p.query))
-}
-
-func (p *pager) next() (*session.ObjectPage, error) {
-	if p.ahead == nil {
-		return p.got(p.load(p.ctx))
-	}
-	f := <-p.ahead
-	p.close()
-	return p.got(f.page, f.err)
-}
-
-// got records where the next page begins.
-func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, error) {
-	if err == nil {
-		p.query.PageToken = page.NextPageToken
-		if n := len(page.Objects); n > 0 {
-			p.last = page.Objects[n-1].Name
-		}
-	}
-	return page, err
-}
-
-// load fetches the page of the token. The token may be days old, because large
-// uploads can take place between two pages. How long a token is valid is not
-// documented. If it is refused, load starts another listing at the last name.
-func (p *pager) load(ctx context.Context) (*session.ObjectPage, error) {
-	page, err := p.fetch(ctx, p.query)
-	e, ok := errors.AsType[*session.Error](err)
-	if !ok || !errors.Is(e, session.ErrInvalid) || p.last == p.restarted {
-		return page, err
-	}
-	p.restarted = p.last
-	p.query.StartOffset, p.query.PageToken = p.last, ""
-	if page, err = p.fetch(ctx, p.query); err == nil && len(page.Objects) > 0 && page.Objects[0].Name == p.last {
-		page.Objects = page.Objects[1:]
-	}
-	return page, err
-}
-
-func (p *pager) prefetch() {
-	if p.ahead != nil || p.query.PageToken == "" {
-		return
-	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	ahead := make(chan fetched, 1)
-	go func() {
-		defer close(ahead)
-		page, err := p.load(ctx)
-		ahead <- fetched{page, err}
-	}()
-	p.ahead, p.cancel = ahead, cancel
-}
-
-// close cancels the request for the next page and waits for the goroutine.
-func (p *pager) close() {
-	if p.ahead == nil {
-		return
-	}
-	p.cancel()
-	for range p.ahead {
-	}
-	p.ahead, p.cancel = nil, nil
 }

@@ -307,3 +307,31 @@ func TestLookupOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestLookupPassesJobs checks that jobs with an error, of another bucket or without the prefix,
+// and jobs that were looked up before, are yielded unchanged in their place.
+func TestLookupPassesJobs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.put("p/a", "p/b", "p/c")
+		unreadable := errors.New("unreadable")
+		known := &session.Object{Generation: 7}
+		var got []upload.Job
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values([]upload.Job{
+			{Spec: upload.Spec{Bucket: "bkt", Object: "p/b"}},
+			{Spec: upload.Spec{Bucket: "bkt", Object: "p/a"}, Err: unreadable},
+			{Spec: upload.Spec{Bucket: "abc", Object: "p/a"}},
+			{Spec: upload.Spec{Bucket: "bkt", Object: "o"}},
+			{Spec: upload.Spec{Bucket: "bkt", Object: "p/a"}, Listed: true, Object: known},
+			{Spec: upload.Spec{Bucket: "bkt", Object: "p/c"}},
+		})) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, job)
+		}
+		if len(got) != 6 || !got[0].Listed || got[1].Err != unreadable || got[1].Listed || got[2].Listed || got[3].Listed || got[4].Object != known || got[5].Object == nil {
+			t.Errorf("jobs %+v", got)
+		}
+	})
+}

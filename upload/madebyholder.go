@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // holderWait is what the destination held before a job waited until another process no
@@ -43,7 +44,7 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 		return false, nil
 	}
 	o, ok := j.lookOnce(ctx)
-	if !ok || o == nil || o.Generation == j.wait.generation || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.Total() {
+	if !ok || o == nil || o.Generation == j.wait.generation || madeWith(o, want).Conflict(want) != "" || batch.CompareSize(want.Gzip, j.file.Total(), o) == batch.Differs {
 		return false, nil
 	}
 	if err := j.settle(ctx, j.file); err != nil {

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -190,22 +191,12 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Memory < 0:
 		return o, fmt.Errorf("memory %d: want a size that is not negative", o.Memory)
 	}
-	if o.Memory == 0 {
-		o.Memory = defaultStreamMemory
-	}
+	o.Memory = cmp.Or(o.Memory, defaultStreamMemory)
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
-	if o.Gate == nil {
-		o.Gate = &backoff.Gate{}
-	}
-	if o.StallTimeout == 0 {
-		o.StallTimeout = defaultStallTimeout
-	}
-	if o.StallRate == 0 {
-		o.StallRate = defaultStallRate
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Gate = cmp.Or(o.Gate, &backoff.Gate{})
+	o.StallTimeout = cmp.Or(o.StallTimeout, defaultStallTimeout)
+	o.StallRate = cmp.Or(o.StallRate, defaultStallRate)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, nil
 }

@@ -547,3 +547,22 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 		}
 	}
 }
+
+// TestSmallFileOnSlowLink checks that a small file on a slow link shows progress and
+// does not stall. An earlier version did not count its bytes, so that the stall
+// timeout was a deadline.
+func TestSmallFileOnSlowLink(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Rate: 66 << 10}, func(w *world) {
+		content := data(8 * mib)
+		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Requests != 1 {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		if n := w.saw(upload.Progress); n < 100 {
+			t.Errorf("%d Progress events in two minutes", n)
+		}
+	})
+}

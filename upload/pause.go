@@ -20,26 +20,26 @@ import (
 // saved: it was finished, or was interrupted before it had a session. If ctx is done, Pause does not wait any longer, for example for a file
 // that hangs. The upload is interrupted nevertheless.
 func (u *Uploader) Pause(ctx context.Context, id string) error {
-	if u.invalid != nil {
-		return u.invalid
-	}
-	store := u.opts.Store
-	if store == nil {
-		return fmt.Errorf("pause: %w: there is no store", session.ErrNoToken)
-	}
-	id, err := follow(ctx, store, id)
-	if err != nil {
+	if err := u.pause(ctx, id); err != nil {
 		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
+func (u *Uploader) pause(ctx context.Context, id string) error {
+	store, err := u.savedStore()
+	if err != nil {
+		return err
+	}
+	if id, err = follow(ctx, store, id); err != nil {
+		return err
 	}
 	if err := u.running.stop(ctx, id, ErrPaused); err != nil {
-		return fmt.Errorf("pause: %w", err)
+		return err
 	}
 	saved, err := loadSaved(ctx, store, id)
 	if err == nil && saved.InUse {
 		err = session.ErrInUse
 	}
-	if err != nil {
-		return fmt.Errorf("pause: %w", err)
-	}
-	return nil
+	return err
 }

@@ -1,10 +1,15 @@
 package upload_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
@@ -56,4 +61,204 @@ func TestPreconditionHasOneType(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMissingBucketWithPrecondition checks that a missing bucket is reported
+// as not found even if there is a precondition, for small and for large files.
+func TestMissingBucketWithPrecondition(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	for _, size := range []int64{9 * mib, 100} {
+		inBubble(t, nil, func(w *world) {
+			five := int64(5)
+			_, err := w.uploader().File(w.t.Context(), w.file(data(size)), upload.Spec{Bucket: "nobucket", Object: "o", IfGenerationMatch: &five})
+			if !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("%d bytes: %v, want ErrNotFound", size, err)
+			}
+		})
+	}
+}
+
+// TestMetagenerationInsert checks that an insert with IfMetagenerationMatch is
+// not treated as idempotent: every new generation has metageneration 1.
+func TestMetagenerationInsert(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		client, err := session.NewClient(w.http, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(content string) {
+			b := []byte(content)
+			if r := client.Insert(w.t.Context(), spec, int64(len(b)), chunk.Update(0, b), bytes.NewReader(b)); r.Status != 200 {
+				t.Errorf("the other writer: %+v", r)
+			}
+		}
+		write("from before")
+		time.Sleep(time.Minute)
+		w.addFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+		one := int64(1)
+		s := spec
+		s.IfMetagenerationMatch = &one
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					write("of another writer")
+				}
+			}
+		})
+		_, err = up.File(w.t.Context(), w.file(data(1000)), s)
+		if !errors.Is(err, session.ErrOutcomeUnknown) {
+			t.Errorf("error = %v, want ErrOutcomeUnknown\n%s", err, w.trace())
+		}
+		w.wantObject("obj", []byte("of another writer"))
+	})
+}
+
+// TestOldTwinIsNotOurs checks that an older object with the same bytes is not
+// taken as the result of this upload.
+func TestOldTwinIsNotOurs(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		res, err := w.uploader().File(w.t.Context(), path, spec) // the old one
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := res.Object.Generation
+		time.Sleep(time.Hour)
+		s := spec
+		s.CacheControl = "no-store"
+		w.addFaults(
+			// the tail never arrives, and then the session is gone
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}},
+		)
+		res, err = w.uploader().File(w.t.Context(), path, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Object.Generation == before {
+			t.Errorf("done, with the object of an hour ago (generation %d), which has no Cache-Control\n%s", before, w.trace())
+		}
+	})
+}
+
+// TestPreconditions checks that an upload whose precondition does not hold
+// fails before its first byte is sent.
+func TestPreconditions(t *testing.T) {
+	t.Parallel()
+	with := func(g int64) upload.Spec {
+		s := spec
+		s.IfGenerationMatch = &g
+		return s
+	}
+	small, large := data(1000), data(9*mib)
+	for _, tt := range []struct {
+		name    string
+		content []byte
+		exists  bool
+		want    func(generation int64) upload.Spec
+		ok      bool
+		trace   string
+	}{
+		{"none, and none is wanted", large, false, func(int64) upload.Spec { return with(0) }, true, "get  -> 404\nstart  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
+		{"one, and none is wanted", large, true, func(int64) upload.Spec { return with(0) }, false, "get  -> 200\n"},
+		{"one, and that is wanted", large, true, with, true, "get  -> 200\nstart  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
+		{"one, and another is wanted", large, true, func(int64) upload.Spec { return with(7) }, false, "get  -> 200\n"},
+		{"none, and one is wanted", large, false, func(int64) upload.Spec { return with(7) }, false, "get  -> 404\nstart  -> 200\ncancel  -> 499\n"},
+		{"small: none, and none is wanted", small, false, func(int64) upload.Spec { return with(0) }, true, "get  -> 404\ninsert  -> 200\n"},
+		{"small: one, and none is wanted", small, true, func(int64) upload.Spec { return with(0) }, false, "get  -> 200\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				var before string
+				if tt.exists {
+					if _, err := w.uploader().File(w.t.Context(), w.file([]byte("before")), spec); err != nil {
+						t.Fatal(err)
+					}
+					before = w.trace()
+				}
+				o, _ := w.srv.Object("bkt", "obj")
+				_, err := w.uploader().File(w.t.Context(), w.file(tt.content), tt.want(o.Generation))
+				if tt.ok && err != nil || !tt.ok && !errors.Is(err, session.ErrPrecondition) {
+					t.Errorf("error = %v", err)
+				}
+				if got := strings.TrimPrefix(w.trace(), before); got != tt.trace {
+					t.Errorf("requests:\n%swant:\n%s", got, tt.trace)
+				}
+				switch {
+				case tt.ok:
+					w.wantObject("obj", tt.content)
+				case tt.exists:
+					w.wantObject("obj", []byte("before"))
+				}
+				w.wantSaved(0)
+			})
+		})
+	}
+}
+
+// TestOwnSuccess checks that a 412 after a lost reply is a success if the
+// object is the one that was sent.
+func TestOwnSuccess(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	zero := int64(0)
+	conditional := spec
+	conditional.IfGenerationMatch = &zero
+	for _, tt := range []struct {
+		name string
+		size int64
+		op   fakegcs.Op
+	}{{"small", 1000, fakegcs.OpInsert}, {"resumable", 9 * mib, fakegcs.OpFinalize}} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(tt.size)
+				w.addFaults(
+					fakegcs.Fault{Match: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+					// The session no longer exists either: only the object is left.
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+				)
+				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				if o, _ := w.srv.Object("bkt", "obj"); res.Object.Generation != o.Generation {
+					t.Errorf("generation %d, want %d", res.Object.Generation, o.Generation)
+				}
+			})
+		})
+	}
+	t.Run("someone else's", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			content, theirs := data(9*mib), data(9*mib + 1)[1:]
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			up := w.uploader(func(o *upload.Options) {
+				observe := o.Observer
+				o.Observer = func(e upload.Event) {
+					observe(e)
+					if e.Kind == upload.Waiting {
+						other := filepath.Join(w.dir, "theirs")
+						if err := os.WriteFile(other, theirs, 0o600); err != nil {
+							t.Error(err)
+						}
+						if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), other, spec); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+			_, err := up.File(w.t.Context(), w.file(content), conditional)
+			if !errors.Is(err, session.ErrPrecondition) {
+				t.Errorf("error = %v, want ErrPrecondition\n%s", err, w.trace())
+			}
+			w.wantObject("obj", theirs)
+		})
+	})
 }

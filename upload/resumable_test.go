@@ -143,3 +143,32 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 		w.wantSaved(1)
 	})
 }
+
+// TestResumableWhenCancelledWhileComparing checks that the Result of an upload
+// that is canceled while it compares the source reports the saved upload.
+func TestResumableWhenCancelledWhileComparing(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(40 * mib))
+		w.interrupt(path, 36*mib)
+		if err := os.Chmod(path, 0o640); err != nil { // change time only
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		res, err := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Verifying {
+					cancel()
+				}
+			}
+		}).File(ctx, path, spec)
+		w.wantSaved(1)
+		if errors.Is(err, context.Canceled) && !res.Resumable {
+			t.Errorf("Result.Resumable = false, and the upload is saved: %v", err)
+		}
+		if err == nil {
+			t.Log("finished before the cancel")
+		}
+	})
+}

@@ -89,6 +89,29 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	}
 }
 
+// savedStore returns the store. If there is none, the error wraps [session.ErrNoToken].
+func (u *Uploader) savedStore() (session.Store, error) {
+	switch {
+	case u.invalid != nil:
+		return nil, u.invalid
+	case u.opts.Store == nil:
+		return nil, fmt.Errorf("%w: there is no store", session.ErrNoToken)
+	}
+	return u.opts.Store, nil
+}
+
+// findSaved returns the ID that a saved upload has now, and identifies the job with it.
+func (j *job) findSaved(ctx context.Context, id string) (string, error) {
+	store, err := j.u.savedStore()
+	if err != nil {
+		return "", err
+	}
+	if id, err = follow(ctx, store, id); err == nil {
+		j.identify(id, j.spec)
+	}
+	return id, err
+}
+
 // loadedAhead is how many saved uploads are loaded at a time.
 const loadedAhead = 8
 

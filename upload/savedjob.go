@@ -101,19 +101,11 @@ func savedIn(ctx context.Context, store session.Store, id string) bool {
 
 // uploadSaved resumes a saved upload.
 func (j *job) uploadSaved(ctx context.Context, id string) error {
-	store := j.u.opts.Store
-	if j.u.invalid != nil {
-		return j.u.invalid
-	}
-	if store == nil {
-		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
-	}
 	ctx = j.storeContext(ctx)
-	id, err := follow(ctx, store, id)
+	id, err := j.findSaved(ctx, id)
 	if err != nil {
 		return err
 	}
-	j.identify(id, j.spec)
 	journal, token, damaged, err := j.openJournal(ctx, id, nil)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // A Skip is a rule by which a batch, or a call, leaves out files whose object exists:
@@ -46,15 +47,6 @@ func (s Skip) String() string {
 	return skipNames[s]
 }
 
-// coarseTime is the age below which a modification time does not show that a
-// file has not been modified since: the times are compared in whole seconds.
-const coarseTime = 2 * time.Second
-
-// recent reports whether a later change of an open file could have the same
-// modification time, in whole seconds. It uses the local clock, because that of the
-// service may be ahead.
-func recent(ns int64) bool { return time.Since(time.Unix(0, ns)) < coarseTime }
-
 // sameMTime returns want with the modification time in the metadata of saved, or
 // without one if it has none. The time is not an option of the caller. A change of
 // the source changes its identity, and an object without the time is compared by its
@@ -71,44 +63,6 @@ func sameMTime(want, saved Spec) Spec {
 	return want
 }
 
-// likeness is the result of a comparison of a file with an object, before the file is
-// read.
-type likeness int
-
-const (
-	differs    likeness = iota
-	sameTime            // the times show that the file is the one that was uploaded
-	maybeEqual          // the checksums must be compared
-)
-
-// sourceSize returns the size of a file that can be equal to an object. It returns -1
-// if none can be, because only one of the two is compressed.
-func sourceSize(zipped bool, o *session.Object) int64 {
-	switch {
-	case o.Gzip != zipped:
-		return -1
-	case zipped:
-		return o.UncompressedSize
-	}
-	return o.Size
-}
-
-// compareTime compares the size and the times of a file with an object. zipped
-// reports whether the file would be compressed.
-func compareTime(zipped bool, size, mtimeNS int64, o *session.Object) likeness {
-	if sourceSize(zipped, o) != size {
-		return differs
-	}
-	modified := time.Unix(0, mtimeNS)
-	switch {
-	case o.FileModTime.IsZero() || o.Created.Sub(modified) < coarseTime:
-		return maybeEqual
-	case o.FileModTime.Unix() == modified.Unix():
-		return sameTime
-	}
-	return differs
-}
-
 // unread reports whether a job is skipped without opening its file, because the
 // listings of the file and of its object suffice.
 func (s Skip) unread(job Job) bool {
@@ -118,7 +72,7 @@ func (s Skip) unread(job Job) bool {
 	case s == SkipExisting:
 		return true
 	case s == SkipSameTime && !job.ModTime.IsZero():
-		return compareTime(job.Spec.Gzip, job.Size, job.ModTime.UnixNano(), job.Object) == sameTime
+		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime
 	}
 	return false
 }
@@ -153,15 +107,13 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	if rule == SkipSameContent {
 		rule, j.spec.Gzip = SkipIdentical, object.Gzip
 	}
-	size, mtime := j.file.Total(), j.file.Identity().ModTimeNS
-	like := differs
-	switch {
-	case rule == SkipExisting:
-		like = sameTime
-	case rule == SkipSameTime:
-		like = compareTime(j.spec.Gzip, size, mtime, object)
-	case sourceSize(j.spec.Gzip, object) == size:
-		like = maybeEqual
+	size := j.file.Total()
+	like := batch.CompareSize(j.spec.Gzip, size, object)
+	switch rule {
+	case SkipExisting:
+		like = batch.SameTime
+	case SkipSameTime:
+		like = batch.CompareTime(j.spec.Gzip, size, time.Unix(0, j.file.Identity().ModTimeNS), object)
 	}
 	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
 		// A listing has the CRC32C only of objects without a key, and Stat only of objects
@@ -169,18 +121,18 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		switch {
 		case listed == object.HasCRC32C:
 			return false, nil
-		case listed && like == maybeEqual:
+		case listed && like == batch.MaybeEqual:
 			return j.skip(ctx, rule, false, nil)
 		}
 	}
-	if like == maybeEqual {
+	if like == batch.MaybeEqual {
 		equal, err := j.sameBytes(ctx, object)
 		if err != nil || !equal {
 			return false, err
 		}
 		rule = SkipIdentical
 	}
-	if like == differs {
+	if like == batch.Differs {
 		return false, nil
 	}
 	j.result.update(func(r *Result) { r.Skipped, r.Object = rule, object })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 )
 
 // callSkip is the rule of [CallOptions]. It has a function, so that a program that sets
@@ -51,7 +52,7 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 
 // writeTime adds the modification time of the file to the metadata, for SkipSameTime.
 func (j *job) writeTime() {
-	if ns := j.file.Identity().ModTimeNS; j.timed() && ns != 0 && !recent(ns) {
+	if ns := j.file.Identity().ModTimeNS; j.timed() && ns != 0 && !batch.Recent(time.Unix(0, ns)) {
 		j.spec = withMetadata(j.spec, session.FileModTimeKey, time.Unix(0, ns).Unix())
 	}
 }

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,47 +31,42 @@ import (
 // it wraps [session.ErrInUse]. If the upload belongs to another endpoint, it wraps
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
-	if u.invalid != nil {
-		return "", u.invalid
+	store, err := u.savedStore()
+	if err == nil {
+		newID, err = u.takeOver(ctx, store, id, path)
 	}
-	store := u.opts.Store
-	if store == nil {
-		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
+	if err != nil {
+		return "", fmt.Errorf("take over: %w", err)
 	}
+	return newID, nil
+}
+
+func (u *Uploader) takeOver(ctx context.Context, store session.Store, id, path string) (string, error) {
 	ctx, done := u.storeCall(ctx)
 	defer done()
 	token, from, err := lockSaved(ctx, store, id)
 	if err != nil {
-		return "", fmt.Errorf("take over: %w", err)
+		return "", err
 	}
 	defer release(ctx, from)
 	moved, err := u.withSource(token, path)
 	if err != nil {
-		return "", fmt.Errorf("take over: %w", err)
+		return "", err
 	}
 	if moved.ID == token.ID {
-		if err := from.Save(ctx, moved); err != nil {
-			return "", fmt.Errorf("take over: %w", err)
-		}
-		return moved.ID, nil
+		return moved.ID, from.Save(ctx, moved)
 	}
-	to, err := session.Acquire(ctx, store, moved.ID)
+	to, err := acquireVacant(ctx, store, moved, path)
 	if err != nil {
-		return "", fmt.Errorf("take over: upload of %s: %w", path, err)
+		return "", err
 	}
 	defer release(ctx, to)
-	if err := vacant(ctx, store, to, moved, path); err != nil {
-		return "", fmt.Errorf("take over: %w", err)
-	}
 	old := *moved
 	old.ID, old.MovedTo = token.ID, moved.ID
 	if err := from.Save(ctx, &old); err != nil {
-		return "", fmt.Errorf("take over: %w", err)
+		return "", err
 	}
-	if err := move(ctx, &old, from, to); err != nil {
-		return "", fmt.Errorf("take over: %w", err)
-	}
-	return moved.ID, nil
+	return moved.ID, move(ctx, &old, from, to)
 }
 
 // withSource returns t with the source at path and the ID for that source. Only the
@@ -100,16 +96,26 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 	return &moved, err
 }
 
-// vacant returns an error that wraps fs.ErrExist if the store has a usable upload
-// with the ID of t, whose source is path. lease is the lease of that ID.
-func vacant(ctx context.Context, store session.Store, lease session.Lease, t *session.Token, path string) error {
-	switch _, err := settled(ctx, store, lease); {
-	case err == nil:
-		return fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
-	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
-		return err
+// acquireVacant acquires the lease of the ID of t, whose source is path. If the store has
+// a usable upload with that ID, the error wraps fs.ErrExist.
+func acquireVacant(ctx context.Context, store session.Store, t *session.Token, path string) (session.Lease, error) {
+	lease, err := session.Acquire(ctx, store, t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("upload of %s: %w", path, err)
 	}
-	return nil
+	if _, err = loadMoved(ctx, store, lease); unusable(err) {
+		return lease, nil
+	}
+	release(ctx, lease)
+	if err == nil {
+		err = fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
+	}
+	return nil, err
+}
+
+// unusable reports whether err means that there is no saved upload, or only a corrupt one.
+func unusable(err error) bool {
+	return errors.Is(err, session.ErrNoToken) || errors.Is(err, session.ErrCorruptToken)
 }
 
 // movedError reports that a saved upload was moved to another ID.
@@ -129,7 +135,7 @@ func lockSaved(ctx context.Context, store session.Store, id string) (*session.To
 		if err != nil {
 			return nil, nil, err
 		}
-		t, err := settled(ctx, store, lease)
+		t, err := loadMoved(ctx, store, lease)
 		if err == nil {
 			return t, lease, nil
 		}
@@ -155,7 +161,7 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 	return t.ID, nil
 }
 
-// settled loads the saved upload of a lease, and completes a move from or to its ID.
+// loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
 // If the upload was moved to another ID, the error is a *movedError.
 //
 // A move takes four steps, under the leases of both IDs:
@@ -169,30 +175,23 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 // MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
 // without a new one therefore always means that step 2 was not done, and never that
 // the upload has finished since.
-func settled(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
+func loadMoved(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
 	t, err := lease.Load(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case t.MovedTo != "":
-		to, err := session.Acquire(ctx, store, t.MovedTo)
-		if err != nil {
-			return nil, err
-		}
-		defer release(ctx, to)
-		if err := move(ctx, t, lease, to); err != nil {
-			return nil, err
-		}
-		return nil, &movedError{t.ID, t.MovedTo}
-	case t.MovedFrom != "":
-		from, err := session.Acquire(ctx, store, t.MovedFrom)
-		if err != nil {
-			return nil, err
-		}
-		defer release(ctx, from)
-		return arrived(ctx, t, from, lease)
+	if err != nil || t.MovedTo == "" && t.MovedFrom == "" {
+		return t, err
 	}
-	return t, nil
+	other, err := session.Acquire(ctx, store, cmp.Or(t.MovedTo, t.MovedFrom))
+	if err != nil {
+		return nil, err
+	}
+	defer release(ctx, other)
+	if t.MovedTo == "" {
+		return arrived(ctx, t, other, lease)
+	}
+	if err := move(ctx, t, lease, other); err != nil {
+		return nil, err
+	}
+	return nil, &movedError{t.ID, t.MovedTo}
 }
 
 // move makes the steps of a move after the first, with the leases of both IDs. old is
@@ -200,7 +199,7 @@ func settled(ctx context.Context, store session.Store, lease session.Lease) (*se
 func move(ctx context.Context, old *session.Token, from, to session.Lease) error {
 	moved, err := to.Load(ctx)
 	switch {
-	case errors.Is(err, session.ErrNoToken), errors.Is(err, session.ErrCorruptToken):
+	case unusable(err):
 		copied := *old
 		copied.ID, copied.MovedTo, copied.MovedFrom = old.MovedTo, "", old.ID
 		if err := to.Save(ctx, &copied); err != nil {
@@ -226,7 +225,7 @@ func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) 
 		if err := from.Delete(ctx); err != nil {
 			return nil, err
 		}
-	case err != nil && !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
+	case err != nil && !unusable(err):
 		return nil, err
 	}
 	clean := *moved
@@ -256,31 +255,29 @@ func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) 
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
-	if u.invalid != nil {
-		return "", u.invalid
+	store, err := u.savedStore()
+	if err == nil {
+		id, err = u.importInto(ctx, store, t, path)
 	}
-	store := u.opts.Store
-	if store == nil {
-		return "", errors.New("import: there is no store")
-	}
-	saved, err := u.withSource(t, path)
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
+	}
+	return id, nil
+}
+
+func (u *Uploader) importInto(ctx context.Context, store session.Store, t *session.Token, path string) (string, error) {
+	saved, err := u.withSource(t, path)
+	if err != nil {
+		return "", err
 	}
 	ctx, done := u.storeCall(ctx)
 	defer done()
-	lease, err := session.Acquire(ctx, store, saved.ID)
+	lease, err := acquireVacant(ctx, store, saved, path)
 	if err != nil {
-		return "", fmt.Errorf("import: %w", err)
+		return "", err
 	}
 	defer release(ctx, lease)
-	if err := vacant(ctx, store, lease, saved, path); err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	if err := lease.Save(ctx, saved); err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	return saved.ID, nil
+	return saved.ID, lease.Save(ctx, saved)
 }
 
 // imported reports whether Import or TakeOver saved the Token, and it was not resumed

@@ -11,7 +11,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/cli/program"
-	"gcsup/upload/gcs"
+	"gcsup/upload"
 )
 
 // localEmulator is the emulator of --emulator. It serves this process only, over
@@ -31,7 +31,7 @@ func startLocal(dir string) (*localEmulator, error) {
 	}
 	ln, dial := memnet.Listen()
 	e.serve(ln)
-	transport := gcs.NewTransport()
+	transport := upload.NewTransport()
 	transport.Proxy = nil
 	transport.DialContext = dial
 	return &localEmulator{

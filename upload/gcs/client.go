@@ -2,6 +2,7 @@ package gcs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,14 +82,14 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	universe := first(opts.UniverseDomain, os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), defaultUniverse)
+	universe := cmp.Or(opts.UniverseDomain, os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), defaultUniverse)
 	endpoint, emulator, err := findEndpoint(opts.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST"), universe)
 	if err != nil {
 		return nil, err
 	}
 	base := opts.Transport
 	if base == nil {
-		base = NewTransport()
+		base = upload.NewTransport()
 	}
 	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
 	client := &Client{endpoint: endpoint.String(), http: &http.Client{
@@ -110,7 +111,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	}
 	client.http.Transport = &authorized{
 		base: rt, creds: creds,
-		quotaProject: first(opts.QuotaProject, os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT"), creds.quotaProject),
+		quotaProject: cmp.Or(opts.QuotaProject, os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT"), creds.quotaProject),
 	}
 	return client, nil
 }
@@ -234,10 +235,6 @@ func whyAnonymous(endpoint *url.URL, emulator bool, opts *Options) string {
 	}
 	return ""
 }
-
-// NewTransport returns the default transport, which is that of
-// [upload.NewTransport].
-func NewTransport() *http.Transport { return upload.NewTransport() }
 
 // decorated is a RoundTripper that adds the headers of every request. It refuses
 // requests to another scheme or host than that of the endpoint, so that a planted URL
@@ -375,13 +372,4 @@ func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

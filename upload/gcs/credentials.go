@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -338,7 +339,7 @@ func metadataOutcome(err error) tokenOutcome {
 		}
 	}
 	if refused, ok := errors.AsType[*metadata.Error](err); ok {
-		host := first(os.Getenv("GCE_METADATA_HOST"), "169.254.169.254")
+		host := cmp.Or(os.Getenv("GCE_METADATA_HOST"), "169.254.169.254")
 		return tokenOutcome{host: "http://" + host, status: refused.Code}
 	}
 	return tokenOutcome{}

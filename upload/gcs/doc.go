@@ -36,7 +36,7 @@
 //
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
 //		return otelhttp.NewTransport(next)
-//	}, gcs.NewTransport())})
+//	}, upload.NewTransport())})
 //
 // # Retries
 //

@@ -510,7 +510,7 @@ func (c *requestCount) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestStatRefusals(t *testing.T) {
 	srv, url := emulator(t, nil)
 	// On a reused connection net/http itself retries a GET that was reset.
-	once := gcs.NewTransport()
+	once := upload.NewTransport()
 	once.DisableKeepAlives = true
 	// Count here: the emulator counts a request when it ends, and a client whose
 	// connection is reset does not wait for that.

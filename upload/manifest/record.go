@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ const (
 	Skipped Status = "skipped" // the object existed already, or Path is not a file: see Record.Reason
 	Failed  Status = "failed"  // see Record.Reason
 )
+
+var statuses = []Status{Done, Skipped, Failed}
 
 // Record is the outcome of one file.
 type Record struct {
@@ -70,7 +73,7 @@ type line struct {
 // encode returns the line of r, with the line break.
 func (r Record) encode() ([]byte, error) {
 	switch {
-	case r.Status != Done && r.Status != Skipped && r.Status != Failed:
+	case !slices.Contains(statuses, r.Status):
 		return nil, fmt.Errorf("record of %s: unknown status %q", r.Path, r.Status)
 	case r.Bucket == "" || r.Object == "" || strings.Contains(r.Bucket, "/") || !utf8.ValidString(r.Bucket+r.Object):
 		return nil, fmt.Errorf("record of %s: %q is not a destination", r.Path, "gs://"+r.Bucket+"/"+r.Object)
@@ -121,7 +124,7 @@ func decode(text []byte) (Record, error) {
 		return Record{}, err
 	}
 	r := Record{Status: l.Status, Path: l.Source, Reason: l.Error, Time: l.Time}
-	if l.Status != Done && l.Status != Skipped && l.Status != Failed {
+	if !slices.Contains(statuses, l.Status) {
 		return Record{}, fmt.Errorf("unknown status %q", l.Status)
 	}
 	destination, ok := strings.CutPrefix(l.Destination, "gs://")
@@ -164,8 +167,16 @@ func lineVersion(text []byte) (int, bool) {
 	return v, err == nil && v > 0
 }
 
-// The records are sorted in a binary form: the length of the key, the key, and the
-// fields that Skip needs.
+// The records are sorted in a binary form: the length of the key, the key, packed, and
+// the path of the source.
+
+// packed has the other fields that Skip needs.
+type packed struct {
+	Status    uint8 // index in statuses
+	Source    chunk.Identity
+	HasCRC32C bool
+	CRC32C    uint32
+}
 
 // appendKey appends the key of a destination. Keys sort by bucket and object,
 // because a bucket name has no NUL.
@@ -179,17 +190,7 @@ func (r Record) pack(b []byte) []byte {
 	key := appendKey(nil, r.Bucket, r.Object)
 	b = binary.AppendUvarint(b, uint64(len(key)))
 	b = append(b, key...)
-	b = append(b, r.Status[0])
-	b = binary.AppendVarint(b, r.Source.Size)
-	b = binary.AppendVarint(b, r.Source.ModTimeNS)
-	b = binary.AppendVarint(b, r.Source.ChangeTimeNS)
-	b = binary.AppendUvarint(b, r.Source.Device)
-	b = binary.AppendUvarint(b, r.Source.Inode)
-	crc := int64(-1)
-	if r.HasCRC32C {
-		crc = int64(r.CRC32C)
-	}
-	b = binary.AppendVarint(b, crc)
+	b, _ = binary.Append(b, binary.BigEndian, packed{uint8(slices.Index(statuses, r.Status)), r.Source, r.HasCRC32C, r.CRC32C})
 	return append(b, r.Path...)
 }
 
@@ -208,30 +209,7 @@ func comparePacked(a, b []byte) int {
 // unpack returns the packed record, without its destination.
 func unpack(b []byte) Record {
 	_, b = packedKey(b)
-	var r Record
-	switch b[0] {
-	case Done[0]:
-		r.Status = Done
-	case Skipped[0]:
-		r.Status = Skipped
-	default:
-		r.Status = Failed
-	}
-	b = b[1:]
-	varint := func() int64 {
-		v, n := binary.Varint(b)
-		b = b[n:]
-		return v
-	}
-	uvarint := func() uint64 {
-		v, n := binary.Uvarint(b)
-		b = b[n:]
-		return v
-	}
-	r.Source = chunk.Identity{Size: varint(), ModTimeNS: varint(), ChangeTimeNS: varint(), Device: uvarint(), Inode: uvarint()}
-	if crc := varint(); crc >= 0 {
-		r.CRC32C, r.HasCRC32C = uint32(crc), true
-	}
-	r.Path = string(b)
-	return r
+	var p packed
+	n, _ := binary.Decode(b, binary.BigEndian, &p)
+	return Record{Status: statuses[p.Status], Source: p.Source, HasCRC32C: p.HasCRC32C, CRC32C: p.CRC32C, Path: string(b[n:])}
 }

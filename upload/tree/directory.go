@@ -134,31 +134,27 @@ func sortEntries(ctx context.Context, r lister, tempDir string, held *int) *sort
 // sortOnDisk sorts the entries so far, e, and the rest of r.
 func (s *sorted) sortOnDisk(ctx context.Context, r lister, e entry, tempDir string) {
 	sorter := newSorter(tempDir)
-	entries := s.entries
-	s.entries = nil
 	var err error
 	add := func(e entry) {
 		if err == nil {
 			err = sorter.Add([]byte(e))
 		}
 	}
-	for _, e := range entries {
+	for _, e := range s.entries {
 		add(e)
 	}
-	for more := true; more && err == nil; {
-		add(e)
-		for {
-			var rerr error
-			if e, rerr = r.next(); rerr == nil {
-				break
-			}
-			if rerr == io.EOF || ctx.Err() != nil {
-				more = false
-				break
-			}
-			s.errs = append(s.errs, rerr)
+	s.entries = nil
+	add(e)
+	for err == nil && ctx.Err() == nil {
+		e, rerr := r.next()
+		if rerr == io.EOF {
+			break
 		}
-		more = more && ctx.Err() == nil
+		if rerr != nil {
+			s.errs = append(s.errs, rerr)
+			continue
+		}
+		add(e)
 	}
 	if err != nil {
 		sorter.Close()
@@ -166,7 +162,7 @@ func (s *sorted) sortOnDisk(ctx context.Context, r lister, e entry, tempDir stri
 		return
 	}
 	next, stop := iter.Pull2(sorter.Sorted())
-	s.record = func() ([]byte, error, bool) { return next() }
+	s.record = next
 	s.stop = func() { stop(); sorter.Close() }
 }
 

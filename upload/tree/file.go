@@ -15,22 +15,16 @@ import (
 // that is not reported.
 func inspect(root *os.Root, rel string, dir *os.Root, name string, ignoreLinks bool) (fs.FileInfo, error) {
 	info, err := dir.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errGone
-	}
 	if err != nil {
-		return nil, err
+		return nil, orGone(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if ignoreLinks {
 			return nil, errIgnored
 		}
 		target, err := dir.Readlink(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errGone
-		}
 		if err != nil {
-			return nil, err
+			return nil, orGone(err)
 		}
 		if filepath.IsAbs(target) {
 			return nil, notFollowed(LinkOutside, "the target %s is absolute", target)
@@ -48,11 +42,8 @@ func inspect(root *os.Root, rel string, dir *os.Root, name string, ignoreLinks b
 // inspectFollowed is inspect for a walk that follows links anywhere.
 func inspectFollowed(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errGone
-	}
 	if err != nil {
-		return nil, err
+		return nil, orGone(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if info, err = os.Stat(path); err != nil {
@@ -151,11 +142,16 @@ func checkRegular(info fs.FileInfo, open func() (*os.File, error)) error {
 		return nil
 	}
 	file, err := open()
+	if err != nil {
+		return orGone(err)
+	}
+	return file.Close()
+}
+
+// orGone returns errGone if err means that a file does not exist, and otherwise err.
+func orGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errGone
 	}
-	if err != nil {
-		return err
-	}
-	return file.Close()
+	return err
 }

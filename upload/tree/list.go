@@ -76,32 +76,38 @@ type list struct {
 	incomplete bool // the list cannot be read, or a path in it is wrong
 }
 
-// wants reports whether a file is selected by the patterns, and in the shard.
-func (l *list) wants(object string) bool {
-	return l.filter.path(l.uses, object[len(l.prefix):]) && l.opts.Shard.Has(object)
+// listed is a path in the list.
+type listed struct {
+	path, root, object string // see resolve
+	err                error
+}
+
+// wanted yields the paths that the patterns and the shard select, and the errors.
+func (l *list) wanted(yield func(listed) bool) {
+	for path, err := range l.paths() {
+		if l.ctx.Err() != nil {
+			return
+		}
+		p := listed{path: path, err: err}
+		if err == nil {
+			p = l.resolve(path)
+		}
+		l.incomplete = l.incomplete || p.err != nil
+		wanted := p.err != nil || l.filter.path(l.uses, p.object[len(l.prefix):]) && l.opts.Shard.Has(p.object)
+		if wanted && !yield(p) {
+			return
+		}
+	}
 }
 
 // unsorted yields the jobs in the order of the list.
 func (l *list) unsorted(yield func(upload.Job) bool) {
 	seen := newSeen()
-	for path, err := range l.paths() {
-		if l.ctx.Err() != nil {
-			return
+	for p := range l.wanted {
+		if p.err == nil {
+			p.err = seen.add(p.root, p.object)
 		}
-		root, object := "", ""
-		if err == nil {
-			path, root, object, err = l.resolve(path)
-		}
-		l.incomplete = l.incomplete || err != nil
-		if err == nil {
-			if !l.wants(object) {
-				continue
-			}
-			if err = seen.add(root, object); err == errIgnored {
-				continue
-			}
-		}
-		if !l.yield(path, object, err, yield) {
+		if p.err != errIgnored && !l.yield(p.path, p.object, p.err, yield) {
 			return
 		}
 	}
@@ -113,28 +119,17 @@ func (l *list) sorted(yield func(upload.Job) bool) {
 	sorter := newSorter(l.opts.TempDir)
 	defer sorter.Close()
 	var record []byte
-	for path, err := range l.paths() {
-		if l.ctx.Err() != nil {
-			return
-		}
-		object := ""
-		if err == nil {
-			path, _, object, err = l.resolve(path)
-		}
-		l.incomplete = l.incomplete || err != nil
-		if err == nil {
-			if !l.wants(object) {
-				continue
-			}
-			record = append(append(append(record[:0], object...), 0), path...)
-			if err = sorter.Add(record); err != nil {
-				l.incomplete = true
-				yield(upload.Job{Spec: l.spec, Err: fmt.Errorf("%w: %w", ErrSort, err)})
+	for p := range l.wanted {
+		if p.err != nil {
+			if !l.yield(p.path, p.object, p.err, yield) {
 				return
 			}
 			continue
 		}
-		if !l.yield(path, object, err, yield) {
+		record = append(append(append(record[:0], p.object...), 0), p.path...)
+		if err := sorter.Add(record); err != nil {
+			l.incomplete = true
+			yield(upload.Job{Spec: l.spec, Err: fmt.Errorf("%w: %w", ErrSort, err)})
 			return
 		}
 	}
@@ -213,25 +208,25 @@ func (l *list) otherSeparator() string {
 
 // resolve returns the clean path, its root ("", "/" or a volume), and the name of the
 // object.
-func (l *list) resolve(path string) (clean, root, object string, err error) {
+func (l *list) resolve(path string) listed {
 	if strings.IndexByte(path, 0) >= 0 {
-		return path, "", "", fmt.Errorf("%w: %q has a NUL; %s", ErrName, path[:min(len(path), 80)], l.otherSeparator())
+		return listed{path: path, err: fmt.Errorf("%w: %q has a NUL; %s", ErrName, path[:min(len(path), 80)], l.otherSeparator())}
 	}
 	slashed := filepath.ToSlash(path)
 	for elem := range strings.SplitSeq(slashed, "/") {
 		if elem == ".." {
-			return path, "", "", fmt.Errorf("%w: %q has an element \"..\"", ErrName, path)
+			return listed{path: path, err: fmt.Errorf("%w: %q has an element \"..\"", ErrName, path)}
 		}
 	}
-	clean = filepath.Clean(path)
+	clean := filepath.Clean(path)
 	slashed = filepath.ToSlash(clean)
 	name := strings.TrimLeft(slashed[len(filepath.VolumeName(clean)):], "/")
-	root = slashed[:len(slashed)-len(name)]
+	root := slashed[:len(slashed)-len(name)]
 	if name == "." {
 		name = ""
 	}
-	object = l.prefix + name
-	return clean, root, object, checkName(object)
+	object := l.prefix + name
+	return listed{clean, root, object, checkName(object)}
 }
 
 // yield yields the job of a path, or err.

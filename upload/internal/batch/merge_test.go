@@ -1,9 +1,8 @@
-package upload
+package batch
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -22,17 +21,14 @@ type slicePages struct {
 	at       int
 	requests int
 	fail     int // the number of the request that fails, from 1; 0 if none does
-	closed   bool
 }
 
 var errPage = errors.New("no page")
 
-func (s *slicePages) seek(name string) (*session.ObjectPage, error) {
-	s.at, _ = slices.BinarySearch(s.names, name)
-	return s.next()
-}
-
-func (s *slicePages) next() (*session.ObjectPage, error) {
+func (s *slicePages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+	if q.PageToken == "" {
+		s.at, _ = slices.BinarySearch(s.names, q.StartOffset)
+	}
 	if s.requests++; s.requests == s.fail {
 		return nil, errPage
 	}
@@ -51,17 +47,9 @@ func (s *slicePages) next() (*session.ObjectPage, error) {
 	return page, nil
 }
 
-func (s *slicePages) prefetch() {}
-func (s *slicePages) close()    { s.closed = true }
-
-func jobsOf(names ...string) iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		for _, name := range names {
-			if !yield(Job{Spec: Spec{Bucket: "bkt", Object: name}}) {
-				return
-			}
-		}
-	}
+// merge returns a Merge with the listing of a prefix of the bucket bkt.
+func merge(prefix string, fetch Fetch) *Merge {
+	return NewMerge(context.Background(), session.ListQuery{Bucket: "bkt", Prefix: prefix}, fetch)
 }
 
 // randomNames returns n random names with the prefix. They have few different letters,
@@ -78,7 +66,7 @@ func randomNames(rng *rand.Rand, prefix string, n int) []string {
 	return names
 }
 
-// TestMergeProperty compares the merge of random jobs and listings with a map.
+// TestMergeProperty compares the merge of random names and listings with a map.
 func TestMergeProperty(t *testing.T) {
 	t.Parallel()
 	runs := testsize.Full(20_000, 4000)
@@ -115,35 +103,34 @@ func TestMergeProperty(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			pages.fail = 1 + rng.IntN(10)
 		}
-		m := &listMerge{prefix: prefix}
-		i, failed := 0, false
-		for job, err := range m.mergeJobs("bkt", jobsOf(wanted...), pages) {
-			if err != nil {
+		m := merge(prefix, pages.fetch)
+		failed := false
+		for i, name := range wanted {
+			object, found, err := m.Lookup(name)
+			switch {
+			case err != nil && (failed || found || object != nil):
+				t.Fatalf("seed %d: name %d %q: found %v, %+v after an earlier failure %v, and %v", seed, i, name, found, object, failed, err)
+			case err != nil:
 				failed = true
-				continue
-			}
-			switch name := wanted[i]; {
-			case job.Spec.Object != name:
-				t.Fatalf("seed %d: job %d is %q, want %q", seed, i, job.Spec.Object, name)
-			case job.Listed && (failed || i >= unsorted):
-				t.Fatalf("seed %d: job %d %q is listed after a failure or out of order", seed, i, name)
-			case !job.Listed && job.Object != nil:
-				t.Fatalf("seed %d: job %d %q is not listed but has an object", seed, i, name)
-			case job.Listed && job.Object == nil && exists[name] != 0:
-				t.Fatalf("seed %d: job %d %q has no object, want generation %d", seed, i, name, exists[name])
-			case job.Object != nil && (job.Object.Generation != exists[name] || job.Object.Name != name || job.Object.Bucket != "bkt"):
-				t.Fatalf("seed %d: job %d %q has %+v, want generation %d", seed, i, name, job.Object, exists[name])
-			case job.Listed:
+			case found && (failed || i >= unsorted):
+				t.Fatalf("seed %d: name %d %q is found after a failure or out of order", seed, i, name)
+			case !found && object != nil:
+				t.Fatalf("seed %d: name %d %q is not looked up but has an object", seed, i, name)
+			case found && object == nil && exists[name] != 0:
+				t.Fatalf("seed %d: name %d %q has no object, want generation %d", seed, i, name, exists[name])
+			case object != nil && (object.Generation != exists[name] || object.Name != name || object.Bucket != "bkt"):
+				t.Fatalf("seed %d: name %d %q has %+v, want generation %d", seed, i, name, object, exists[name])
+			case found:
 				listed++
 			}
-			i++
 		}
-		if i != len(wanted) || !pages.closed || !failed && m.unsorted != (unsorted < len(wanted)) {
-			t.Fatalf("seed %d: %d jobs of %d, closed %v, unsorted %v", seed, i, len(wanted), pages.closed, m.unsorted)
+		m.Close()
+		if m.pages.ahead != nil || !failed && m.Unsorted() != (unsorted < len(wanted)) {
+			t.Fatalf("seed %d: unsorted %v, a page is being read %v", seed, m.Unsorted(), m.pages.ahead != nil)
 		}
 	}
 	if listed < 10*runs {
-		t.Errorf("only %d jobs of %d runs were listed", listed, runs)
+		t.Errorf("only %d names of %d runs were looked up", listed, runs)
 	}
 }
 
@@ -161,75 +148,59 @@ func TestMergeUnsortedListing(t *testing.T) {
 		{"without the prefix", [2][]string{{"p/a", "p/b", "p/c", "p/d", "p/e", "p/f", "p/g", "p/h"}, {"q"}}, "LLLLLLLL--"},
 		{"before the start", [2][]string{{"o/a"}, nil}, "----------"},
 	} {
-		pages := &fixedPages{test.pages}
-		m := &listMerge{prefix: "p/"}
+		m := merge("p/", fixedPages(test.pages).fetch)
 		var got strings.Builder
-		for job, err := range m.mergeJobs("bkt", jobsOf("p/a", "p/b", "p/c", "p/d", "p/e", "p/f", "p/g", "p/h", "p/i", "p/j"), pages) {
+		for i := range 10 {
+			_, listed, err := m.Lookup("p/" + string(rune('a'+i)))
 			switch {
 			case err != nil:
 				t.Errorf("%s: %v", test.name, err)
-			case job.Listed:
+			case listed:
 				got.WriteByte('L')
 			default:
 				got.WriteByte('-')
 			}
 		}
+		m.Close()
 		if got.String() != test.want {
 			t.Errorf("%s: %s, want %s", test.name, &got, test.want)
 		}
 	}
 }
 
-type fixedPages struct{ pages [2][]string }
+type fixedPages [2][]string
 
-func (f *fixedPages) page(i int) *session.ObjectPage {
-	p := &session.ObjectPage{}
-	for _, name := range f.pages[i] {
-		p.Objects = append(p.Objects, session.Object{Name: name})
+func (f fixedPages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+	page, names := &session.ObjectPage{NextPageToken: "x"}, f[0]
+	if q.PageToken != "" {
+		page.NextPageToken, names = "", f[1]
 	}
-	if i == 0 {
-		p.NextPageToken = "x"
+	for _, name := range names {
+		page.Objects = append(page.Objects, session.Object{Name: name})
 	}
-	return p
+	return page, nil
 }
 
-func (f *fixedPages) seek(string) (*session.ObjectPage, error) { return f.page(0), nil }
-func (f *fixedPages) next() (*session.ObjectPage, error)       { return f.page(1), nil }
-func (f *fixedPages) prefetch()                                {}
-func (f *fixedPages) close()                                   {}
-
-func TestMergePassesJobs(t *testing.T) {
-	unreadable := errors.New("unreadable")
-	other := Job{Spec: Spec{Bucket: "bkt", Object: "p/a"}, Listed: true, Object: &session.Object{Generation: 7}}
-	jobs := []Job{
-		{Spec: Spec{Bucket: "bkt", Object: "p/b"}},
-		{Spec: Spec{Bucket: "bkt", Object: "p/a"}, Err: unreadable},
-		{Spec: Spec{Bucket: "abc", Object: "p/a"}},
-		{Spec: Spec{Bucket: "bkt", Object: "o"}},
-		other,
-		{Spec: Spec{Bucket: "bkt", Object: "p/c"}},
-	}
-	m := &listMerge{prefix: "p/"}
-	var got []Job
-	for job, err := range m.mergeJobs("bkt", slices.Values(jobs), &slicePages{names: []string{"p/a", "p/b", "p/c"}, size: 10}) {
-		if err != nil {
-			t.Fatal(err)
+// TestMergeWithoutPrefix checks that a name without the prefix is not looked up, even if it
+// is out of order.
+func TestMergeWithoutPrefix(t *testing.T) {
+	m := merge("p/", (&slicePages{names: []string{"p/a", "p/b", "p/c"}, size: 10}).fetch)
+	defer m.Close()
+	for _, test := range []struct {
+		name           string
+		listed, exists bool
+	}{{"p/b", true, true}, {"o", false, false}, {"p/bb", true, false}, {"p/c", true, true}} {
+		if object, listed, err := m.Lookup(test.name); listed != test.listed || (object != nil) != test.exists || err != nil {
+			t.Errorf("%s: listed %v, %+v, %v", test.name, listed, object, err)
 		}
-		got = append(got, job)
-	}
-	if len(got) != len(jobs) || !got[0].Listed || got[1].Err != unreadable || got[1].Listed || got[2].Listed || got[3].Listed || got[4].Object.Generation != 7 || got[5].Object == nil {
-		t.Errorf("jobs %+v", got)
 	}
 }
 
-// generatedPages is a listing of count names that are made on demand. It reuses
-// its page.
+// generatedPages is a listing of count names that are made on demand.
 type generatedPages struct {
 	count, step int // the names are multiples of step
 	at          int
 	requests    int
-	page        session.ObjectPage
-	text        []byte
 }
 
 const generatedPrefix = "dir/"
@@ -241,47 +212,29 @@ func generatedName(b []byte, n int) []byte {
 	return b
 }
 
-func (g *generatedPages) seek(name string) (*session.ObjectPage, error) {
-	n, err := strconv.Atoi(name[len(generatedPrefix):])
-	if err != nil {
-		return nil, err
+func (g *generatedPages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+	if q.PageToken == "" {
+		n, err := strconv.Atoi(q.StartOffset[len(generatedPrefix):])
+		if err != nil {
+			return nil, err
+		}
+		g.at = (n + g.step - 1) / g.step
 	}
-	g.at = (n + g.step - 1) / g.step
-	return g.next()
-}
-
-func (g *generatedPages) next() (*session.ObjectPage, error) {
 	g.requests++
-	objects := g.page.Objects[:0]
-	for len(objects) < session.ListMax && g.at < g.count {
-		g.text = generatedName(g.text, g.at*g.step)
-		objects = append(objects, session.Object{Name: string(g.text), Generation: int64(g.at) + 1, Size: 16 << 10})
+	page := &session.ObjectPage{Objects: make([]session.Object, 0, session.ListMax)}
+	var text []byte
+	for len(page.Objects) < session.ListMax && g.at < g.count {
+		text = generatedName(text, g.at*g.step)
+		page.Objects = append(page.Objects, session.Object{Name: string(text), Generation: int64(g.at) + 1, Size: 16 << 10})
 		g.at++
 	}
-	g.page.Objects, g.page.NextPageToken = objects, ""
 	if g.at < g.count {
-		g.page.NextPageToken = "x"
+		page.NextPageToken = "x"
 	}
-	return &g.page, nil
+	return page, nil
 }
 
-func (g *generatedPages) prefetch() {}
-func (g *generatedPages) close()    {}
-
-// generatedJobs yields the multiples of step below limit.
-func generatedJobs(limit, step int) iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		var text []byte
-		for n := 0; n < limit; n += step {
-			text = generatedName(text, n)
-			if !yield(Job{Spec: Spec{Bucket: "bkt", Object: string(text)}}) {
-				return
-			}
-		}
-	}
-}
-
-// TestMergeTenMillion merges a generated listing of ten million names with jobs
+// TestMergeTenMillion merges a generated listing of ten million names with names
 // of several densities, in constant memory. Only .ci/run merges as many.
 func TestMergeTenMillion(t *testing.T) {
 	if testing.Short() {
@@ -304,47 +257,50 @@ func TestMergeTenMillion(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			pages := &generatedPages{count: count, step: test.listStep}
 			jobs, listed, exist, peak := 0, 0, 0, uint64(0)
-			for job, err := range (&listMerge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(count*test.listStep, test.jobStep), pages) {
+			merge := merge(generatedPrefix, pages.fetch)
+			var text []byte
+			for n := 0; n < count*test.listStep; n += test.jobStep {
+				text = generatedName(text, n)
+				object, ok, err := merge.Lookup(string(text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if job.Listed {
+				if ok {
 					listed++
 				}
-				if job.Object != nil {
+				if object != nil {
 					exist++
 				}
-				if jobs++; jobs%1_000_000 == 0 {
+				if jobs++; jobs%100_000 == 0 {
 					runtime.GC()
 					runtime.ReadMemStats(&m)
 					peak = max(peak, m.HeapAlloc-min(m.HeapAlloc, before.HeapAlloc))
 				}
 			}
+			merge.Close()
 			if jobs != test.jobs || listed < test.leastListed || exist < test.exists || pages.requests > test.most {
 				t.Errorf("%d jobs, %d listed, %d with an object, %d requests, want %d, at least %d, at least %d, at most %d",
 					jobs, listed, exist, pages.requests, test.jobs, test.leastListed, test.exists, test.most)
 			}
-			if peak > 1<<20 {
-				t.Errorf("the heap grew by %d bytes, want less than 1 MiB", peak)
+			if peak > 2<<20 { // two pages
+				t.Errorf("the heap grew by %d bytes, want less than 2 MiB", peak)
 			}
 			t.Logf("%d requests, %d of %d jobs listed, heap %d KiB", pages.requests, listed, jobs, peak>>10)
 		})
 	}
 }
 
-// BenchmarkMerge merges one job with each name of a listing.
+// BenchmarkMerge looks up each name of a listing.
 func BenchmarkMerge(b *testing.B) {
-	pages := &generatedPages{count: b.N, step: 1}
+	m := merge(generatedPrefix, (&generatedPages{count: b.N, step: 1}).fetch)
+	defer m.Close()
 	b.ReportAllocs()
-	n := 0
+	var text []byte
 	b.ResetTimer()
-	for job, err := range (&listMerge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(b.N, 1), pages) {
-		if err != nil || job.Object == nil {
-			b.Fatal(fmt.Sprint(job, err))
+	for n := range b.N {
+		text = generatedName(text, n)
+		if object, _, err := m.Lookup(string(text)); object == nil {
+			b.Fatal(n, err)
 		}
-		n++
-	}
-	if n != b.N {
-		b.Fatalf("%d jobs, want %d", n, b.N)
 	}
 }

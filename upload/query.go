@@ -56,15 +56,13 @@ func (h Holding) lost() bool { return h.State == SessionGone || h.State == Sessi
 // process last saved. The error wraps [session.ErrNoToken] if there is no such upload,
 // and [session.ErrURIMismatch] if it was started at another endpoint.
 func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
-	if u.invalid != nil {
-		return Holding{}, u.invalid
-	}
-	if u.opts.Store == nil {
-		return Holding{}, fmt.Errorf("query: %w: there is no store", session.ErrNoToken)
+	store, err := u.savedStore()
+	if err != nil {
+		return Holding{}, fmt.Errorf("query: %w", err)
 	}
 	ctx, done := u.storeCall(ctx)
 	defer done()
-	token, lease, err := lockSaved(ctx, u.opts.Store, id)
+	token, lease, err := lockSaved(ctx, store, id)
 	if err != nil {
 		return Holding{}, err
 	}

@@ -148,7 +148,7 @@ func TestProxyInMidUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := gcs.NewTransport()
+	transport := upload.NewTransport()
 	transport.TLSClientConfig = service.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.Proxy = http.ProxyURL(proxyURL)
 	transport.DisableKeepAlives = true // each request sends its own CONNECT

@@ -1,0 +1,107 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// unfinished leaves a saved upload with 2 MiB committed.
+func (w *world) unfinished() (up *upload.Uploader, id, path string) {
+	w.t.Helper()
+	path = w.file(data(large))
+	w.addFaults(
+		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	)
+	up = w.uploader(largeChunks)
+	res, err := up.File(w.t.Context(), path, spec)
+	if !res.Resumable {
+		w.t.Fatal(err)
+	}
+	w.srv.ClearFaults()
+	return up, res.ID, path
+}
+
+// TestCancelErrors checks that Cancel returns a sentinel error, and deletes
+// the Token if the session is finished or canceled.
+func TestCancelErrors(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
+	}
+	for _, tt := range []struct {
+		name  string
+		fault fakegcs.Fault
+		want  error
+		saved int
+	}{
+		{"403", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
+		{"401 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
+		{"401 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
+		{"503 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
+		{"503 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
+		{"not found", cancelling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
+	} {
+		inBubble(t, nil, func(w *world) {
+			up, id, _ := w.unfinished()
+			w.addFaults(tt.fault)
+			if err := up.Cancel(w.t.Context(), id); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+			}
+			w.wantSaved(tt.saved)
+		})
+	}
+	inBubble(t, nil, func(w *world) {
+		up, id, _ := w.unfinished()
+		w.addFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errors.New("the user said so")) })
+		// The error of an upload would have its numbers, which are 0 here.
+		const want = "cancel: context canceled: the user said so"
+		if err := up.Cancel(ctx, id); !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("interrupted: %v, want %s", err, want)
+		}
+		w.wantSaved(1)
+	})
+	inBubble(t, nil, func(w *world) { // finished, and the reply lost
+		path := w.file(data(9 * mib))
+		w.addFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		)
+		res, _ := w.uploader().File(w.t.Context(), path, spec)
+		w.srv.ClearFaults()
+		if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil || w.saw(upload.Warning) != 1 {
+			t.Errorf("finished: %v, %d warnings", err, w.saw(upload.Warning))
+		}
+		w.wantSaved(0)
+	})
+}
+
+// TestCancelBelievesStrangers checks that Cancel reports success only if the service
+// confirmed it. An earlier version believed a captive portal.
+func TestCancelBelievesStrangers(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	for _, do := range []fakegcs.Action{
+		{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
+		{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
+	} {
+		inBubble(t, nil, func(w *world) {
+			up, id, _ := w.unfinished()
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: do})
+			err := up.Cancel(w.t.Context(), id)
+			ids, _ := w.store.List(w.t.Context())
+			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
+				t.Errorf("%d: Cancel reports that it is cancelled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// hungStore answers the first save only.
+type hungStore struct {
+	session.Store
+	mu sync.Mutex
+	n  int
+}
+
+func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
+	h.mu.Lock()
+	h.n++
+	n := h.n
+	h.mu.Unlock()
+	if n < 2 {
+		return h.Store.Save(ctx, token)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStoreThatHangs checks that a store that hangs does not delay a canceled
+// upload indefinitely.
+func TestStoreThatHangs(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		up := w.uploader(func(o *upload.Options) { o.Store = &hungStore{Store: w.store} })
+		start := time.Now()
+		if _, err := up.File(ctx, w.file(data(12*mib)), spec); !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v", err)
+		}
+		if took := time.Since(start); took > 6*time.Second {
+			t.Errorf("returned %v after it was cancelled", took-3*time.Second)
+		}
+		time.Sleep(20 * time.Second) // until the save has timed out
+	})
+}
+
+// stuckStore hangs in every save except the first, until hold is closed.
+type stuckStore struct {
+	session.Store
+	hold chan struct{}
+	n    int
+}
+
+func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
+	h.n++
+	if h.n >= 2 {
+		<-h.hold
+	}
+	return h.Store.Save(ctx, token)
+}
+
+// TestAbandonedUploadKeepsItsLock checks that an abandoned upload keeps its
+// lock until its store answers.
+func TestAbandonedUploadKeepsItsLock(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		hold := make(chan struct{})
+		up := w.uploader(func(o *upload.Options) { o.Store = &stuckStore{Store: w.store, hold: hold} })
+		path := w.file(data(12 * mib))
+		res, err := up.File(ctx, path, spec)
+		t.Log(res, err)
+		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) {
+			t.Error(err)
+		}
+		close(hold)
+		time.Sleep(20 * time.Second)
+		got, err := w.uploader().File(w.t.Context(), path, spec)
+		t.Log(got, err)
+		t.Log(res)
+	})
+}

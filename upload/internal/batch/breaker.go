@@ -1,0 +1,105 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gcsup/session"
+)
+
+// maxDenied is the number of denied uploads after which a bucket without a successful
+// upload is no longer tried. It is more than 1, because a single object may have its
+// own permissions.
+const maxDenied = 3
+
+// A Breaker decides from the outcomes of a batch which of its other files are not tried.
+type Breaker struct {
+	progress func() time.Time
+
+	mu       sync.Mutex
+	answered time.Time // when the service last accepted or refused an upload
+	all      error     // why no file is tried; nil while the service counts as reachable
+	since    time.Time // when all was set
+	buckets  map[string]*bucketState
+}
+
+// bucketState is the state of one bucket.
+type bucketState struct {
+	end       error // why no file of the bucket is tried
+	succeeded bool
+	denied    int // objects for which the service denied permission
+}
+
+// NewBreaker returns a Breaker. progress returns when an upload last progressed.
+func NewBreaker(progress func() time.Time) *Breaker {
+	return &Breaker{progress: progress, buckets: map[string]*bucketState{}}
+}
+
+// Err returns why a file must not be tried, or nil.
+func (b *Breaker) Err(bucket string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all != nil {
+		if !b.progress().After(b.since) {
+			return b.all
+		}
+		b.all = nil // a large file continues
+	}
+	return b.bucket(bucket).end
+}
+
+// Succeeded records that an object was made.
+func (b *Breaker) Succeeded(bucket string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered, b.all = time.Now(), nil
+	to := b.bucket(bucket)
+	to.succeeded = true
+	if errors.Is(to.end, session.ErrPermission) {
+		to.end = nil
+	}
+}
+
+// Failed records the failure of an upload whose requests have failed since a time.
+func (b *Breaker) Failed(bucket string, err error, since time.Time) {
+	failed, isReply := errors.AsType[*session.Error](err)
+	if !isReply {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to := b.bucket(bucket)
+	end := func(why error) { to.end = fmt.Errorf("bucket %s: %w", bucket, why) }
+	switch {
+	case errors.Is(err, session.ErrRetriesExhausted):
+		if !failed.Alone() && b.answered.Before(since) && b.progress().Before(since) {
+			b.since = time.Now()
+			b.all = fmt.Errorf("no upload has succeeded for %v: %w", time.Since(since).Round(time.Second), session.ErrRetriesExhausted)
+		}
+		return
+	case errors.Is(err, session.ErrNotFound):
+		end(session.ErrNotFound)
+	case errors.Is(err, session.ErrCredentials):
+		end(session.ErrCredentials)
+	case errors.Is(err, session.ErrPermission) && !strings.Contains(failed.Message, "storage.objects.delete"):
+		if to.denied++; to.denied >= maxDenied && !to.succeeded {
+			end(session.ErrPermission)
+		}
+	}
+	if failed.FromService {
+		b.answered = time.Now()
+	}
+}
+
+// bucket returns the state of a bucket. The caller holds b.mu.
+func (b *Breaker) bucket(name string) *bucketState {
+	state := b.buckets[name]
+	if state == nil {
+		state = new(bucketState)
+		b.buckets[name] = state
+	}
+	return state
+}

@@ -1,0 +1,84 @@
+package upload_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestContentTypeWithLineBreak checks that a content type with a line break is
+// refused.
+func TestContentTypeWithLineBreak(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		s := spec
+		s.ContentType = "text/plain\r\n\r\nextra"
+		if _, err := w.uploader().File(w.t.Context(), w.file(data(10)), s); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("error = %v, want ErrInvalid", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// TestHugeChunkSize checks that a chunk size near the greatest integer does not
+// overflow. In an earlier version it became 256 KiB.
+func TestHugeChunkSize(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
+		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
+		if err != nil || res.Requests > 6 {
+			t.Errorf("%d requests, %v", res.Requests, err)
+		}
+	})
+}
+
+func truncate(path string, size int64) error { return os.Truncate(path, size) }
+
+// TestBadInput checks that bad sources, names and options are refused without
+// a request.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader()
+		if _, err := up.File(w.t.Context(), filepath.Join(w.dir, "missing"), spec); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("missing file: %v", err)
+		}
+		if _, err := up.File(w.t.Context(), w.dir, spec); !errors.Is(err, chunk.ErrNotRegular) {
+			t.Errorf("directory: %v", err)
+		}
+		for _, s := range []upload.Spec{{}, {Bucket: "bkt"}, {Bucket: "b/kt", Object: "o"}, {Bucket: "bkt", Object: strings.Repeat("x", 1025)}, {Bucket: "bkt", Object: "a\nb"}, {Bucket: "bkt", Object: "a\xffb"}} {
+			if _, err := up.File(w.t.Context(), w.file(data(1)), s); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%q: %v, want ErrInvalid", s.URL(), err)
+			}
+		}
+		huge := w.file(nil)
+		if err := truncate(huge, 5<<40+1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.File(w.t.Context(), huge, spec); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("5 TiB and a byte: %v, want ErrInvalid", err)
+		}
+		if n := len(w.srv.Requests()); n != 0 {
+			t.Errorf("%d requests were made", n)
+		}
+		if _, err := up.File(w.t.Context(), w.file(data(1)), upload.Spec{Bucket: "nobucket", Object: "o"}); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("no bucket: %v, want ErrNotFound", err)
+		}
+	})
+	for name, o := range map[string]upload.Options{
+		"endpoint": {Endpoint: "ftp://x"}, "retry for": {RetryFor: -1}, "chunk size": {ChunkSize: -1}, "window": {Window: 5}, "stall rate": {StallRate: -1},
+	} {
+		if _, err := upload.New(nil, &o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

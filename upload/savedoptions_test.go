@@ -1,0 +1,82 @@
+package upload_test
+
+import (
+	"os"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/upload"
+)
+
+// TestTokenHasTheSessionsOptions checks that the Token that is saved after a lost
+// session has the options of the new session. In an earlier version it had those of
+// the call.
+func TestTokenHasTheSessionsOptions(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		zero := int64(0)
+		first := spec
+		first.ContentType, first.IfGenerationMatch, first.NoClobber = "text/x-mine", &zero, true
+		// First run: interrupted.
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}})
+		w.timeOut(path, first)
+		// Second run, options not given; the session is lost, the next one is interrupted.
+		w.addFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}},
+		)
+		res := w.timeOut(path, spec)
+		token, err := w.store.Load(w.t.Context(), res.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token.Spec.ContentType != "text/x-mine" || token.Spec.IfGenerationMatch == nil || !token.Spec.NoClobber {
+			t.Errorf("token.Spec = %+v, want the options with which its session was started", token.Spec)
+		}
+		// Another writer makes the object. Third run: session lost once more.
+		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		_, err = w.uploader().File(w.t.Context(), path, first)
+		t.Logf("third run with the first run's options: %v", err)
+		w.srv.ClearFaults()
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		_, err = w.uploader().Resume(w.t.Context(), res.ID)
+		t.Logf("resume: %v", err)
+		w.wantObject("obj", []byte("other"))
+	})
+}
+
+func writeOther(w *world, content string) string {
+	p := w.dir + "/other"
+	if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// TestResumeByFileKeepsNoClobber checks that a saved upload keeps its
+// NoClobber if a later run does not set it.
+func TestResumeByFileKeepsNoClobber(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		zero := int64(0)
+		first := spec
+		first.IfGenerationMatch, first.NoClobber = &zero, true
+		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}}
+		w.addFaults(stall)
+		w.timeOut(path, first)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, stall)
+		w.timeOut(path, spec)
+		if _, err := w.uploader().File(w.t.Context(), path, first); err != nil {
+			t.Errorf("third run, as the first: %v", err)
+		}
+	})
+}

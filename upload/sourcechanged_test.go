@@ -1,0 +1,75 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestEditedBeforeAFailure checks that an edit of the source during the upload is
+// reported as such, even if a request fails after it. An earlier version reported
+// damage at the server.
+func TestEditedBeforeAFailure(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					if err := editQuietly(path, 1000); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v, want ErrSourceChanged", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// appending is a store in whose Lock another process writes to the source: after the
+// file was opened, and before its first byte is read.
+type appending struct {
+	session.Store
+	path string
+}
+
+func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
+	if err := appendTo(a.path, "second line\n"); err != nil {
+		return nil, err
+	}
+	return a.Store.Lock(ctx, id)
+}
+
+// TestAppendedWhileOpened checks that a file that grows while it is opened is
+// uploaded completely or not at all. An earlier version uploaded its first part.
+func TestAppendedWhileOpened(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	for _, size := range []int64{100, 9 * mib} {
+		inBubble(t, nil, func(w *world) {
+			content := []byte(strings.Repeat("x", int(size)))
+			path := w.file(content)
+			_, err := w.uploader(func(o *upload.Options) { o.Store = &appending{w.store, path} }).File(w.t.Context(), path, spec)
+			if err == nil {
+				now, _ := os.ReadFile(path)
+				if got, _ := w.srv.ReadObject("bkt", "obj"); !bytes.Equal(got, now) {
+					t.Errorf("%d bytes: done, and the object has %d bytes, the file %d", size, len(got), len(now))
+				}
+			} else if !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		})
+	}
+}
