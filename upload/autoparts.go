@@ -112,10 +112,10 @@ func (u *Uploader) connections() *connPool {
 // with long round trips an interval is longer, so that it has several of them.
 const tuneEvery = 100 * time.Millisecond
 
-// whyUndivided returns why several connections would probably not be faster than one, or "".
-func (u *Uploader) whyUndivided() string {
+// whyUndivided returns why several connections would probably not be faster than one.
+func (u *Uploader) whyUndivided() reason {
 	if !u.opts.Parallel.auto {
-		return ""
+		return reason{}
 	}
 	c, s := u.connections(), u.parts
 	c.mu.Lock()
@@ -126,9 +126,9 @@ func (u *Uploader) whyUndivided() string {
 	s.mu.Unlock()
 	switch {
 	case suffices && recent:
-		return "more connections did not raise the rate of an earlier file"
+		return because("more connections did not raise the rate of an earlier file")
 	case u.opts.RateLimit.low():
-		return "one connection reaches the rate limit"
+		return because("one connection reaches the rate limit")
 	}
 	return s.whyNear()
 }

@@ -50,12 +50,6 @@ func withCheckpoint(list []chunk.Checkpoint, c chunk.Checkpoint, committed int64
 	return list
 }
 
-// newestSent returns the newest checksum in sum of bytes that were sent, or zero.
-func newestSent(sum *chunk.PrefixCRC, sent int64) chunk.Checkpoint {
-	c, _ := sum.Nearest(min(sum.Offset(), sent))
-	return c
-}
-
 // withoutUnsent returns t without checksums of bytes that were never sent, because a
 // copy of the source may have other bytes there. Earlier versions saved such
 // checksums.

@@ -69,8 +69,7 @@ func (j *job) freshSmall(ctx context.Context, data []byte) error {
 func (j *job) uploadNew(ctx context.Context, size int64) error {
 	var kept record = unrecorded{}
 	if j.journal != nil {
-		j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
-		kept = j.journal
+		kept = j.journal.recordFile(j.file, j.gzip)
 	}
 	return j.uploadRun(ctx, j.newTransfer(j.content(), kept), size)
 }

@@ -174,15 +174,15 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 	}
 	j.journal = journal
 	j.result.keptIn(journal)
-	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
+	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
+	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
 	j.identify(j.result.known.ID, spec)
 	if j.journal != nil {
-		j.journal.next.draft.Spec = withoutSecret(spec)
+		j.journal.draft.Spec = withoutSecret(spec)
 	}
 }
 
@@ -222,14 +222,13 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return j.startOver(ctx, err.Error(), token.URI)
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
-	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
 	// This is enough to check the object if it is already finished.
 	if j.gzip != nil {
 		j.gzip.adopt(token)
 	} else {
 		j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
 	}
-	t := j.newTransfer(j.content(), j.journal)
+	t := j.newTransfer(j.content(), j.journal.recordFile(j.file, j.gzip))
 	size := t.content.total()
 	t.pos.size.Store(size)
 	r := j.newRun(t, session.State{

@@ -1,0 +1,159 @@
+package upload
+
+import (
+	"context"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// sessionRecord is the record of one session: that of a file, or that of a part. Its state is in
+// a journal, and its methods are the only ones that change it.
+type sessionRecord struct {
+	journal *journal
+	i       int          // of the session in the journal
+	file    *fileContent // the bytes of the session, before compression; nil if none are sent
+	gzip    *gzipContent // nil unless the file is compressed
+	part    bool         // the session is that of a part
+	checked time.Time    // when a checkpoint was last added; guarded by the journal
+}
+
+var _ record = (*sessionRecord)(nil)
+
+// recordFile returns the record of the session of a file. gzip is nil unless the file is compressed.
+func (j *journal) recordFile(file *fileContent, gzip *gzipContent) *sessionRecord {
+	j.whole = &sessionRecord{journal: j, file: file, gzip: gzip}
+	return j.whole
+}
+
+// state returns what is known of the session.
+func (r *sessionRecord) state() session.Part {
+	r.journal.mu.Lock()
+	defer r.journal.mu.Unlock()
+	return r.journal.sessions[r.i]
+}
+
+// change changes what is known of the session.
+func (r *sessionRecord) change(f func(*session.Part)) {
+	j := r.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f(&j.sessions[r.i])
+	j.version++
+}
+
+func (r *sessionRecord) started(uri session.URI, restarts int) {
+	if !r.part {
+		r.journal.begin(r.file, nil, 1)
+	}
+	r.change(func(s *session.Part) {
+		if r.gzip != nil {
+			r.journal.token.Gzip = &session.GzipState{}
+		}
+		*s = session.Part{URI: uri, Created: time.Now(), Restarts: restarts}
+	})
+}
+
+// sending saves the Token with the range of the next request. If saves are expensive,
+// the Token states that all bytes may have been sent, so that it need not be saved
+// before each request.
+func (r *sessionRecord) sending(ctx context.Context, committed, sent, to int64) error {
+	j := r.journal
+	if j.lease == nil {
+		return nil
+	}
+	costly := j.lease.SaveInterval() > 0
+	if costly && r.gzip == nil {
+		to = max(to, r.file.total())
+	}
+	r.note(committed, sent, to)
+	if costly && r.covered(to) {
+		return nil
+	}
+	return j.save(ctx)
+}
+
+// covered reports whether the store has a high-water mark of at least to for the session.
+func (r *sessionRecord) covered(to int64) bool {
+	j := r.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stored.token == nil {
+		return false
+	}
+	stored := sessionsOf(j.stored.token)[r.i]
+	return stored.URI == j.sessions[r.i].URI && stored.HighWater >= to
+}
+
+// note updates the Token before a request that sends the bytes up to to.
+func (r *sessionRecord) note(committed, sent, to int64) {
+	r.change(func(s *session.Part) {
+		t := &r.journal.token
+		if r.gzip != nil && to > s.HighWater {
+			t.Gzip = r.gzip.state(to)
+		}
+		if !r.part && !r.file.copied { // otherwise the bytes of the source must still be compared
+			t.Source = r.file.identity
+		}
+		s.Committed, s.HighWater = committed, max(s.HighWater, to)
+		s.Checkpoints = withCheckpoint(s.Checkpoints, r.newest(sent, to), committed)
+		r.checked = time.Now()
+	})
+}
+
+// newest returns the newest checksum of bytes that were sent, or zero. It is not one of
+// bytes that were only read, because they may differ in a copy of the source. If the file
+// is compressed, it returns the checksum of the bytes up to to, which will be sent
+// next: a resume compares every committed byte, because another version may compress
+// differently.
+func (r *sessionRecord) newest(sent, to int64) chunk.Checkpoint {
+	if r.gzip != nil {
+		return r.gzip.checkpoint(to)
+	}
+	c, _ := r.file.sum.Nearest(min(r.file.sum.Offset(), sent))
+	return c
+}
+
+// handed adds a checkpoint if one is due, and saves it in the background.
+func (r *sessionRecord) handed(sent int64) {
+	j := r.journal
+	if j.lease == nil || r.gzip != nil {
+		return // sending saved the checksum of compressed bytes at the end of the request
+	}
+	if r.checkpoint(sent) && j.old() {
+		j.saveSoon()
+	}
+}
+
+// checkpoint adds the newest checkpoint if one is due, and reports whether it did.
+func (r *sessionRecord) checkpoint(sent int64) bool {
+	j, now := r.journal, time.Now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := &j.sessions[r.i]
+	last := lastCheckpoint(s.Checkpoints)
+	if !checkpointDue(sent, last, now.Sub(r.checked)) {
+		return false
+	}
+	c := r.newest(sent, sent)
+	if c.Offset <= last {
+		return false
+	}
+	s.Checkpoints, r.checked = withCheckpoint(s.Checkpoints, c, s.Committed), now
+	j.version++
+	return true
+}
+
+// rejected records that the service refused data at offset. The next save includes
+// it.
+func (r *sessionRecord) rejected(offset int64) {
+	r.change(func(s *session.Part) { s.RejectedAt = offset + 1 })
+}
+
+// ended updates the offsets and the checksums for the last save. The resume then
+// reads fewer bytes and detects more changes.
+func (r *sessionRecord) ended(committed, sent int64) {
+	r.note(committed, sent, committed)
+	r.journal.keep()
+}
