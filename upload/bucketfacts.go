@@ -22,7 +22,7 @@ type bucketFacts struct {
 	notified bool            // temporary objects cause Pub/Sub messages
 	asked    bool            // deletes is known
 	deletes  bool            // the caller has permissionDelete
-	warned   map[reason]bool // warnings that were posted
+	warned   map[error]bool  // warnings that were posted
 }
 
 // permissionDelete is the permission to delete temporary objects.
@@ -35,7 +35,7 @@ func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
 	key := userProject + "/" + bucket
 	f := s.buckets[key]
 	if f == nil {
-		f = &bucketFacts{asking: make(chan struct{}, 1), warned: map[reason]bool{}}
+		f = &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}}
 		if s.buckets == nil {
 			s.buckets = map[string]*bucketFacts{}
 		}
@@ -87,47 +87,48 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	return err
 }
 
-// forbidden returns the reason why temporary objects cannot be deleted.
-func (f *bucketFacts) forbidden() reason {
+// forbidden returns the reason why temporary objects cannot be deleted, or nil.
+func (f *bucketFacts) forbidden() error {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
-		return because("the bucket has a retention policy, and temporary objects could not be deleted")
+		return reason{text: "the bucket has a retention policy, and temporary objects could not be deleted"}
 	case f.config != nil && f.config.DefaultEventBasedHold:
-		return because("the bucket holds new objects, and temporary objects could not be deleted")
+		return reason{text: "the bucket holds new objects, and temporary objects could not be deleted"}
 	case f.asked && !f.deletes:
-		return because("the permission " + permissionDelete + " is missing, and temporary objects could not be deleted")
+		return reason{text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
 	}
-	return reason{}
+	return nil
 }
 
-// unknown returns which of the facts cannot be read.
-func (f *bucketFacts) unknown() reason {
+// unknown returns which of the facts cannot be read, or nil.
+func (f *bucketFacts) unknown() error {
 	switch {
 	case f.missing:
-		return because("the bucket is not found")
+		return reason{text: "the bucket is not found"}
 	case f.config == nil:
-		return because("the settings of the bucket cannot be read (storage.buckets.get)")
+		return reason{text: "the settings of the bucket cannot be read (storage.buckets.get)"}
 	case !f.asked:
-		return because("the permissions for the bucket cannot be read")
+		return reason{text: "the permissions for the bucket cannot be read"}
 	case !f.listed:
-		return because("the notifications of the bucket cannot be read")
+		return reason{text: "the notifications of the bucket cannot be read"}
 	}
-	return reason{}
+	return nil
 }
 
-// costs describes the costs of temporary objects besides their requests. class is the storage
+// costs describes the costs of temporary objects besides their requests, or returns
+// nil. class is the storage
 // class of the object; "" is the default of the bucket.
-func (f *bucketFacts) costs(class string) reason {
+func (f *bucketFacts) costs(class string) error {
 	if f.config != nil {
 		class = cmp.Or(class, f.config.StorageClass)
 	}
 	switch days := minimumDays[class]; {
 	case days > 0:
-		return because(fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days))
+		return reason{text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
 	case f.notified:
-		return because("the bucket sends Pub/Sub notifications, and each temporary object causes some")
+		return reason{text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
-	return reason{}
+	return nil
 }
 
 // minimumDays has the minimum storage duration of a storage class, in days.

@@ -30,13 +30,13 @@ const (
 )
 
 // whyNear returns a reason to use one connection if the service is near and not known
-// to limit each connection.
-func (s *partsShared) whyNear() reason {
+// to limit each connection. Otherwise it returns nil.
+func (s *partsShared) whyNear() error {
 	fastest, rate := s.fastestReply.get(), s.nearRate.Load()
 	if fastest == 0 || fastest >= nearReply || rate > 0 && rate < fastRate {
-		return reason{}
+		return nil
 	}
-	why := because(fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond)))
+	why := reason{text: fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))}
 	if rate == 0 {
 		why.kind = unmeasured
 	}

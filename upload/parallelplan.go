@@ -16,18 +16,19 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		u: j.u, options: *j.u.opts.Parallel, uplink: j.uplink, requests: j.requests, precondition: &j.precondition,
 		spec: j.spec, size: j.file.total(), id: j.result.known.ID,
 	}
-	parts, why, err := p.choose(ctx)
+	parts, err := p.choose(ctx)
+	why, undivided := err.(reason)
 	switch {
-	case err != nil:
-		return nil, err
-	case parts != nil:
-		return newParallel(j, *parts).send, nil
-	case why.kind == unmeasured && p.options.auto:
+	case undivided && why.kind == unmeasured && p.options.auto:
 		j.measureFirst(why)
-	case why.kind != noReason:
+		return nil, nil
+	case undivided:
 		j.reportUndivided(why)
+		return nil, nil
+	case err != nil || parts == nil:
+		return nil, err
 	}
-	return nil, nil
+	return newParallel(j, *parts).send, nil
 }
 
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
@@ -52,168 +53,163 @@ type partsPlan struct {
 	id           string // of the upload, "" if it is not saved
 }
 
-// choose returns the parts of the file. If it is sent over one connection, they are nil, and why is
-// the reason, or none if it must not be reported. A multipart upload is started.
-func (p *partsPlan) choose(ctx context.Context) (parts *session.Parts, why reason, err error) {
+// choose returns the parts of the file. If it is sent over one connection, the error is a reason,
+// or the parts are nil and there is nothing to report. A multipart upload is started.
+func (p *partsPlan) choose(ctx context.Context) (*session.Parts, error) {
 	size := p.options.partSize(p.size)
 	if size == 0 {
-		return nil, reason{}, nil
+		return nil, nil
 	}
 	ways, why := p.suitable()
 	if len(ways) == 0 {
-		return nil, why, nil
+		return nil, why
 	}
-	if why := p.u.whyUndivided(); why.kind != noReason {
-		return nil, why, nil
+	if why := p.u.whyUndivided(); why != nil {
+		return nil, why
 	}
 	if err := p.precondition.check(ctx, p.spec); err != nil {
-		return nil, reason{}, err
+		return nil, err
 	}
 	if p.precondition.unmet() != nil {
-		return nil, reason{}, nil // the session then reports this, or a missing bucket
+		return nil, nil // the session then reports this, or a missing bucket
 	}
-	seen, ok, err := p.seen(ctx)
+	seen, err := p.seen(ctx)
+	if err == nil {
+		err = p.u.whyUndivided() // the response time is known now
+	}
 	if err != nil {
-		return nil, reason{}, err
-	}
-	if !ok {
-		return nil, because("the object at the destination cannot be read"), nil
-	}
-	if why := p.u.whyUndivided(); why.kind != noReason { // the response time is known now
-		return nil, why, nil
+		return nil, err
 	}
 	for _, prepare := range ways {
 		parts := session.Parts{Size: size, Seen: seen}
-		refused, err := prepare(ctx, &parts)
-		if err != nil {
-			return nil, reason{}, err
+		err := prepare(ctx, &parts)
+		refused, ok := err.(reason)
+		if !ok {
+			return &parts, err
 		}
-		if refused.kind == noReason {
-			return &parts, reason{}, nil
-		}
-		why = why.and(refused)
+		why = refused.after(why)
 	}
-	return nil, why, nil
+	return nil, why
 }
 
-// wayToJoin completes the parts of a new upload for one way to join them. why is the reason if the
-// bucket or the service does not allow it.
-type wayToJoin func(ctx context.Context, parts *session.Parts) (why reason, err error)
+// wayToJoin completes the parts of a new upload for one way to join them. The error is a reason
+// if the bucket or the service does not allow it.
+type wayToJoin func(ctx context.Context, parts *session.Parts) error
 
 // suitable returns the ways to join the parts that support the settings of the object, the
 // preferred one first, and the reasons why the others do not.
 func (p *partsPlan) suitable() (ways []wayToJoin, why reason) {
-	if p.options.way != ByCompose {
-		if not := because(p.spec.NotMultipart()); not.kind != noReason {
-			why = not
+	consider := func(way wayToJoin, not string) {
+		if not == "" {
+			ways = append(ways, way)
 		} else {
-			ways = append(ways, p.multipart)
+			why = reason{text: not}.after(why)
 		}
 	}
+	if p.options.way != ByCompose {
+		consider(p.multipart, p.spec.NotMultipart())
+	}
 	if p.options.way != ByMultipart {
-		if not := notComposed(p.spec); not.kind != noReason {
-			why = why.and(not)
-		} else {
-			ways = append(ways, p.compose)
-		}
+		consider(p.compose, notComposed(p.spec))
 	}
 	return ways, why
 }
 
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
-// an object that a request with a lost reply made could not be recognized. ok is false if the
-// service does not allow the caller to read it.
-func (p *partsPlan) seen(ctx context.Context) (generation int64, ok bool, err error) {
+// an object that a request with a lost reply made could not be recognized.
+func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
 	if g := p.spec.IfGenerationMatch; g != nil {
-		return *g, true, nil
+		return *g, nil
 	}
 	a, err := p.requests.ask(ctx, p.requests.line.to(p.spec).stat)
 	switch {
 	case refusal(err) && !errors.Is(err, session.ErrCredentials):
-		return 0, false, nil
-	case err != nil:
-		return 0, false, err
-	case a.Object != nil:
+		err = reason{text: "the object at the destination cannot be read"}
+	case err == nil && a.Object != nil:
 		generation = a.Object.Generation
 	}
-	return generation, true, nil
+	return generation, err
 }
 
 // multipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory.
-func (p *partsPlan) multipart(ctx context.Context, parts *session.Parts) (why reason, err error) {
+func (p *partsPlan) multipart(ctx context.Context, parts *session.Parts) error {
 	memory := p.u.memory.Budget() / int64(p.options.connections)
 	if p.options.auto {
 		memory = autoMinPart // it is better to read some parts twice than to make all parts small
 	}
 	parts.Size = multipartSize(p.size, parts.Size, memory)
 	if parts.Size >= p.size {
-		return because("a part of a multipart upload has at least 5 MiB"), nil
+		return reason{text: "a part of a multipart upload has at least 5 MiB"}
 	}
-	if why, err := p.measuredWhy(ctx); why.kind != noReason || err != nil {
-		return why, err
+	err := p.measureReplies(ctx)
+	if err == nil {
+		err = p.u.whyUndivided()
+	}
+	if err != nil {
+		return err
 	}
 	parts.Upload, err = startMultipart(ctx, p.uplink, p.requests, p.spec)
 	if refusal(err) && p.options.way != ByMultipart && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
-		return because("multipart uploads are refused: " + e.Cause()), nil
+		return reason{text: "multipart uploads are refused: " + e.Cause()}
 	}
-	return reason{}, err
+	return err
 }
 
-// measuredWhy is [Uploader.whyUndivided] after nearReplies response times are known. The first one
-// includes the time to connect.
-func (p *partsPlan) measuredWhy(ctx context.Context) (why reason, err error) {
+// measureReplies makes requests until nearReplies response times are known, unless there is
+// a reason to use one connection. The first one includes the time to connect.
+func (p *partsPlan) measureReplies(ctx context.Context) error {
 	for range nearReplies {
-		why = p.u.whyUndivided()
-		if !p.options.auto || p.u.parts.fastestReply.replies.Load() >= nearReplies || why.kind != noReason {
-			return why, nil
+		if !p.options.auto || p.u.parts.fastestReply.replies.Load() >= nearReplies || p.u.whyUndivided() != nil {
+			return nil
 		}
 		if _, err := p.requests.ask(ctx, p.requests.line.to(p.spec).stat); err != nil && !refusal(err) {
-			return reason{}, err
+			return err
 		}
 	}
-	return p.u.whyUndivided(), nil
+	return nil
 }
 
-// notComposed returns the reason why an object cannot be composed.
-func notComposed(s Spec) reason {
+// notComposed returns the reason why an object cannot be composed, or "".
+func notComposed(s Spec) string {
 	switch {
 	case !s.EncryptionKey.IsZero():
-		return because("it has a customer-supplied encryption key")
+		return "it has a customer-supplied encryption key"
 	case s.MD5 != nil:
-		return because("a composed object has no MD5")
+		return "a composed object has no MD5"
 	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
-		return because("a compose has no not-match conditions")
+		return "a compose has no not-match conditions"
 	}
-	return reason{}
+	return ""
 }
 
 // compose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
-func (p *partsPlan) compose(ctx context.Context, parts *session.Parts) (why reason, err error) {
-	if why := p.u.whyUndivided(); why.kind != noReason {
-		return why, nil
+func (p *partsPlan) compose(ctx context.Context, parts *session.Parts) error {
+	if why := p.u.whyUndivided(); why != nil {
+		return why
 	}
 	parts.Prefix = temporaryPrefix(p.id)
-	err = p.askBucket(ctx, parts.Prefix, func(f *bucketFacts) {
+	var why error
+	err := p.askBucket(ctx, parts.Prefix, func(f *bucketFacts) {
 		why = f.forbidden()
 		costs := f.costs(p.spec.StorageClass)
 		switch {
-		case why.kind != noReason:
+		case why != nil:
 		case p.options.auto:
 			why = cmp.Or(f.unknown(), costs)
-		case costs.kind != noReason && !f.warned[costs]:
+		case costs != nil && !f.warned[costs]:
 			f.warned[costs] = true
-			p.requests.events.post(Event{Kind: Warning, Cause: costs.text})
+			p.requests.events.post(Event{Kind: Warning, Cause: costs.Error()})
 		}
 		if f.config != nil && f.config.SoftDelete > 0 {
 			parts.DeleteSources = true
 			parts.Size = max(parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 		}
 	})
-	return cmp.Or(why, p.u.whyUndivided()), err // the replies to the checks show the round-trip time
+	return cmp.Or(err, why, p.u.whyUndivided()) // the replies to the checks show the round-trip time
 }
 
 // askBucket calls use with the facts of the bucket of the destination. It asks the service

@@ -1,6 +1,6 @@
 package upload
 
-// reason is why a file is sent over one connection. The zero value is none.
+// reason is why a file is sent over one connection. It is an error of what decides that.
 type reason struct {
 	kind reasonKind
 	text string // for events
@@ -9,23 +9,17 @@ type reason struct {
 type reasonKind int
 
 const (
-	noReason   reasonKind = iota
-	final                 // nothing that this upload does changes it
-	unmeasured            // the service is near, and the speed of the first request decides
+	final      reasonKind = iota // nothing that this upload does changes it
+	unmeasured                   // the service is near, and the speed of the first request decides
 )
 
-// because returns a final reason with a text. If the text is "", there is none.
-func because(text string) reason {
-	if text == "" {
-		return reason{}
-	}
-	return reason{kind: final, text: text}
-}
+func (r reason) Error() string { return r.text }
 
-// and returns the reason for a file for which the next way was refused, too.
-func (r reason) and(next reason) reason {
-	if r.kind != noReason && r.text != next.text {
-		next.text = r.text + "; " + next.text
+// after returns the reason of a way to join the parts. before is that of an earlier way, or
+// its text is "".
+func (r reason) after(before reason) reason {
+	if before.text != "" && before.text != r.text {
+		r.text = before.text + "; " + r.text
 	}
-	return next
+	return r
 }
