@@ -174,7 +174,9 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
 		}
 	}
-	c.forget(gone)
+	for _, p := range gone {
+		p.forget()
+	}
 	return len(gone) > 0, nil
 }
 
@@ -182,23 +184,21 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 func queryTemporary(ctx context.Context, j *job, token *session.Token) (Holding, error) {
 	whole := Holding{State: SessionGone}
 	for i, part := range token.Parts.List {
-		n := token.Parts.Range(i, token.Source.Size).Len()
-		switch {
-		case part.Finished():
-			whole.State, whole.Stored = SessionOpen, whole.Stored+n
-			continue
-		case part.URI.IsZero():
-			continue
-		}
-		held, err := j.inquire(ctx, part.URI, true)
-		if err != nil {
-			return Holding{}, err
+		held := Holding{State: SessionFinished}
+		if !part.Finished() {
+			if part.URI.IsZero() {
+				continue
+			}
+			var err error
+			if held, err = j.inquire(ctx, part.URI, true); err != nil {
+				return Holding{}, err
+			}
 		}
 		switch held.State {
 		case SessionOpen:
 			whole.State, whole.Stored = SessionOpen, whole.Stored+held.Stored
 		case SessionFinished:
-			whole.State, whole.Stored = SessionOpen, whole.Stored+n
+			whole.State, whole.Stored = SessionOpen, whole.Stored+token.Parts.Range(i, token.Source.Size).Len()
 		}
 	}
 	return whole, nil

@@ -71,11 +71,9 @@ func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transf
 // resume returns a run that continues the session of an earlier call.
 func (p *filePart) resume(saved session.Part) *run {
 	t, size := p.transfer, p.rng.Len()
-	r := p.newRun(session.State{
-		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
-		MayExist: saved.HighWater == size, Adopted: true, Temporary: true,
-		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
-	})
+	state := adopted(saved, size)
+	state.Temporary = true
+	r := p.newRun(state)
 	r.uri, r.opened = saved.URI, saved.Created
 	p.content.sum = chunk.NewPrefixCRC(saved.Checkpoint(size))
 	r.resume = func(ctx context.Context, offset int64) error {

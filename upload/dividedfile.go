@@ -97,13 +97,6 @@ func (f *dividedFile) made(o *session.Object) bool {
 	return o.ComponentCount == int64(len(f.parts))
 }
 
-// forget resets parts to ones that were not sent.
-func (f *dividedFile) forget(parts []*filePart) {
-	for _, p := range parts {
-		p.forget()
-	}
-}
-
 // warn reports a problem that does not end the upload.
 func (f *dividedFile) warn(text string) {
 	f.requests.events.post(Event{Kind: Warning, Cause: text})

@@ -12,7 +12,8 @@ import (
 
 // journal writes the Token of one saved upload, from the acquisition of the lease to
 // the last save. It has the state of the session of the file, or of those of its parts.
-// The records of the sessions change it. Without a lease, a journal has only the state.
+// The records of the sessions change it. The zero journal is for an upload that is not saved:
+// it has only the state.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
 // network. If saves cannot keep up, the newest Token is saved next.
@@ -31,6 +32,9 @@ type journal struct {
 	background context.Context // like ctx, for saves for which the upload does not wait
 	stop       context.CancelFunc
 
+	held context.Context         // ends when the lease is lost
+	lose context.CancelCauseFunc // ends held
+
 	draft session.Token  // the fields of every Token of this upload: ID, endpoint, Spec, path
 	whole *sessionRecord // of the session of the file; nil if it has none, or has parts
 
@@ -43,8 +47,6 @@ type journal struct {
 	version  int64             // of token and sessions; counts their changes
 	last     bool              // the Token is saved when the lease is released
 	stored   stored
-	lost     error                   // the error of a save that showed that the lease is lost, or nil
-	abandon  context.CancelCauseFunc // nil before guard
 }
 
 // stored describes the Token of an upload in the store.
@@ -54,9 +56,6 @@ type stored struct {
 	wrote   time.Time      // the last save
 	stale   bool           // the last save failed, and that was reported; the store has token
 }
-
-// newUnsaved returns the journal of an upload that is not saved.
-func newUnsaved() *journal { return &journal{} }
 
 // openJournal acquires the lease of the upload with that ID and loads its Token. The
 // Token is nil if there is none. If it was damaged, openJournal has set it aside, and
@@ -81,6 +80,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 	j = &journal{store: store, lease: lease, draft: session.Token{ID: id}}
 	j.ctx, j.stop = lingering(ctx)
 	j.background = j.ctx
+	j.held, j.lose = context.WithCancelCause(lease.Context())
 	return j, token, damaged, nil
 }
 
@@ -154,11 +154,7 @@ func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFun
 		return context.WithCancel(ctx)
 	}
 	ctx, abandon := context.WithCancelCause(ctx)
-	lost := j.lease.Context()
-	stop := context.AfterFunc(lost, func() { abandon(context.Cause(lost)) })
-	j.mu.Lock()
-	j.abandon = abandon
-	j.mu.Unlock()
+	stop := context.AfterFunc(j.held, func() { abandon(context.Cause(j.held)) })
 	return ctx, func() {
 		stop()
 		abandon(nil)
@@ -170,12 +166,7 @@ func (j *journal) leaseLost() error {
 	if j == nil || j.lease == nil {
 		return nil
 	}
-	if err := context.Cause(j.lease.Context()); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lost
+	return context.Cause(j.held)
 }
 
 // keep makes the last save write the Token.
@@ -238,12 +229,7 @@ func (j *journal) save(ctx context.Context) error {
 	case err == nil:
 		j.stored = stored{token: token, version: version, wrote: time.Now()}
 	case errors.Is(err, session.ErrInUse):
-		if j.lost == nil {
-			j.lost = err
-			if j.abandon != nil {
-				j.abandon(err)
-			}
-		}
+		j.lose(err)
 	default:
 		stale = j.stored.token != nil
 	}

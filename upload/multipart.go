@@ -92,7 +92,9 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	if o, err := m.find(ctx); o != nil || err != nil {
 		return o, err
 	}
-	m.forget(m.parts)
+	for _, p := range m.parts {
+		p.forget()
+	}
 	m.requests.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
 	uri, err := startMultipart(ctx, m.uplink, m.requests, m.spec)
 	if err != nil {
@@ -161,14 +163,13 @@ func (m *multipart) inspect(ctx context.Context) (missing bool, err error) {
 		return false, err
 	}
 	m.held = held
-	var other []*filePart
 	for _, p := range m.parts {
 		if p.finished() && !p.matches(held[p.i+1]) {
-			other = append(other, p)
+			missing = true
+			p.forget()
 		}
 	}
-	m.forget(other)
-	return len(other) > 0, nil
+	return missing, nil
 }
 
 // list returns the parts that the service has, by number. A second answer must confirm that

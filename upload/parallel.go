@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,22 +54,18 @@ var errSibling = errors.New("another part failed")
 
 // newParallel returns a parallel for a new upload in parts.
 func newParallel(j *job, parts session.Parts) *parallel {
-	journal := j.journal
-	if journal == nil {
-		journal = newUnsaved()
-	}
-	journal.begin(j.file, &parts, int((j.file.total()+parts.Size-1)/parts.Size))
-	return parallelOf(j, journal, false)
+	kept := cmp.Or(j.journal, &journal{})
+	kept.begin(j.file, &parts, int((j.file.total()+parts.Size-1)/parts.Size))
+	return parallelOf(j, kept, false)
 }
 
 // savedParallel returns a parallel for a saved upload.
 func savedParallel(j *job, token *session.Token) *parallel {
-	journal := j.journal
-	if journal == nil {
-		journal = newUnsaved() // the caller has the lease
-		journal.adopt(token)
+	kept := cmp.Or(j.journal, &journal{})
+	if kept != j.journal {
+		kept.adopt(token) // the caller has the lease
 	}
-	return parallelOf(j, journal, true)
+	return parallelOf(j, kept, true)
 }
 
 // parallelOf returns a parallel for the upload in a journal.

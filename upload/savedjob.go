@@ -231,13 +231,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	t := j.newTransfer(j.content(), j.journal.recordFile(j.file, j.gzip))
 	size := t.content.total()
 	t.pos.size.Store(size)
-	r := j.newRun(t, session.State{
-		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
-		// The earlier process may have sent the last byte.
-		MayExist: token.HighWater == size,
-		Adopted:  true,
-		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
-	})
+	r := j.newRun(t, adopted(j.journal.whole.state(), size))
 	r.uri, r.opened = token.URI, token.Created
 	t.pos.committed.Store(token.Committed)
 	r.resume = func(ctx context.Context, committed int64) error { return j.resumeFrom(ctx, token, committed) }

@@ -71,6 +71,9 @@ func (r *sessionRecord) sending(ctx context.Context, committed, sent, to int64) 
 	if costly && r.covered(to) {
 		return nil
 	}
+	if !r.part { // the saves of other parts may take long
+		j.awaitSaves()
+	}
 	return j.save(ctx)
 }
 
@@ -156,4 +159,14 @@ func (r *sessionRecord) rejected(offset int64) {
 func (r *sessionRecord) ended(committed, sent int64) {
 	r.note(committed, sent, committed)
 	r.journal.keep()
+}
+
+// adopted returns the state in which a saved session of size bytes continues.
+func adopted(saved session.Part, size int64) session.State {
+	return session.State{
+		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
+		MayExist: saved.HighWater == size, // the earlier process may have sent the last byte
+		Adopted:  true,
+		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
+	}
 }
