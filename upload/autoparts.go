@@ -112,23 +112,20 @@ func (u *Uploader) connections() *connPool {
 // with long round trips an interval is longer, so that it has several of them.
 const tuneEvery = 100 * time.Millisecond
 
-// whyUndivided returns why several connections would probably not be faster than one, or "".
-func (u *Uploader) whyUndivided() string {
+// whyUndivided returns why several connections would probably not be faster than one, or nil.
+func (u *Uploader) whyUndivided() error {
 	if !u.opts.Parallel.auto {
-		return ""
+		return nil
 	}
-	c, s := u.connections(), u.parts
-	c.mu.Lock()
-	suffices := c.tuner.oneSuffices()
-	c.mu.Unlock()
+	suffices, s := u.connections().oneSuffices(), u.parts
 	s.mu.Lock()
 	recent := !s.oneSufficed.IsZero() && time.Since(s.oneSufficed) < oneSufficesFor
 	s.mu.Unlock()
 	switch {
 	case suffices && recent:
-		return "more connections did not raise the rate of an earlier file"
+		return reason{text: "more connections did not raise the rate of an earlier file"}
 	case u.opts.RateLimit.low():
-		return "one connection reaches the rate limit"
+		return reason{text: "one connection reaches the rate limit"}
 	}
 	return s.whyNear()
 }
@@ -145,10 +142,7 @@ func (l *RateLimit) low() bool {
 
 // noteTuner records after a file whether the tuner found that one connection suffices.
 func (u *Uploader) noteTuner(c *connPool) {
-	c.mu.Lock()
-	suffices := c.tuner.oneSuffices()
-	c.mu.Unlock()
-	if suffices {
+	if c.oneSuffices() {
 		u.parts.mu.Lock()
 		u.parts.oneSufficed = time.Now()
 		u.parts.mu.Unlock()

@@ -22,7 +22,7 @@ type bucketFacts struct {
 	notified bool            // temporary objects cause Pub/Sub messages
 	asked    bool            // deletes is known
 	deletes  bool            // the caller has permissionDelete
-	warned   map[string]bool // warnings that were posted
+	warned   map[error]bool  // warnings that were posted
 }
 
 // permissionDelete is the permission to delete temporary objects.
@@ -35,34 +35,13 @@ func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
 	key := userProject + "/" + bucket
 	f := s.buckets[key]
 	if f == nil {
-		f = &bucketFacts{asking: make(chan struct{}, 1), warned: map[string]bool{}}
+		f = &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}}
 		if s.buckets == nil {
 			s.buckets = map[string]*bucketFacts{}
 		}
 		s.buckets[key] = f
 	}
 	return f
-}
-
-// askBucket calls use with the facts of the bucket of the destination. It asks the service
-// if they are not known. If that fails, the next file asks again.
-func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error {
-	j := p.j
-	f := j.u.parts.facts(j.spec.Bucket, j.spec.UserProject)
-	select {
-	case f.asking <- struct{}{}:
-	case <-ctx.Done():
-		return j.requests.interrupted(ctx, nil)
-	}
-	defer func() { <-f.asking }()
-	if !f.known {
-		if err := f.ask(ctx, j.requests, j.spec, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
-			return err
-		}
-		f.known = !f.missing // a missing bucket may be created
-	}
-	use(f)
-	return nil
 }
 
 // ask makes the requests, at most three. If needAll is set, it stops after the first
@@ -108,47 +87,48 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	return err
 }
 
-// forbidden returns the reason why temporary objects cannot be deleted, or "".
-func (f *bucketFacts) forbidden() string {
+// forbidden returns the reason why temporary objects cannot be deleted, or nil.
+func (f *bucketFacts) forbidden() error {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
-		return "the bucket has a retention policy, and temporary objects could not be deleted"
+		return reason{text: "the bucket has a retention policy, and temporary objects could not be deleted"}
 	case f.config != nil && f.config.DefaultEventBasedHold:
-		return "the bucket holds new objects, and temporary objects could not be deleted"
+		return reason{text: "the bucket holds new objects, and temporary objects could not be deleted"}
 	case f.asked && !f.deletes:
-		return "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"
+		return reason{text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
 	}
-	return ""
+	return nil
 }
 
-// unknown returns which of the facts cannot be read, or "".
-func (f *bucketFacts) unknown() string {
+// unknown returns which of the facts cannot be read, or nil.
+func (f *bucketFacts) unknown() error {
 	switch {
 	case f.missing:
-		return "the bucket is not found"
+		return reason{text: "the bucket is not found"}
 	case f.config == nil:
-		return "the settings of the bucket cannot be read (storage.buckets.get)"
+		return reason{text: "the settings of the bucket cannot be read (storage.buckets.get)"}
 	case !f.asked:
-		return "the permissions for the bucket cannot be read"
+		return reason{text: "the permissions for the bucket cannot be read"}
 	case !f.listed:
-		return "the notifications of the bucket cannot be read"
+		return reason{text: "the notifications of the bucket cannot be read"}
 	}
-	return ""
+	return nil
 }
 
 // costs describes the costs of temporary objects besides their requests, or returns
-// "". class is the storage class of the object; "" is the default of the bucket.
-func (f *bucketFacts) costs(class string) string {
+// nil. class is the storage
+// class of the object; "" is the default of the bucket.
+func (f *bucketFacts) costs(class string) error {
 	if f.config != nil {
 		class = cmp.Or(class, f.config.StorageClass)
 	}
 	switch days := minimumDays[class]; {
 	case days > 0:
-		return fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)
+		return reason{text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
 	case f.notified:
-		return "the bucket sends Pub/Sub notifications, and each temporary object causes some"
+		return reason{text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
-	return ""
+	return nil
 }
 
 // minimumDays has the minimum storage duration of a storage class, in days.

@@ -43,6 +43,13 @@ type share struct {
 	since   time.Time // when held last changed
 }
 
+// oneSuffices is [tuner.oneSuffices].
+func (c *connPool) oneSuffices() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tuner.oneSuffices()
+}
+
 // join returns a share for another file. The caller must call leave.
 func (c *connPool) join() *share {
 	c.mu.Lock()

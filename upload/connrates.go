@@ -21,21 +21,20 @@ func (p *connRates) addTime(connections int, took time.Duration) {
 
 // addStored records that a part is finished. before is a copy of p from the start of the part.
 func (p connRates) addStored(before connRates, bytes int64) {
-	took := func(i int) time.Duration {
-		if i < len(before) {
-			return p[i].took - before[i].took
-		}
-		return p[i].took
-	}
+	took := make([]time.Duration, len(p))
 	var whole time.Duration
 	for i := range p {
-		whole += took(i)
+		took[i] = p[i].took
+		if i < len(before) {
+			took[i] -= before[i].took
+		}
+		whole += took[i]
 	}
 	if whole <= 0 {
 		return
 	}
 	for i := range p {
-		p[i].stored += float64(bytes) * float64(took(i)) / float64(whole)
+		p[i].stored += float64(bytes) * float64(took[i]) / float64(whole)
 	}
 }
 

@@ -62,8 +62,7 @@ func (j *job) fresh(ctx context.Context) error {
 func (j *job) uploadNew(ctx context.Context, size int64) error {
 	var kept record = unrecorded{}
 	if j.journal != nil {
-		j.journal.next.file, j.journal.next.source = j.file, j.source
-		kept = j.journal
+		kept = j.journal.recordFile(j.file, j.source)
 	}
 	return j.uploadRun(ctx, j.newTransfer(j.source, kept), size)
 }

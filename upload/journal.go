@@ -3,14 +3,18 @@ package upload
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/source"
 )
 
 // journal writes the Token of one saved upload, from the acquisition of the lease to
-// the last save. It is the record of the session of a file.
+// the last save. It has the state of the session of the file, or of those of its parts.
+// The records of the sessions change it. The zero journal is for an upload that is not saved:
+// it has only the state.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
 // network. If saves cannot keep up, the newest Token is saved next.
@@ -20,43 +24,39 @@ import (
 // that was not saved, the later process compares the server's checksum with the
 // source. Only one error ends the upload: another process has the lease.
 type journal struct {
-	lease    session.Lease
-	released func() // called when the lease is released; nil if the upload does not run
+	store    session.Store
+	lease    session.Lease // nil if the upload is not saved
+	released func()        // called when the lease is released; nil if the upload does not run
 	events   *events
 
 	ctx        context.Context // for the store; lasts a little longer than the upload's
 	background context.Context // like ctx, for saves for which the upload does not wait
 	stop       context.CancelFunc
 
+	held context.Context         // ends when the lease is lost
+	lose context.CancelCauseFunc // ends held
+
+	draft session.Token  // the fields of every Token of this upload: ID, endpoint, Spec, path
+	whole *sessionRecord // of the session of the file; nil if it has none, or has parts
+
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
-	mu      sync.Mutex
-	writer  *checkpointWriter // nil before saveSoon, and after awaitSaves
-	next    nextToken
-	last    *session.Token // saved when the lease is released; nil if there is nothing to save
-	stored  stored
-	lost    error                   // the error of a save that showed that the lease is lost, or nil
-	abandon context.CancelCauseFunc // nil before guard
+	mu       sync.Mutex
+	writer   *checkpointWriter // nil before saveSoon, and after awaitSaves
+	token    session.Token     // saved next, with sessions instead of its own ones
+	sessions []session.Part    // the session of the file, or those of its parts
+	version  int64             // of token and sessions; counts their changes
+	last     bool              // the Token is saved when the lease is released
+	stored   stored
 }
 
 // stored describes the Token of an upload in the store.
 type stored struct {
-	state   saveState
-	version int64     // of the Token that was saved last, see nextToken
-	covered int64     // the high-water mark that the store has of this session
-	wrote   time.Time // the last save
+	token   *session.Token // nil if the upload is not saved
+	version int64          // of token
+	wrote   time.Time      // the last save
+	stale   bool           // the last save failed, and that was reported; the store has token
 }
-
-// saveState describes whether the store has an upload.
-type saveState int
-
-const (
-	unsaved saveState = iota
-	saved
-	stale // the last save failed, and that was reported; the store has an earlier Token
-)
-
-var _ record = (*journal)(nil)
 
 // openJournal acquires the lease of the upload with that ID and loads its Token. The
 // Token is nil if there is none. If it was damaged, openJournal has set it aside, and
@@ -78,17 +78,59 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{lease: lease, next: nextToken{draft: session.Token{ID: id}}}
+	j = &journal{store: store, lease: lease, draft: session.Token{ID: id}}
 	j.ctx, j.stop = lingering(ctx)
 	j.background = j.ctx
+	j.held, j.lose = context.WithCancelCause(lease.Context())
 	return j, token, damaged, nil
 }
 
-// adopt continues a saved session.
+// adopt continues a saved upload.
 func (j *journal) adopt(t *session.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.next.token, j.stored.state, j.stored.covered = t, saved, t.HighWater
+	j.token, j.sessions = *t, slices.Clone(sessionsOf(t))
+	if t.Parts != nil {
+		j.token.Parts = new(*t.Parts)
+	}
+	if j.lease != nil {
+		j.stored.token, j.stored.version, j.stored.stale = t, j.version, false
+	}
+}
+
+// begin makes the Token of a new upload of a file, with a number of sessions. parts is nil unless
+// they are those of parts. The Token is saved before the first byte is sent.
+func (j *journal) begin(file *source.File, parts *session.Parts, sessions int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.token, j.sessions = j.draft, make([]session.Part, sessions)
+	j.token.Created, j.token.Source, j.token.Parts = time.Now(), file.Identity(), parts
+	j.version++
+}
+
+// sessionsOf returns the session of t, or those of its parts.
+func sessionsOf(t *session.Token) []session.Part {
+	if t.Parts != nil {
+		return t.Parts.List
+	}
+	return []session.Part{{
+		URI: t.URI, Created: t.Created, Committed: t.Committed, HighWater: t.HighWater,
+		Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
+	}}
+}
+
+// next returns the Token that is saved next. The caller holds j.mu.
+func (j *journal) next() *session.Token {
+	t := j.token
+	if t.Parts != nil {
+		t.Parts = new(*t.Parts)
+		t.Parts.List = slices.Clone(j.sessions)
+		return &t
+	}
+	s := j.sessions[0]
+	t.URI, t.Created, t.Committed, t.HighWater = s.URI, s.Created, s.Committed, s.HighWater
+	t.Checkpoints, t.Restarts, t.RejectedAt = s.Checkpoints, s.Restarts, s.RejectedAt
+	return &t
 }
 
 // saved reports whether the store has the upload, and its lease is held.
@@ -98,20 +140,22 @@ func (j *journal) saved() bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stored.state != unsaved
+	return j.stored.token != nil
+}
+
+// deleted reports whether the store has no upload with the ID, although the lease may be lost.
+func (j *journal) deleted(ctx context.Context) bool {
+	_, err := j.store.Load(ctx, j.draft.ID)
+	return errors.Is(err, session.ErrNoToken)
 }
 
 // guard returns a context that ends when the lease is lost.
 func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFunc) {
-	if j == nil {
+	if j == nil || j.lease == nil {
 		return context.WithCancel(ctx)
 	}
 	ctx, abandon := context.WithCancelCause(ctx)
-	lost := j.lease.Context()
-	stop := context.AfterFunc(lost, func() { abandon(context.Cause(lost)) })
-	j.mu.Lock()
-	j.abandon = abandon
-	j.mu.Unlock()
+	stop := context.AfterFunc(j.held, func() { abandon(context.Cause(j.held)) })
 	return ctx, func() {
 		stop()
 		abandon(nil)
@@ -120,171 +164,93 @@ func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFun
 
 // leaseLost returns the error of a lost lease, or nil while the lease is held.
 func (j *journal) leaseLost() error {
-	if j == nil {
+	if j == nil || j.lease == nil {
 		return nil
 	}
-	if err := context.Cause(j.lease.Context()); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lost
-}
-
-// started makes a new Token. sending saves it before the first byte is sent.
-func (j *journal) started(uri session.URI, restarts int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.next.started(uri, restarts)
-	j.stored.covered = 0
-}
-
-// sending saves the Token with the range of the next request. If saves are expensive,
-// the Token states that all bytes may have been sent, so that it need not be saved
-// before each request.
-func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
-	if j.lease.SaveInterval() > 0 && !j.next.draft.Spec.Gzip {
-		to = max(to, j.next.file.Total())
-	}
-	j.note(committed, sent, to)
-	j.mu.Lock()
-	covered := j.stored.state != unsaved && j.lease.SaveInterval() > 0 && to <= j.stored.covered
-	j.mu.Unlock()
-	if covered {
-		return nil
-	}
-	return j.save(ctx)
-}
-
-// ended updates the offsets and the checksums for the last save. The resume then
-// reads fewer bytes and detects more changes.
-func (j *journal) ended(committed, sent int64) {
-	j.note(committed, sent, committed)
-	j.keep()
+	return context.Cause(j.held)
 }
 
 // keep makes the last save write the Token.
 func (j *journal) keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.last = j.next.token
+	j.last = true
 }
 
-// note updates the Token before a request that sends the bytes up to to.
-func (j *journal) note(committed, sent, to int64) {
+// change changes what the Token describes of all parts together.
+func (j *journal) change(f func(*session.Parts)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.next.sending(committed, sent, to)
+	f(j.token.Parts)
+	j.version++
 }
 
-// rejected records that the service refused data at offset. The next save includes
-// it.
-func (j *journal) rejected(offset int64) {
+// finished returns the number of parts that are finished.
+func (j *journal) finished() (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.next.rejected(offset)
-}
-
-// startedParts makes a new Token of an upload in parts. It is saved before the first
-// byte of the first part.
-func (j *journal) startedParts(parts session.Parts) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.next.startedParts(parts)
-	j.stored.covered = 0
-}
-
-// part returns the state of a part in the Token.
-func (j *journal) part(i int) session.Part {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.next.token.Parts.List[i]
+	for i := range j.sessions {
+		if j.sessions[i].Finished() {
+			n++
+		}
+	}
+	return n
 }
 
 // old reports whether the last save is so old that an optional save should be made.
-func (j *journal) old(now time.Time) bool {
+func (j *journal) old() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
+	return j.stored.token != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
-// change replaces the Token of an upload in parts by a changed copy. It returns the
-// version of the copy.
-func (j *journal) change(f func(*session.Token)) int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.next.change(f)
-}
-
-// saveVersion makes a version of the Token, or a later one, durable.
-func (j *journal) saveVersion(ctx context.Context, version int64) error {
-	j.saving.Lock()
-	done := j.has(version)
-	j.saving.Unlock()
-	if done {
-		return nil // the save for another part included it
-	}
-	return j.save(ctx)
-}
-
-// has reports whether the store has a version of the Token, or a later one.
-func (j *journal) has(version int64) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.stored.state == saved && j.stored.version >= version
-}
-
-// save writes the newest Token. It returns an error if the store has none, or
-// another process has the lease.
+// save writes the newest Token, unless the store has it. It returns an error if the store has
+// none, or another process has the lease.
 func (j *journal) save(ctx context.Context) error {
+	if j.lease == nil {
+		return nil
+	}
+	j.mu.Lock()
+	wanted := j.version
+	j.mu.Unlock()
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
-	token, version := j.next.token, j.next.version
+	if j.stored.token != nil && !j.stored.stale && j.stored.version >= wanted {
+		j.mu.Unlock()
+		return nil // the save for another part included it
+	}
+	token, version := j.next(), j.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
 
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	stale := false
 	switch {
 	case err == nil:
-		j.stored = stored{saved, version, token.HighWater, time.Now()}
-		return nil
+		j.stored = stored{token: token, version: version, wrote: time.Now()}
 	case errors.Is(err, session.ErrInUse):
-		if j.lost == nil {
-			j.lost = err
-			if j.abandon != nil {
-				j.abandon(err)
-			}
-		}
-		return err
-	case j.stored.state == unsaved:
-		return err
+		j.lose(err)
+	default:
+		stale = j.stored.token != nil
 	}
-	j.unsavable(ctx, err)
-	return nil
+	j.mu.Unlock()
+	if stale {
+		j.unsavable(ctx, err)
+		return nil
+	}
+	return err
 }
 
 // unsavable warns that the Token could not be saved because of err, and the store has
-// an earlier one. The caller holds j.mu.
+// an earlier one.
 func (j *journal) unsavable(ctx context.Context, err error) {
-	if j.stored.state != stale && ctx.Err() == nil {
-		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
-	}
-	j.stored.state = stale
-}
-
-// handed saves a checkpoint if one is due.
-func (j *journal) handed(sent int64) {
-	if j.next.draft.Spec.Gzip {
-		return // sending saved the checksum at the end of the request
-	}
 	j.mu.Lock()
-	now := time.Now()
-	due := j.next.checkpoint(sent, now) && now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
+	known := j.stored.stale
+	j.stored.stale = true
 	j.mu.Unlock()
-	if due {
-		j.saveSoon()
+	if !known && ctx.Err() == nil {
+		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
 	}
 }
 
@@ -304,9 +270,6 @@ func (j *journal) saveSoon() {
 
 // awaitSaves waits for what saveSoon saves.
 func (j *journal) awaitSaves() {
-	if j == nil {
-		return
-	}
 	j.mu.Lock()
 	writer := j.writer
 	j.writer = nil
@@ -316,14 +279,12 @@ func (j *journal) awaitSaves() {
 	}
 }
 
-// sent waits until the current save of a checkpoint ends.
-func (j *journal) sent() { j.awaitSaves() }
-
 // discard deletes the Token, because its session is unusable or the upload is
 // finished.
 func (j *journal) discard() error {
+	j.awaitSaves()
 	j.mu.Lock()
-	j.next.token, j.last, j.stored.state, j.stored.covered = nil, nil, unsaved, 0
+	j.stored.token, j.last = nil, false
 	j.mu.Unlock()
 	return j.lease.Delete(j.ctx)
 }
@@ -334,10 +295,12 @@ func (j *journal) close() {
 	if j.released != nil {
 		defer j.released()
 	}
-	last := j.last
+	j.awaitSaves()
+	var last *session.Token
+	if j.last {
+		last = j.next() // no other goroutine has j now
+	}
 	if err := j.lease.Release(j.ctx, last); err != nil && last != nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
 		j.unsavable(j.ctx, err)
 	}
 }

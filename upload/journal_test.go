@@ -41,14 +41,15 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.close()
-	j.next.draft.Endpoint, j.next.draft.Spec, j.next.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
-	j.next.file = source.FromReaderAt(nil, parts*chunk.Granularity, nil)
-	j.startedParts(session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/", List: make([]session.Part, parts)})
+	j.draft.Endpoint, j.draft.Spec, j.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
+	file := source.FromReaderAt(nil, parts*chunk.Granularity, nil)
+	j.begin(file, &session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"}, parts)
 	var saves sync.WaitGroup
 	for i := range parts {
 		saves.Go(func() {
-			version := j.change(func(t *session.Token) { t.Parts.List[i] = session.Part{Generation: 1} })
-			if err := j.saveVersion(t.Context(), version); err != nil {
+			r := &sessionRecord{journal: j, i: i, part: true}
+			r.change(func(s *session.Part) { s.Generation = 1 })
+			if err := j.save(t.Context()); err != nil {
 				t.Errorf("part %d: %v", i, err)
 			}
 		})

@@ -26,10 +26,10 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 		// After a change of the source, its checksums are not those of the bytes that were
 		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
-			j.journal.rejected(e.Offset)
+			j.journal.whole.rejected(e.Offset)
 		}
 		_, sent, committed := j.requests.pos.load()
-		j.journal.ended(committed, sent)
+		j.journal.whole.ended(committed, sent)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"gcsup/session"
 	"gcsup/upload/internal/source"
@@ -11,33 +10,30 @@ import (
 
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
-	*transfer
-	p     *multipart
-	c     *piece
-	body  *source.Hashed
-	etag  string // of the part, once the service has it
-	state session.PartState
+	part   *filePart
+	upload session.URI
+	body   *source.Hashed
+	etag   string // of the part, once the service has it
+	state  session.PartState
 }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (p *multipart) send(ctx context.Context, c *piece) error {
-	t := c.transfer
+func (m *multipart) send(ctx context.Context, p *filePart) error {
+	t := p.transfer
 	defer t.retry.close()
-	t.retry.stake(c.rng.Len())
-	body, err := c.content.Hash(ctx, p.j.u.memory)
+	t.retry.stake(p.rng.Len())
+	body, err := p.content.Hash(ctx, m.memory)
 	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
 	defer body.Free()
-	s := &sending{transfer: t, p: p, c: c, body: body}
-	p.mu.Lock()
-	held := p.held[c.i+1]
-	p.mu.Unlock()
+	s := &sending{part: p, upload: m.common().Upload, body: body}
+	held := m.held[p.i+1]
 	if has, err := s.is(ctx, held); err != nil {
 		return err
 	} else if has {
-		c.resumed = c.rng.Len()
-		p.sent(c, held.ETag, body.CRC32C)
+		p.resumed = p.rng.Len()
+		m.sent(p, held.ETag, body.CRC32C)
 		return nil
 	}
 	t.events.post(Event{Kind: Started})
@@ -48,10 +44,10 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 	case a.Step == session.Absent:
 		return errUploadGone
 	case a.Step == session.Fail:
-		_, _, a.Err.Offset = p.position()
-		return t.retry.failure(a.Err, fmt.Errorf("part %d", c.i+1))
+		_, _, a.Err.Offset = m.position()
+		return t.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	}
-	p.sent(c, s.etag, body.CRC32C)
+	m.sent(p, s.etag, body.CRC32C)
 	return nil
 }
 
@@ -60,25 +56,26 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
-	s.pos.sent.Store(0)
+	t := s.part.transfer
+	t.pos.sent.Store(0)
 	reader, finish := s.body.Open()
-	etag, r := s.wire.part(ctx, s.p.parts.Upload, s.c.i+1, s.c.rng.Len(), s.body.CRC32C, &meter{r: reader, t: s.transfer})
-	s.tally.count(s.pos, 0, r.Sent)
+	etag, r := t.wire.part(ctx, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, &meter{r: reader, t: t})
+	t.tally.count(t.pos, 0, r.Sent)
 	s.etag = etag
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)
 	}
 	if err != nil {
-		return r, s.sourceFailed(ctx, err)
+		return r, t.sourceFailed(ctx, err)
 	}
 	return r, nil
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := s.wire.parts(ctx, s.p.parts.Upload, s.c.i)
+	parts, _, r := s.part.transfer.wire.parts(ctx, s.upload, s.part.i)
 	for _, held := range parts {
-		if held.Number != s.c.i+1 {
+		if held.Number != s.part.i+1 {
 			continue
 		}
 		has, err := s.is(ctx, held)
@@ -97,30 +94,26 @@ func (s *sending) handleReply(_ context.Context, r session.Reply) (a session.Act
 
 // is reports whether held is the part with the bytes of the source, by the MD5 in its ETag.
 func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, error) {
-	if held.Size != s.c.rng.Len() {
+	if held.Size != s.part.rng.Len() {
 		return false, nil
 	}
 	same, err := s.body.HasETag(held.ETag)
 	if err != nil {
-		return false, s.sourceFailed(ctx, err)
+		return false, s.part.transfer.sourceFailed(ctx, err)
 	}
 	return same, nil
 }
 
 // sent records that the service has a part. The Token is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
-func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
-	t := c.transfer
-	done := session.Part{ETag: etag, CRC32C: crc32c}
-	c.finished(done)
+func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
+	t := p.transfer
+	p.finish(session.Part{ETag: etag, CRC32C: crc32c})
 	t.retry.succeeded()
 	t.retry.progressed()
 	t.retry.budget.progressed()
-	t.wire.stale.Store(false)
-	if j := p.j.journal; j != nil {
-		j.change(func(t *session.Token) { t.Parts.List[c.i] = done })
-		if j.old(time.Now()) {
-			j.saveSoon()
-		}
+	t.stale.Store(false)
+	if m.journal.old() {
+		m.journal.saveSoon()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,20 +29,17 @@ const (
 )
 
 // whyNear returns a reason to use one connection if the service is near and not known
-// to limit each connection. Otherwise it returns "".
-func (s *partsShared) whyNear() string {
+// to limit each connection. Otherwise it returns nil.
+func (s *partsShared) whyNear() error {
 	fastest, rate := s.fastestReply.get(), s.nearRate.Load()
 	if fastest == 0 || fastest >= nearReply || rate > 0 && rate < fastRate {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
-}
-
-// lacksNearRate reports whether why is the reason of whyNear, and the rate of a single
-// connection was not measured yet.
-func (s *partsShared) lacksNearRate(why string) bool {
-	near := s.whyNear()
-	return near != "" && strings.HasSuffix(why, near) && s.nearRate.Load() == 0
+	why := reason{text: fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))}
+	if rate == 0 {
+		why.kind = unmeasured
+	}
+	return why
 }
 
 // slowConnection is the error of a first request that was slow although the service is near.
@@ -57,7 +53,7 @@ func (e *slowConnection) Error() string {
 // measureFirst makes the first request measure the rate of a single connection to a near
 // service. why is the reason to use one connection. If the rate is high enough, it is
 // reported, and otherwise the request ends with a slowConnection.
-func (j *job) measureFirst(why string) {
+func (j *job) measureFirst(why reason) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
 	j.measure = &measurement{firstBytes, func(n int64, took time.Duration) error {

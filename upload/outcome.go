@@ -90,15 +90,20 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	return j.conclusion(ctx, res, e)
 }
 
-// endError returns err, with which something ended, or the error of an interrupted
+// endError is endedBy for the job.
+func (j *job) endError(ctx context.Context, err error) error {
+	return endedBy(ctx, err, j.requests, j.journal)
+}
+
+// endedBy returns err, with which something ended, or the error of an interrupted
 // upload if ctx is done: whatever failed after that may have failed because of
 // it, and errors that the context's cause brings along are not this upload's.
-func (j *job) endError(ctx context.Context, err error) error {
-	if lost := j.journal.leaseLost(); lost != nil && err != nil {
+func endedBy(ctx context.Context, err error, q *requester, journal *journal) error {
+	if lost := journal.leaseLost(); lost != nil && err != nil {
 		return lost
 	}
 	if err != nil && ctx.Err() != nil {
-		return j.requests.interrupted(ctx, err)
+		return q.interrupted(ctx, err)
 	}
 	return err
 }

@@ -1,144 +1,234 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
 // planParallel returns the function that sends a new upload in parts, or nil if the file must
 // be sent over one connection.
 func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
-	size, parts := j.file.Total(), j.u.opts.Parallel
-	part := parts.partSize(size)
-	if part == 0 {
-		return nil, nil
+	p := partsPlan{
+		u: j.u, options: *j.u.opts.Parallel, uplink: j.uplink, requests: j.requests, precondition: &j.precondition,
+		spec: j.spec, size: j.file.Total(), id: j.result.label.get().id,
 	}
-	p := &parallel{j: j, size: size}
-	suitable, why := p.suitable()
-	if len(suitable) == 0 {
+	parts, err := p.choose(ctx)
+	why, undivided := err.(reason)
+	switch {
+	case undivided && why.kind == unmeasured && p.options.auto:
+		j.measureFirst(why)
+		return nil, nil
+	case undivided:
 		j.reportUndivided(why)
 		return nil, nil
-	}
-	if why := j.u.whyUndivided(); why != "" {
-		j.stayUndivided(why)
-		return nil, nil
-	}
-	if err := j.precondition.look(ctx, j.spec); err != nil {
+	case err != nil || parts == nil:
 		return nil, err
 	}
-	if j.precondition.unmet() != nil {
-		return nil, nil // the session then reports this, or a missing bucket
-	}
-	if ok, err := p.noteDestination(ctx); err != nil {
-		return nil, err
-	} else if !ok {
-		j.reportUndivided("the object at the destination cannot be read")
-		return nil, nil
-	}
-	if why := j.u.whyUndivided(); why != "" { // the response time is known now
-		j.stayUndivided(why)
-		return nil, nil
-	}
-	seen := p.parts.Seen
-	for _, p.joiner = range suitable {
-		p.parts = session.Parts{Size: part, Seen: seen}
-		refused, err := p.joiner.plan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if refused == "" {
-			return p.upload, nil
-		}
-		why = reasons(why, refused)
-	}
-	j.stayUndivided(why)
-	return nil, nil
-}
-
-// stayUndivided reports why a file is sent over one connection. If the only reason is
-// that the service is near, the speed of the first request decides.
-func (j *job) stayUndivided(why string) {
-	if j.u.opts.Parallel.auto && j.u.parts.lacksNearRate(why) {
-		j.measureFirst(why)
-		return
-	}
-	j.reportUndivided(why)
-}
-
-// whyUndivided returns why several connections would probably not be faster than one, or "".
-// It first makes requests until nearReplies response times are known, because the first one
-// includes the time to connect.
-func (p *parallel) whyUndivided(ctx context.Context) (why string, err error) {
-	u := p.j.u
-	for range nearReplies {
-		if !u.opts.Parallel.auto || u.parts.fastestReply.replies.Load() >= nearReplies || u.whyUndivided() != "" {
-			break
-		}
-		if _, err := p.j.requests.ask(ctx, p.j.wire().stat); err != nil && !refusal(err) {
-			return "", err
-		}
-	}
-	return u.whyUndivided(), nil
-}
-
-// suitable returns the joiners that support the settings of the object, the preferred
-// one first, and the reasons why the others do not.
-func (p *parallel) suitable() (ways []joiner, why string) {
-	all := []joiner{&multipart{parallel: p}, &composer{p}}
-	switch p.j.u.opts.Parallel.way {
-	case ByMultipart:
-		all = all[:1]
-	case ByCompose:
-		all = all[1:]
-	}
-	for _, way := range all {
-		if not := way.unsuitable(); not != "" {
-			why = reasons(why, not)
-			continue
-		}
-		ways = append(ways, way)
-	}
-	return ways, why
-}
-
-// reasons joins two reasons. The first may be "".
-func reasons(first, second string) string {
-	if first == "" || first == second {
-		return second
-	}
-	return first + "; " + second
+	return newParallel(j, *parts).send, nil
 }
 
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
 // the caller asked for parts, and as Undivided with AutoParts.
-func (j *job) reportUndivided(why string) {
+func (j *job) reportUndivided(why reason) {
 	if j.u.opts.Parallel.auto {
-		j.events.post(Event{Kind: Undivided, Cause: why})
+		j.events.post(Event{Kind: Undivided, Cause: why.text})
 		return
 	}
-	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why})
+	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.text})
 }
 
-// noteDestination records the generation of the object at the destination. Without it, an
-// object that a request with a lost reply made could not be recognized. ok is false if the
-// service does not allow the caller to read it.
-func (p *parallel) noteDestination(ctx context.Context) (ok bool, err error) {
-	if g := p.j.spec.IfGenerationMatch; g != nil {
-		p.parts.Seen = *g
-		return true, nil
+// partsPlan determines how a new upload is sent in parts.
+type partsPlan struct {
+	u            *Uploader
+	options      Parts
+	uplink       *uplink
+	requests     *requester
+	precondition *precondition
+	spec         Spec // of the object
+	size         int64
+	id           string // of the upload, "" if it is not saved
+}
+
+// choose returns the parts of the file. If it is sent over one connection, the error is a reason,
+// or the parts are nil and there is nothing to report. A multipart upload is started.
+func (p *partsPlan) choose(ctx context.Context) (*session.Parts, error) {
+	size := p.options.partSize(p.size)
+	if size == 0 {
+		return nil, nil
 	}
-	a, err := p.j.requests.ask(ctx, p.j.wire().stat)
+	ways, why := p.suitable()
+	if len(ways) == 0 {
+		return nil, why
+	}
+	if why := p.u.whyUndivided(); why != nil {
+		return nil, why
+	}
+	if err := p.precondition.look(ctx, p.spec); err != nil {
+		return nil, err
+	}
+	if p.precondition.unmet() != nil {
+		return nil, nil // the session then reports this, or a missing bucket
+	}
+	seen, err := p.seen(ctx)
+	if err == nil {
+		err = p.u.whyUndivided() // the response time is known now
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, prepare := range ways {
+		parts := session.Parts{Size: size, Seen: seen}
+		err := prepare(ctx, &parts)
+		refused, ok := err.(reason)
+		if !ok {
+			return &parts, err
+		}
+		why = refused.after(why)
+	}
+	return nil, why
+}
+
+// wayToJoin completes the parts of a new upload for one way to join them. The error is a reason
+// if the bucket or the service does not allow it.
+type wayToJoin func(ctx context.Context, parts *session.Parts) error
+
+// suitable returns the ways to join the parts that support the settings of the object, the
+// preferred one first, and the reasons why the others do not.
+func (p *partsPlan) suitable() (ways []wayToJoin, why reason) {
+	consider := func(way wayToJoin, not string) {
+		if not == "" {
+			ways = append(ways, way)
+		} else {
+			why = reason{text: not}.after(why)
+		}
+	}
+	if p.options.way != ByCompose {
+		consider(p.multipart, p.spec.NotMultipart())
+	}
+	if p.options.way != ByMultipart {
+		consider(p.compose, notComposed(p.spec))
+	}
+	return ways, why
+}
+
+// seen returns the generation of the object at the destination, 0 if there is none. Without it,
+// an object that a request with a lost reply made could not be recognized.
+func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
+	if g := p.spec.IfGenerationMatch; g != nil {
+		return *g, nil
+	}
+	a, err := p.requests.ask(ctx, p.requests.to(p.spec).stat)
 	switch {
 	case refusal(err) && !errors.Is(err, session.ErrCredentials):
-		return false, nil
-	case err != nil:
-		return false, err
+		err = reason{text: "the object at the destination cannot be read"}
+	case err == nil && a.Object != nil:
+		generation = a.Object.Generation
 	}
-	p.parts.Seen = 0
-	if a.Object != nil {
-		p.parts.Seen = a.Object.Generation
+	return generation, err
+}
+
+// multipart starts the upload. With InParts, the parts are small enough for one of each connection
+// to fit in memory.
+func (p *partsPlan) multipart(ctx context.Context, parts *session.Parts) error {
+	memory := p.u.memory.Budget() / int64(p.options.connections)
+	if p.options.auto {
+		memory = autoMinPart // it is better to read some parts twice than to make all parts small
 	}
-	return true, nil
+	parts.Size = multipartSize(p.size, parts.Size, memory)
+	if parts.Size >= p.size {
+		return reason{text: "a part of a multipart upload has at least 5 MiB"}
+	}
+	err := p.measureReplies(ctx)
+	if err == nil {
+		err = p.u.whyUndivided()
+	}
+	if err != nil {
+		return err
+	}
+	parts.Upload, err = startMultipart(ctx, p.uplink, p.requests, p.spec)
+	if refusal(err) && p.options.way != ByMultipart && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
+		e, _ := errors.AsType[*session.Error](err)
+		return reason{text: "multipart uploads are refused: " + e.Cause()}
+	}
+	return err
+}
+
+// measureReplies makes requests until nearReplies response times are known, unless there is
+// a reason to use one connection. The first one includes the time to connect.
+func (p *partsPlan) measureReplies(ctx context.Context) error {
+	for range nearReplies {
+		if !p.options.auto || p.u.parts.fastestReply.replies.Load() >= nearReplies || p.u.whyUndivided() != nil {
+			return nil
+		}
+		if _, err := p.requests.ask(ctx, p.requests.to(p.spec).stat); err != nil && !refusal(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// notComposed returns the reason why an object cannot be composed, or "".
+func notComposed(s Spec) string {
+	switch {
+	case !s.EncryptionKey.IsZero():
+		return "it has a customer-supplied encryption key"
+	case s.MD5 != nil:
+		return "a composed object has no MD5"
+	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
+		return "a compose has no not-match conditions"
+	}
+	return ""
+}
+
+// compose checks whether the bucket allows temporary objects to be deleted, and what
+// they cost. If the bucket has soft delete, the compose request itself will delete
+// them, so that the bucket keeps no copies.
+func (p *partsPlan) compose(ctx context.Context, parts *session.Parts) error {
+	if why := p.u.whyUndivided(); why != nil {
+		return why
+	}
+	parts.Prefix = temporaryPrefix(p.id)
+	var why error
+	err := p.askBucket(ctx, parts.Prefix, func(f *bucketFacts) {
+		why = f.forbidden()
+		costs := f.costs(p.spec.StorageClass)
+		switch {
+		case why != nil:
+		case p.options.auto:
+			why = cmp.Or(f.unknown(), costs)
+		case costs != nil && !f.warned[costs]:
+			f.warned[costs] = true
+			p.requests.events.post(Event{Kind: Warning, Cause: costs.Error()})
+		}
+		if f.config != nil && f.config.SoftDelete > 0 {
+			parts.DeleteSources = true
+			parts.Size = max(parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		}
+	})
+	return cmp.Or(err, why, p.u.whyUndivided()) // the replies to the checks show the round-trip time
+}
+
+// askBucket calls use with the facts of the bucket of the destination. It asks the service
+// if they are not known. If that fails, the next file asks again. prefix is that of the temporary
+// objects.
+func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*bucketFacts)) error {
+	f := p.u.parts.facts(p.spec.Bucket, p.spec.UserProject)
+	select {
+	case f.asking <- struct{}{}:
+	case <-ctx.Done():
+		return p.requests.interrupted(ctx, nil)
+	}
+	defer func() { <-f.asking }()
+	if !f.known {
+		if err := f.ask(ctx, p.requests, p.spec, prefix, p.options.auto); err != nil {
+			return err
+		}
+		f.known = !f.missing // a missing bucket may be created
+	}
+	use(f)
+	return nil
 }

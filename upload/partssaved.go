@@ -24,13 +24,13 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		}
 		why = err.Error()
 	}
-	p := newParallel(j, token)
+	p := savedParallel(j, token)
 	if over && why == "" {
-		made, err := p.made(ctx)
+		made, err := p.find(ctx)
 		if err != nil {
 			return err
 		}
-		if !made {
+		if made == nil {
 			why = "it had ended, and only its cleanup was left"
 		}
 	}
@@ -40,34 +40,13 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		}
 		return j.startOver(ctx, why, session.URI{})
 	}
-	j.journal.next.file = j.file
 	return p.send(ctx)
 }
 
 // removeParts removes everything that the service stores for a saved upload.
 func removeParts(ctx context.Context, j *job, token *session.Token) error {
 	defer j.progress.parts.Store(nil)
-	return newParallel(j, token).abandon(ctx)
-}
-
-// made reports whether an earlier call made the object and it is still at the destination.
-func (p *parallel) made(ctx context.Context) (bool, error) {
-	if !p.finished() {
-		return false, nil
-	}
-	o, err := p.joined(ctx)
-	return o != nil, err
-}
-
-// newParallel returns a parallel for a saved upload.
-func newParallel(j *job, token *session.Token) *parallel {
-	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts, adopted: true}
-	p.joiner = &composer{p}
-	if !token.Parts.Upload.IsZero() {
-		p.joiner = &multipart{parallel: p}
-	}
-	p.split(token.Parts.List)
-	return p
+	return savedParallel(j, token).abandon(ctx)
 }
 
 // compareParts compares the source with the saved checksums of all parts.
@@ -89,14 +68,15 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 // queryParts requests the state of a saved upload in parts from the service. If the
 // service has nothing of it, the state is SessionGone.
 func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
-	p := newParallel(j, token)
-	if p.finished() {
-		// An earlier call may have made the object.
-		if o, err := p.joined(ctx); o != nil || err != nil {
-			return Holding{State: SessionFinished, Object: o}, err
-		}
+	p := savedParallel(j, token)
+	// An earlier call may have made the object.
+	if o, err := p.find(ctx); o != nil || err != nil {
+		return Holding{State: SessionFinished, Object: o}, err
 	}
-	return p.joiner.query(ctx, token)
+	if p.isMultipart() {
+		return (&multipart{dividedFile: p.dividedFile}).query(ctx)
+	}
+	return queryTemporary(ctx, j, token)
 }
 
 // remove removes everything that the service stores for a saved upload in parts.

@@ -19,9 +19,6 @@ type record interface {
 	// handed is called while a request is under way, when the bytes up to
 	// offset sent were handed to the network. It does not block.
 	handed(sent int64)
-
-	// sent is called after a request.
-	sent()
 }
 
 // unrecorded is the record of an upload that cannot be resumed.
@@ -30,4 +27,3 @@ type unrecorded struct{}
 func (unrecorded) started(session.URI, int)                           {}
 func (unrecorded) sending(context.Context, int64, int64, int64) error { return nil }
 func (unrecorded) handed(int64)                                       {}
-func (unrecorded) sent()                                              {}

@@ -105,7 +105,6 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	r.record.sent()
 	r.tally.count(r.pos, p.From, reply.Sent)
 	if err := p.Finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)

@@ -11,7 +11,7 @@ import (
 
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *session.Token) error {
-	if identity := j.journal.next.draft.SourceIdentity; identity != "" {
+	if identity := j.journal.draft.SourceIdentity; identity != "" {
 		return j.sameIdentified(ctx, token, fmt.Sprintf("%q", identity))
 	}
 	if version := j.u.expect.version; version != "" && token.SourceVersion != "" && token.Parts == nil {

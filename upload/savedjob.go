@@ -165,8 +165,8 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 	}
 	j.journal = journal
 	j.result.saved.Store(journal)
-	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
+	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
+	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
@@ -174,7 +174,7 @@ func (j *job) setSpec(spec Spec) {
 	j.spec = spec
 	j.result.label.set(func(n *names) { n.spec = spec })
 	if j.journal != nil {
-		j.journal.next.draft.Spec = withoutSecret(spec)
+		j.journal.draft.Spec = withoutSecret(spec)
 	}
 }
 
@@ -214,18 +214,11 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return j.startOver(ctx, err.Error(), token.URI)
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
-	j.journal.next.file, j.journal.next.source = j.file, j.source
 	j.source.Adopt(savedSource(token))
-	t := j.newTransfer(j.source, j.journal)
+	t := j.newTransfer(j.source, j.journal.recordFile(j.file, j.source))
 	size := j.source.Total()
 	t.pos.size.Store(size)
-	r := j.newRun(t, session.State{
-		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
-		// The earlier process may have sent the last byte.
-		MayExist: token.HighWater == size,
-		Adopted:  true,
-		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
-	})
+	r := j.newRun(t, adopted(j.journal.whole.state(), size))
 	r.uri, r.opened = token.URI, token.Created
 	t.pos.committed.Store(token.Committed)
 	r.resume = j.resumeFrom

@@ -1,0 +1,111 @@
+package upload
+
+import (
+	"context"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// dividedFile is a file in parts, and the object that they will be. What it has in common with
+// the Token is in the journal.
+type dividedFile struct {
+	spec     Spec // of the object
+	size     int64
+	parts    []*filePart
+	journal  *journal
+	uplink   *uplink
+	requests *requester // of the whole file
+}
+
+// divide returns the file of a job whose parts are in the journal.
+func (j *job) divide(journal *journal) *dividedFile {
+	f := &dividedFile{spec: j.spec, size: journal.token.Source.Size, journal: journal, uplink: j.uplink, requests: j.requests}
+	for i := range journal.sessions {
+		spec := f.spec
+		if !f.isMultipart() {
+			spec = f.temporary(f.partName(i), j.result.began)
+		}
+		f.parts = append(f.parts, j.newPart(journal, i, f.common().Range(i, f.size), spec))
+	}
+	return f
+}
+
+// wire returns an exchanger for the object.
+func (f *dividedFile) wire() exchanger { return f.requests.to(f.spec) }
+
+// common returns what the Token describes of all parts together. journal.change changes it.
+func (f *dividedFile) common() *session.Parts { return f.journal.token.Parts }
+
+// isMultipart reports whether the parts are those of a multipart upload.
+func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
+
+// finished reports whether the service has all parts.
+func (f *dividedFile) finished() bool { return f.journal.finished() == len(f.parts) }
+
+// position returns the sums over all parts.
+func (f *dividedFile) position() (size, sent, committed int64) {
+	for _, p := range f.parts {
+		_, s, n := p.transfer.pos.load()
+		sent, committed = sent+max(s, n), committed+n
+	}
+	return f.size, sent, committed
+}
+
+// updatePosition copies the sums over all parts to the transfer of the whole file.
+func (f *dividedFile) updatePosition() {
+	_, sent, committed := f.position()
+	f.requests.pos.sent.Store(sent)
+	f.requests.pos.committed.Store(committed)
+}
+
+// crc32c returns the checksum of the whole file, from those of its parts.
+func (f *dividedFile) crc32c() (crc uint32) {
+	for _, p := range f.parts {
+		crc = chunk.Combine(crc, p.state().CRC32C, p.rng.Len())
+	}
+	return crc
+}
+
+// find returns the object at the destination if all parts are finished, and an earlier request
+// made it from them. Otherwise the object is nil.
+func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
+	if !f.finished() {
+		return nil, nil
+	}
+	a, err := f.requests.ask(ctx, func(ctx context.Context) session.Reply { return f.wire().statOf(ctx, f.spec) })
+	if err != nil || a.Object == nil || !f.made(a.Object) {
+		return nil, err
+	}
+	return a.Object, nil
+}
+
+// made reports whether o has the bytes of the parts, and may have been made by this upload. It is
+// then newer than the object that was there before. An object of a multipart upload has no MD5,
+// and a composed one the number of its parts.
+func (f *dividedFile) made(o *session.Object) bool {
+	older := f.common().Seen
+	if g := f.spec.IfGenerationMatch; g != nil {
+		older = *g
+	}
+	switch {
+	case o.Generation <= older || o.Size != f.size || !o.HasCRC32C || o.CRC32C != f.crc32c():
+		return false
+	case f.isMultipart():
+		return o.MD5 == nil
+	}
+	return o.ComponentCount == int64(len(f.parts))
+}
+
+// warn reports a problem that does not end the upload.
+func (f *dividedFile) warn(text string) {
+	f.requests.events.post(Event{Kind: Warning, Cause: text})
+}
+
+// markOver records in the Token that the upload has ended and only the cleanup is left.
+func (f *dividedFile) markOver(ctx context.Context) {
+	if f.journal.saved() {
+		f.journal.change(func(p *session.Parts) { p.Over = true })
+		_ = f.journal.save(ctx) // a failure is a warning
+	}
+}
