@@ -12,8 +12,8 @@ import (
 // record is the outcome of a task, for Status and for later submits. It does not decide whether an
 // object exists: only the bucket does.
 type record struct {
-	V     int   `json:"v"`
-	State state `json:"state"` // "" if there is no record
+	V     int       `json:"v"`
+	State taskState `json:"state"` // "" if there is no record
 
 	Files   int   `json:"files"`             // queued: all of the task; done: those that are finished
 	Bytes   int64 `json:"bytes"`             // of those files
@@ -30,12 +30,12 @@ type record struct {
 	Attempts attempts `json:"attempts,omitzero"`
 }
 
-// state is the state of a task.
-type state string
+// taskState is the state of a task.
+type taskState string
 
 const (
-	stateQueued state = "queued" // it waits, or a worker has it
-	stateDone   state = "done"   // it left the queue
+	stateQueued taskState = "queued" // it waits, or a worker has it
+	stateDone   taskState = "done"   // it left the queue
 )
 
 // attempts describes the failed deliveries of a task.
