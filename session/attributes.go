@@ -34,6 +34,10 @@ func PredefinedACLs() []string {
 	return []string{"authenticatedRead", "bucketOwnerFullControl", "bucketOwnerRead", "private", "projectPrivate", "publicRead"}
 }
 
+// FileModTimeKey is the metadata key of a source's modification time, in seconds
+// since 1970. gcloud, gsutil and rclone use it.
+const FileModTimeKey = "goog-reserved-file-mtime"
+
 // Metadata keys of the attributes of a source. gcloud storage cp -P and gsutil cp -P
 // write these keys and [FileModTimeKey].
 const (

@@ -197,6 +197,22 @@ func reading(read func(resp *http.Response) (complete bool, err error)) parser {
 	}
 }
 
+// Get reads a resource of the JSON API that has no method of its own, or a list of them. It
+// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. path has
+// the elements of the path below /storage/v1. read reads the body of a successful reply. If it
+// returns an error and complete is false, the reply counts as lost.
+func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(body io.Reader) (complete bool, err error)) Reply {
+	elem := []string{"storage", "v1"}
+	for _, e := range path {
+		elem = append(elem, url.PathEscape(e))
+	}
+	req, err := c.request("GET", c.url(query, elem...), nil, 0)
+	if err != nil {
+		return unsent(op, err)
+	}
+	return c.roundTrip(ctx, op, URI{}, req, reading(func(resp *http.Response) (complete bool, err error) { return read(resp.Body) }))
+}
+
 // roundTrip sends one request.
 func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse parser) Reply {
 	reused := false

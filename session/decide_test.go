@@ -14,6 +14,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
 
 const q = chunk.Granularity
@@ -519,13 +520,13 @@ func TestRedirectedStart(t *testing.T) {
 // TestMalformedRedirect checks that a redirect to no URL is a redirect. net/http
 // returns an error that has the whole Location.
 func TestMalformedRedirect(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secret+"\nContent-Length: 0\n\n")
+	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secrettest.ID+"\nContent-Length: 0\n\n")
 	r := w.client().Query(t.Context(), w.uri())
 	if r.Status != 302 || r.Redirect != "a malformed URL" {
 		t.Errorf("%+v, want the redirect", r)
 	}
 	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
-	if describe(a) != "wait query" || hasSecret(a.Err.Error()) {
+	if describe(a) != "wait query" || secrettest.In(a.Err.Error()) {
 		t.Errorf("%s, %v, want wait query", describe(a), a.Err)
 	}
 }

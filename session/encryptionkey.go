@@ -134,10 +134,10 @@ func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 func scrubber(uri URI, h http.Header) func(text string) string {
 	key := h.Get(encryptionKeyHeader)
 	if key == "" {
-		return uri.scrub
+		return func(text string) string { return scrub(uri, text) }
 	}
 	keys := strings.NewReplacer(key, "[encryption key redacted]", url.QueryEscape(key), "[encryption key redacted]")
-	return func(text string) string { return keys.Replace(uri.scrub(text)) }
+	return func(text string) string { return keys.Replace(scrub(uri, text)) }
 }
 
 // OtherEncryption reports whether the service refused a request because the

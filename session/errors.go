@@ -9,7 +9,8 @@ import (
 )
 
 // Sentinel errors, for [errors.Is]. An upload is resumable if the driver keeps its
-// Token, so that the next call for the same source and destination resumes it.
+// Token, so that the next call for the same source and destination resumes it. Package
+// state has the errors of saved uploads.
 //
 //	sentinel                what happened                                        resumable  what to do
 //
@@ -19,6 +20,7 @@ import (
 //	ErrNotFound             no such bucket, or the endpoint is not the API       yes        correct the bucket or the endpoint
 //	ErrQuota                a quota is exhausted that is not refilled today      yes        resume when it is refilled
 //	ErrPrecondition         a precondition does not hold                         [1]        check the object at the destination
+//	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
 //
 //	ErrOutcomeUnknown       an object exists that may be of another client       no         check the object; do not replace it
 //	ErrSessionLost          the session was lost and could not be replaced       no         start over
@@ -32,14 +34,6 @@ import (
 //	ErrStalled              a request moved too few bytes for too long           yes        nothing: the driver retries
 //	ErrRetriesExhausted     too many failures without newly committed bytes      yes        resume later
 //
-//	ErrNoToken              no upload is saved under the ID                      no         check the ID, or start over
-//	ErrCorruptToken         the Token was truncated or edited                    no         call SetAside and start over
-//	ErrTokenVersion         the Token has a version or field of a newer program  yes        use the newer program
-//	ErrInsecurePermissions  other users can access the Token, or it is no file   yes        correct the permissions
-//	ErrOptionsDiffer        the upload was started with other options            yes        use those options, or start over
-//	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
-//	ErrInUse                another process holds the lock or lease, see [Lease] yes        wait for that process
-//
 // In the third column, [1] means yes if [Error.Early] is set: the precondition was
 // checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means
 // yes if [Error.Open] is set: the session still exists. [3] means yes at its own
@@ -50,12 +44,13 @@ import (
 // [backoff.ErrRetriesExhausted]. ErrStalled is always the cause of another error.
 var (
 	// The request and the destination.
-	ErrInvalid      = errors.New("invalid request")
-	ErrCredentials  = errors.New("credentials rejected")
-	ErrPermission   = errors.New("permission denied")
-	ErrNotFound     = errors.New("destination not found")
-	ErrQuota        = errors.New("quota exhausted")
-	ErrPrecondition = errors.New("precondition failed")
+	ErrInvalid       = errors.New("invalid request")
+	ErrCredentials   = errors.New("credentials rejected")
+	ErrPermission    = errors.New("permission denied")
+	ErrNotFound      = errors.New("destination not found")
+	ErrQuota         = errors.New("quota exhausted")
+	ErrPrecondition  = errors.New("precondition failed")
+	ErrEncryptionKey = errors.New("the encryption key of the upload is missing")
 
 	// The session and the object.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
@@ -70,15 +65,6 @@ var (
 	ErrSourceChanged    = chunk.ErrChanged
 	ErrStalled          = errors.New("transfer stalled")
 	ErrRetriesExhausted = backoff.ErrRetriesExhausted
-
-	// The saved upload.
-	ErrNoToken             = errors.New("no such saved upload")
-	ErrCorruptToken        = errors.New("saved upload is damaged")
-	ErrTokenVersion        = errors.New("saved by a newer version of this program")
-	ErrInsecurePermissions = errors.New("insecure saved upload")
-	ErrOptionsDiffer       = errors.New("saved upload was started with other options")
-	ErrEncryptionKey       = errors.New("the encryption key of the upload is missing")
-	ErrInUse               = errors.New("upload is in use")
 )
 
 // invalid returns an error that wraps ErrInvalid.

@@ -1,11 +1,8 @@
 package session_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
 
 	"gcsup/session"
 )
@@ -34,33 +31,4 @@ func ExampleDecide() {
 	// put: 503: query, after a wait; 524288 bytes are committed
 	// query: 308: send; 786432 bytes are committed
 	// finalize: 403: fail, and the object was not made; 786432 bytes are committed
-}
-
-// This example locks and loads a saved upload. The store is still empty.
-func ExampleOpenDir() {
-	dir, err := os.MkdirTemp("", "sessions")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-
-	store, err := session.OpenDir(dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-
-	ctx := context.Background()
-	unlock, err := store.Lock(ctx, "backup-2026")
-	if err != nil {
-		log.Fatal(err) // session.ErrInUse: another process holds the lock
-	}
-	defer unlock()
-
-	_, err = store.Load(ctx, "backup-2026")
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, session.ErrNoToken))
-	// Output:
-	// no such saved upload: backup-2026
-	// true
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/session/internal/secret"
 )
 
 // Op names an exchange.
@@ -67,7 +68,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	c.addIdempotencyToken(req, body)
 	r := c.exchange(ctx, OpStart, URI{}, req)
 	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
-		if r.URI, err = c.fresh(r.location.reveal()); err != nil {
+		if r.URI, err = c.fresh(secret.Reveal(r.location)); err != nil {
 			r.Err = err
 			if errors.Is(err, ErrURIMismatch) {
 				r.Status = 0
@@ -112,7 +113,7 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 		detachable = &detachableBody{r: body}
 		reader = detachable
 	}
-	req, err := c.keyedRequest("PUT", uri.reveal(), c.key, reader, rng.Len())
+	req, err := c.keyedRequest("PUT", secret.Reveal(uri), c.key, reader, rng.Len())
 	if err != nil {
 		return unsent(op, err)
 	}
@@ -161,7 +162,7 @@ func (c *Client) Query(ctx context.Context, uri URI) Reply {
 // success, see [Reply.Canceled]. An object that is already finalized is not
 // deleted.
 func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
-	req, err := c.request("DELETE", uri.reveal(), nil, 0)
+	req, err := c.request("DELETE", secret.Reveal(uri), nil, 0)
 	if err != nil {
 		return unsent(OpCancel, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
 
 // TestRequests compares the bytes of each request.
@@ -29,7 +30,7 @@ func TestRequests(t *testing.T) {
 		Metadata: map[string]string{"k": "v"}, PredefinedACL: "private", KMSKeyName: "projects/p/k", UserProject: "payer",
 		IfGenerationMatch: &zero, IfMetagenerationMatch: &one,
 	}
-	const target = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secret
+	const target = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secrettest.ID
 	put := func(header string) string {
 		return "PUT " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\n" + header + "\n"
 	}
@@ -300,9 +301,11 @@ func TestTransportThatCancels(t *testing.T) {
 	})
 	c := newClient(t, hc, "")
 	_, read := c.Read(t.Context(), spec, 0)
-	_, list := c.List(t.Context(), session.ListQuery{Bucket: "bucket"})
-	_, bucket := c.Bucket(t.Context(), "bucket", "")
-	for name, r := range map[string]session.Reply{"read": read, "list": list, "bucket": bucket} {
+	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(body io.Reader) (bool, error) {
+		_, err := io.ReadAll(body)
+		return false, err
+	})
+	for name, r := range map[string]session.Reply{"read": read, "get": get} {
 		if r.Status != 0 || !r.Retryable() || errors.Is(r.Err, context.Canceled) {
 			t.Errorf("%s: %+v, want a retry", name, r)
 		}
@@ -406,19 +409,19 @@ func TestNewClient(t *testing.T) {
 func TestLocation(t *testing.T) {
 	const foreign, missing = "foreign", "missing"
 	for _, c := range []struct{ name, location, want string }{ // want is foreign, missing, or the path of the next request
-		{"absolute", "Location: http://HOST" + sessionPath + "\n", sessionPath},
-		{"no scheme", "Location: //HOST" + sessionPath + "\n", sessionPath},
-		{"path", "Location: " + sessionPath + "\n", sessionPath},
-		{"path, /resumable", "Location: /resumable" + sessionPath + "\n", "/resumable" + sessionPath},
+		{"absolute", "Location: http://HOST" + secrettest.Path + "\n", secrettest.Path},
+		{"no scheme", "Location: //HOST" + secrettest.Path + "\n", secrettest.Path},
+		{"path", "Location: " + secrettest.Path + "\n", secrettest.Path},
+		{"path, /resumable", "Location: /resumable" + secrettest.Path + "\n", "/resumable" + secrettest.Path},
 		{"none", "", missing},
 		{"empty", "Location:\n", missing},
-		{"no URL", "Location: http://HOST:x/" + secret + "\n", missing},
-		{"another host", "Location: http://example.com" + sessionPath + "\n", foreign},
-		{"another port", "Location: http://127.0.0.1:1" + sessionPath + "\n", foreign},
-		{"another scheme", "Location: https://HOST" + sessionPath + "\n", foreign},
-		{"with a password", "Location: http://user:pa55@HOST" + sessionPath + "\n", foreign},
-		{"another host, no scheme", "Location: //example.com" + sessionPath + "\n", foreign},
-		{"opaque", "Location: http:HOST?upload_id=" + secret + "\n", foreign},
+		{"no URL", "Location: http://HOST:x/" + secrettest.ID + "\n", missing},
+		{"another host", "Location: http://example.com" + secrettest.Path + "\n", foreign},
+		{"another port", "Location: http://127.0.0.1:1" + secrettest.Path + "\n", foreign},
+		{"another scheme", "Location: https://HOST" + secrettest.Path + "\n", foreign},
+		{"with a password", "Location: http://user:pa55@HOST" + secrettest.Path + "\n", foreign},
+		{"another host, no scheme", "Location: //example.com" + secrettest.Path + "\n", foreign},
+		{"opaque", "Location: http:HOST?upload_id=" + secrettest.ID + "\n", foreign},
 	} {
 		for _, code := range []int{200, 201} {
 			var host string
@@ -433,7 +436,7 @@ func TestLocation(t *testing.T) {
 			host = w.listener.Addr().String()
 			client := w.client()
 			r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
-			if r.Err != nil && (strings.Contains(r.Err.Error(), secret) || strings.Contains(r.Err.Error(), "word")) {
+			if r.Err != nil && (strings.Contains(r.Err.Error(), secrettest.ID) || strings.Contains(r.Err.Error(), "word")) {
 				t.Errorf("%s: %v: contains a secret", c.name, r.Err)
 			}
 			switch c.want {
@@ -463,10 +466,10 @@ func TestLocation(t *testing.T) {
 // do not make it another host.
 func TestLocationOfTheSameHost(t *testing.T) {
 	for _, c := range []struct{ endpoint, location string }{
-		{"https://storage.googleapis.com", "https://Storage.GoogleAPIs.com:443" + sessionPath},
-		{"https://storage.googleapis.com:443", "https://storage.googleapis.com" + sessionPath},
-		{"http://localhost", "http://localhost:80" + sessionPath},
-		{"http://[::1]:8080", "http://[::1]:8080" + sessionPath},
+		{"https://storage.googleapis.com", "https://Storage.GoogleAPIs.com:443" + secrettest.Path},
+		{"https://storage.googleapis.com:443", "https://storage.googleapis.com" + secrettest.Path},
+		{"http://localhost", "http://localhost:80" + secrettest.Path},
+		{"http://[::1]:8080", "http://[::1]:8080" + secrettest.Path},
 	} {
 		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 			return response(200, http.Header{"Location": {c.location}}, ""), nil

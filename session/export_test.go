@@ -1,10 +1,7 @@
 package session
 
-// Unexported names for the tests of package session_test.
-const (
-	Lifetime    = lifetime
-	MaxRestarts = maxRestarts
-)
+// MaxRestarts is maxRestarts.
+const MaxRestarts = maxRestarts
 
 // Destructive reports whether a reply would end its session, so that it must be
 // confirmed.

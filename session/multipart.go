@@ -11,6 +11,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"gcsup/session/internal/oneline"
+	"gcsup/session/internal/secret"
 )
 
 // Limits of a multipart upload of the XML API. Sizes are in bytes.
@@ -20,6 +23,8 @@ const (
 	MultipartMaxPart  = 5 << 30 // maximum size of a part
 	MultipartMaxParts = 10_000  // maximum number of parts, and the greatest part number
 )
+
+const uploadIDLimit = 1200 // bytes
 
 // NotMultipart returns the reason why a multipart upload of the XML API does not
 // support s, or "" if it does. Such an upload has no preconditions, and its object
@@ -103,11 +108,11 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	if r.Status != http.StatusOK {
 		return r
 	}
-	if started.UploadID == "" || len(started.UploadID) > messageLimit*4 {
+	if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
 		r.Status, r.Err = 0, errors.New("the reply has no upload ID")
 		return r
 	}
-	r.URI = newURI(c.multipartURL(spec, started.UploadID))
+	r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
 	return r
 }
 
@@ -117,7 +122,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	detachable := &detachableBody{r: body}
-	req, err := c.xmlRequest("PUT", uri.reveal()+"&partNumber="+strconv.Itoa(number), spec, detachable, size)
+	req, err := c.xmlRequest("PUT", secret.Reveal(uri)+"&partNumber="+strconv.Itoa(number), spec, detachable, size)
 	if err != nil {
 		return "", unsent(OpPart, err)
 	}
@@ -126,8 +131,10 @@ func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, si
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && crc != crc32c {
 			return fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
 		}
-		etag = resp.Header.Get("ETag")
-		return validETag(etag)
+		if etag = resp.Header.Get("ETag"); !ValidETag(etag) {
+			return errors.New("the reply has no valid ETag of a part")
+		}
+		return nil
 	})
 	n := detachable.stop()
 	r.Sent = min(n, size)
@@ -138,20 +145,15 @@ func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, si
 	return etag, r
 }
 
-// validETag returns an error if etag cannot be that of a part.
-func validETag(etag string) error {
-	if etag == "" || len(etag) > 256 || !isHeaderValue(etag) {
-		return errors.New("the reply has no valid ETag of a part")
-	}
-	return nil
-}
+// ValidETag reports whether etag can be that of a part.
+func ValidETag(etag string) bool { return etag != "" && len(etag) <= 256 && isHeaderValue(etag) }
 
 // ListParts returns one page of the parts that the service has, whose numbers are greater than
 // after, in ascending order. more reports that there are further pages. parts is valid only if
 // the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
 func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (parts []UploadedPart, more bool, r Reply) {
-	target := uri.reveal()
+	target := secret.Reveal(uri)
 	if after > 0 {
 		target += "&part-number-marker=" + strconv.Itoa(after)
 	}
@@ -181,7 +183,7 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 		return nil, false, err
 	}
 	for _, p := range page.Part {
-		if p.PartNumber <= after || p.PartNumber > MultipartMaxParts || p.Size < 0 || validETag(p.ETag) != nil {
+		if p.PartNumber <= after || p.PartNumber > MultipartMaxParts || p.Size < 0 || !ValidETag(p.ETag) {
 			return nil, false, errors.New("the list of parts is not valid")
 		}
 		after = p.PartNumber
@@ -216,7 +218,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 	if err != nil {
 		return unsent(OpComplete, err)
 	}
-	req, err := c.xmlRequest("POST", uri.reveal(), spec, bytes.NewReader(data), int64(len(data)))
+	req, err := c.xmlRequest("POST", secret.Reveal(uri), spec, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return unsent(OpComplete, err)
 	}
@@ -244,7 +246,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 // if it succeeds. If the upload does not exist, see [Reply.NoUpload].
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
-	req, err := c.xmlRequest("DELETE", uri.reveal(), spec, nil, 0)
+	req, err := c.xmlRequest("DELETE", secret.Reveal(uri), spec, nil, 0)
 	if err != nil {
 		return unsent(OpAbort, err)
 	}
@@ -267,11 +269,11 @@ func (c *Client) multipartURL(spec Spec, id string) string {
 	return c.url(q, url.PathEscape(spec.Bucket), url.PathEscape(spec.Object))
 }
 
-// adoptMultipart checks the URI of a multipart upload from a saved Token, as adopt does for a
-// session URI.
-func (c *Client) adoptMultipart(uri URI, spec Spec) error {
-	u, err := url.Parse(uri.reveal())
-	if err != nil || u.Query().Get("uploadId") == "" || uri.reveal() != c.multipartURL(spec, u.Query().Get("uploadId")) {
+// AdoptMultipart checks the URI of a multipart upload from a saved upload of spec, as Adopt
+// does for a session URI.
+func (c *Client) AdoptMultipart(uri URI, spec Spec) error {
+	u, err := url.Parse(secret.Reveal(uri))
+	if err != nil || u.Query().Get("uploadId") == "" || secret.Reveal(uri) != c.multipartURL(spec, u.Query().Get("uploadId")) {
 		return fmt.Errorf("%w: not a multipart upload of %s at %s", ErrURIMismatch, spec.URL(), c.Endpoint())
 	}
 	return nil
@@ -313,7 +315,7 @@ func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
 	}
 	isError := readXML(resp.Body, &e) == nil && e.Code != ""
 	r.FromService = isError || resp.Header.Get("X-Guploader-Uploadid") != ""
-	r.Reason, r.Message = oneLine(scrub(e.Code)), oneLine(scrub(e.Message))
+	r.Reason, r.Message = oneline.Text(scrub(e.Code)), oneline.Text(scrub(e.Message))
 	if r.Reason == "SlowDown" {
 		r.Reason = "rateLimitExceeded" // as the JSON API names it
 	}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
 
 // uploadPath is the path of the multipart upload of the tests.
-const uploadPath = "/bucket/dir%2Fo%20bject?uploadId=" + secret
+const uploadPath = "/bucket/dir%2Fo%20bject?uploadId=" + secrettest.ID
 
 var multipartSpec = session.Spec{
 	Bucket: "bucket", Object: "dir/o bject", ContentType: "text/plain", ContentDisposition: "inline", CacheControl: "no-store",
@@ -21,7 +22,7 @@ var multipartSpec = session.Spec{
 	KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
 }
 
-const started = "<?xml version='1.0'?><InitiateMultipartUploadResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Bucket>bucket</Bucket><Key>dir/o bject</Key><UploadId>" + secret + "</UploadId></InitiateMultipartUploadResult>"
+const started = "<?xml version='1.0'?><InitiateMultipartUploadResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Bucket>bucket</Bucket><Key>dir/o bject</Key><UploadId>" + secrettest.ID + "</UploadId></InitiateMultipartUploadResult>"
 
 // xmlReply returns the bytes of a reply.
 func xmlReply(status int, header, body string) string {
@@ -143,7 +144,7 @@ func TestMultipartErrors(t *testing.T) {
 		{403, "SlowDown", "rateLimitExceeded", false, true, false},
 		{503, "InternalError", "InternalError", false, true, false},
 	} {
-		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secret)))
+		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secrettest.ID)))
 		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
 		if r.Status != test.status || r.Reason != test.reason || !r.FromService || r.NoUpload() != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
 			t.Errorf("%s: %+v", test.code, r)
@@ -171,7 +172,7 @@ func TestMultipartSecret(t *testing.T) {
 				return nil, err
 			}
 			body, err := io.ReadAll(resp.Body)
-			if err != nil || hasSecret(string(body)) {
+			if err != nil || secrettest.In(string(body)) {
 				t.Errorf("the tracing transport read %q, %v", body, err)
 			}
 			return resp, nil
@@ -179,19 +180,19 @@ func TestMultipartSecret(t *testing.T) {
 		return tracing
 	}, nil)}, w.endpoint())
 	uri := c.StartMultipart(t.Context(), multipartSpec).URI
-	if uri.IsZero() || hasSecret(fmt.Sprintf("%v %+v %#v", uri, uri, uri)) {
+	if uri.IsZero() || secrettest.In(fmt.Sprintf("%v %+v %#v", uri, uri, uri)) {
 		t.Errorf("the upload is %v", uri)
 	}
 	c.AbortMultipart(t.Context(), multipartSpec, uri)
 	for _, text := range tracing.seen {
-		if hasSecret(text) {
+		if secrettest.In(text) {
 			t.Errorf("the tracing transport saw %s", text)
 		}
 	}
 	failing := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s: failed", r.URL)
 	})}, w.endpoint())
-	if r := failing.AbortMultipart(t.Context(), multipartSpec, uri); r.Err == nil || hasSecret(chain(r.Err)) {
+	if r := failing.AbortMultipart(t.Context(), multipartSpec, uri); r.Err == nil || secrettest.In(chain(r.Err)) {
 		t.Errorf("error = %v", r.Err)
 	}
 }
@@ -200,18 +201,15 @@ func TestMultipartSecret(t *testing.T) {
 func TestMultipartAdopt(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, xmlReply(200, "", started))
-	token := &session.Token{Endpoint: w.endpoint(), Spec: multipartSpec, Parts: &session.Parts{Upload: w.upload(t)}}
-	if err := w.client().Adopt(token); err != nil {
+	uri, other := w.upload(t), multipartSpec
+	if err := w.client().AdoptMultipart(uri, multipartSpec); err != nil {
 		t.Error(err)
 	}
-	other := *token
-	other.Spec.Object = "other"
-	if err := w.client().Adopt(&other); !errors.Is(err, session.ErrURIMismatch) {
+	other.Object = "other"
+	if err := w.client().AdoptMultipart(uri, other); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("another object: %v", err)
 	}
-	other = *token
-	other.Endpoint = session.DefaultEndpoint // planted
-	if err := newClient(t, nil, session.DefaultEndpoint).Adopt(&other); !errors.Is(err, session.ErrURIMismatch) {
+	if err := newClient(t, nil, session.DefaultEndpoint).AdoptMultipart(uri, multipartSpec); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("another host: %v", err)
 	}
 }

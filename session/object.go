@@ -15,7 +15,7 @@ import (
 // field that the reply does not have is zero. The reply to an upload has all fields.
 // It has the ACL and the owner only if the bucket has no uniform bucket-level access.
 // After a lost reply, the metadata is read with a GET. It has no ACL and no owner,
-// because they would need another permission. [ObjectPage] lists the fields of a
+// because they would need another permission. Page of package bucket lists the fields of a
 // listing.
 //
 // The fields have the names of the corresponding fields of storage.ObjectAttrs in
@@ -157,16 +157,6 @@ func (o *Object) SetGzip(contentEncoding, size string) {
 	}
 }
 
-// objectMetadata is the custom metadata that an Object needs.
-type objectMetadata struct {
-	FileModTime      string `json:"goog-reserved-file-mtime"`
-	UncompressedSize string `json:"gcsup-uncompressed-size"`
-}
-
-// metadataFields selects the fields of an objectMetadata, and the content encoding,
-// in a request.
-const metadataFields = "contentEncoding,metadata/" + FileModTimeKey + ",metadata/" + UncompressedSizeKey
-
 // parseObject parses an Object resource. It returns nil for anything else: an
 // empty or truncated body, HTML, or JSON without a size. If JSON has a
 // generation and a checksum, a missing size is 0, because Google's test bench
@@ -239,4 +229,14 @@ func hashHeader(h http.Header, key string) (uint32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
+// for any other text.
+func ParseFileModTime(text string) time.Time {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }

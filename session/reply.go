@@ -12,15 +12,15 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"gcsup/backoff"
+	"gcsup/session/internal/oneline"
+	"gcsup/session/internal/secret"
 )
 
 const (
-	bodyLimit    = 64 << 10 // of an error's body
-	objectLimit  = 1 << 20  // of an Object resource; its metadata is limited to 8 KiB, its ACL is not
-	messageLimit = 300
+	bodyLimit   = 64 << 10 // of an error's body
+	objectLimit = 1 << 20  // of an Object resource; its metadata is limited to 8 KiB, its ACL is not
 )
 
 // Reply is the result of one exchange.
@@ -114,7 +114,7 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 		}
 	case r.Status == 200 || r.Status == 201:
 		if op == OpStart {
-			r.location = newURI(resp.Header.Get("Location"))
+			r.location = secret.NewURI(resp.Header.Get("Location"))
 		} else {
 			r.Object = readReplyObject(resp)
 		}
@@ -123,9 +123,9 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 		var reason, message string
 		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
 		r.FromService = r.Inner != 0 || resp.Header.Get("X-Guploader-Uploadid") != ""
-		// Remove the secrets before oneLine shortens the text, which could leave
+		// Remove the secrets before oneline.Text shortens the text, which could leave
 		// a part of one.
-		r.Reason, r.Message = oneLine(scrub(reason)), oneLine(scrub(message))
+		r.Reason, r.Message = oneline.Text(scrub(reason)), oneline.Text(scrub(message))
 		if r.Status != 410 {
 			r.Inner = 0
 		}
@@ -181,7 +181,7 @@ func target(resp *http.Response) string {
 	if resp.Request != nil && resp.Request.URL != nil {
 		u = resp.Request.URL.ResolveReference(u)
 	}
-	return oneLine(u.Scheme + "://" + u.Host)
+	return oneline.Text(u.Scheme + "://" + u.Host)
 }
 
 // parseRange returns N+1 for "bytes=0-N", and -1 for anything else.
@@ -227,22 +227,6 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 		return "", "", 0
 	}
 	return "", text, 0
-}
-
-// oneLine returns text on one line, without control characters, and shortened,
-// for use in an error message.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > messageLimit {
-		text = strings.ToValidUTF8(text[:messageLimit], "") + "…"
-	}
-	return text
 }
 
 // StaleConnection reports whether object data was sent over a connection that was

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
 
 // TestOpenReplies checks both forms of "Resume Incomplete" with every form of
@@ -195,15 +196,15 @@ func TestRefusals(t *testing.T) {
 func TestRefusalsThatEchoTheSession(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 503 Busy\nContent-Length: 0\n\n")
 	echoes := map[string]string{
-		"the URI":             w.endpoint() + sessionPath,
-		"the path":            sessionPath,
-		"the id":              "upload " + secret + " is busy",
-		"the id, in JSON":     `{"error":{"code":503,"message":"upload ` + secret + `","errors":[{"reason":"` + secret + `"}]}}`,
-		"the id, escaped":     `{"error":{"code":503,"message":"x\u0026upload_id=` + secret + `"}}`,
-		"the id, in a reason": `{"error":{"code":503,"errors":[{"reason":"` + secret + `"}]}}`,
+		"the URI":             w.endpoint() + secrettest.Path,
+		"the path":            secrettest.Path,
+		"the id":              "upload " + secrettest.ID + " is busy",
+		"the id, in JSON":     `{"error":{"code":503,"message":"upload ` + secrettest.ID + `","errors":[{"reason":"` + secrettest.ID + `"}]}}`,
+		"the id, escaped":     `{"error":{"code":503,"message":"x\u0026upload_id=` + secrettest.ID + `"}}`,
+		"the id, in a reason": `{"error":{"code":503,"errors":[{"reason":"` + secrettest.ID + `"}]}}`,
 	}
 	for n := 270; n <= 300; n++ {
-		echoes[fmt.Sprintf("the id, after %d characters", n)] = strings.Repeat("x", n) + secret
+		echoes[fmt.Sprintf("the id, after %d characters", n)] = strings.Repeat("x", n) + secrettest.ID
 	}
 	for name, body := range echoes {
 		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -212,7 +213,7 @@ func TestRefusalsThatEchoTheSession(t *testing.T) {
 		r := client.Query(t.Context(), w.uri())
 		_, a := session.Decide(session.State{Size: 5}, r)
 		for what, text := range map[string]string{"message": r.Message, "reason": r.Reason, "reply": fmt.Sprintf("%+v", r), "error": fmt.Sprintf("%v %+v", a.Err, *a.Err)} {
-			if strings.Contains(text, secret[:6]) {
+			if strings.Contains(text, secrettest.ID[:6]) {
 				t.Errorf("%s: the %s contains the secret: %s", name, what, text)
 			}
 		}
@@ -336,7 +337,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(200, "bytes=0-9", "308", "", "", "")
 	f.Add(503, "", "", "7", "text/plain", gapMessage)
 	f.Add(410, "", "", "Wed, 21 Oct 2015 07:28:00 GMT", "", `{"error":{"code":412,"errors":[{"reason":"r"}]}}`)
-	f.Add(500, "", "", "", "text/html", "<html>"+secret)
+	f.Add(500, "", "", "", "text/html", "<html>"+secrettest.ID)
 	uri := freshURI(f)
 	f.Fuzz(func(t *testing.T, code int, rng, override, retryAfter, contentType, body string) {
 		if code < 200 || code > 599 {
@@ -360,7 +361,7 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("Range %q: %d", rng, r.Committed)
 		}
 		for _, text := range []string{r.Message, r.Reason} {
-			if len(text) > 310 || !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00\x1b") || strings.Contains(text, secret) {
+			if len(text) > 310 || !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00\x1b") || strings.Contains(text, secrettest.ID) {
 				t.Errorf("message or reason %q", text)
 			}
 		}

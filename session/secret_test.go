@@ -1,13 +1,9 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding"
-	"encoding/gob"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -22,33 +18,9 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/internal/secret"
+	"gcsup/session/internal/secrettest"
 )
-
-// hasSecret reports whether a text has the secret in a usable form: plain,
-// escaped, in hexadecimal, or as numbers.
-func hasSecret(text string) bool {
-	lower := strings.ToLower(text)
-	for _, form := range []string{
-		secret, url.QueryEscape(secret), sessionPath,
-		fmt.Sprintf("%x", secret), fmt.Sprintf("% x", secret), strings.Trim(fmt.Sprint([]byte(secret)), "[]"), strings.Trim(fmt.Sprintf("%#v", []byte(secret)), "[]byte{}"),
-	} {
-		if strings.Contains(lower, strings.ToLower(form)) {
-			return true
-		}
-	}
-	return false
-}
-
-// TestHasSecret checks hasSecret, on which the other tests depend.
-func TestHasSecret(t *testing.T) {
-	type naive struct{ uri string }
-	n := naive{"https://storage.googleapis.com" + sessionPath}
-	for _, text := range []string{fmt.Sprint(n), fmt.Sprintf("%#v", n), fmt.Sprintf("%x", n), fmt.Sprintf("%X", n), fmt.Sprintf("%q", n), fmt.Sprintf("% x", n.uri), fmt.Sprint([]byte(n.uri)), fmt.Sprintf("%#v", []byte(n.uri))} {
-		if !hasSecret(text) {
-			t.Errorf("hasSecret(%s) = false, want true", text)
-		}
-	}
-}
 
 // holders returns values through which a URI can be printed by accident.
 func holders(uri session.URI) map[string]any {
@@ -56,68 +28,19 @@ func holders(uri session.URI) map[string]any {
 	type private struct{ uri session.URI }
 	type pointer struct{ uri *session.URI }
 	type embedded struct{ session.URI }
-	token := &session.Token{ID: "id", URI: uri}
 	started := session.Reply{Op: session.OpStart, Status: 200, URI: uri, Committed: -1}
-	state, action := session.Decide(session.State{Size: -1, MayExist: true}, session.Reply{Op: session.OpQuery, Status: 404, URI: uri})
-	_, failed := session.Decide(state, session.Reply{Op: session.OpStat, Status: 404, URI: uri})
+	st, action := session.Decide(session.State{Size: -1, MayExist: true}, session.Reply{Op: session.OpQuery, Status: 404, URI: uri})
+	_, failed := session.Decide(st, session.Reply{Op: session.OpStat, Status: 404, URI: uri})
 	return map[string]any{
 		"itself": uri, "a pointer": &uri, "a slice": []session.URI{uri}, "an array": [1]session.URI{uri}, "an interface": []any{uri, &uri},
 		"a value of a map": map[string]session.URI{"k": uri}, "a key of a map": map[session.URI]int{uri: 1},
 		"a field": Public{uri}, "an unexported field": private{uri}, "a pointer to one": &private{uri}, "an unexported pointer": pointer{&uri},
 		"an embedded field": embedded{uri}, "deep": map[string]any{"k": []any{&private{uri}, []Public{{uri}}, map[string]*private{"k": {uri}}}},
-		"a Token": token, "a Token's value": *token, "a Reply": started, "a State": state, "an Action": action, "an Error": failed.Err, "an Error's value": *failed.Err,
+		"a Reply": started, "a State": st, "an Action": action, "an Error": failed.Err, "an Error's value": *failed.Err,
 	}
 }
 
-func TestSecretIsNotPrinted(t *testing.T) {
-	uri := freshURI(t)
-	for name, holder := range holders(uri) {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%+s", "%#s", "%q", "%+q", "%#q", "%x", "%X", "% x", "%#x", "%d", "%+d", "%b", "%o", "%O", "%c", "%U", "%t", "%e", "%g", "%p", "%T", "%w", "%z", "%10s", "%.200s", "%-300v", "%050v"} {
-			if text := fmt.Sprintf(verb, holder); hasSecret(text) {
-				t.Errorf("%s: %s prints %s", name, verb, text)
-			}
-		}
-		if text := fmt.Sprint(holder, holder) + fmt.Sprintln(holder) + fmt.Errorf("%w", fmt.Errorf("%v", holder)).Error(); hasSecret(text) {
-			t.Errorf("%s: printed: %s", name, text)
-		}
-	}
-}
-
-func TestSecretIsNotLogged(t *testing.T) {
-	uri := freshURI(t)
-	for name, holder := range holders(uri) {
-		var out bytes.Buffer
-		opts := &slog.HandlerOptions{AddSource: true}
-		for _, h := range []slog.Handler{slog.NewTextHandler(&out, opts), slog.NewJSONHandler(&out, opts)} {
-			log := slog.New(h).With("with", holder)
-			log.Info("message", "holder", holder, slog.Group("group", "holder", holder))
-			log.Error(fmt.Sprint(holder), slog.Any("any", holder), slog.Any("value", slog.AnyValue(holder).Resolve()))
-		}
-		if out.Len() == 0 || hasSecret(out.String()) {
-			t.Errorf("%s: logged: %s", name, out.String())
-		}
-	}
-}
-
-func TestSecretIsNotMarshaled(t *testing.T) {
-	uri := freshURI(t)
-	for name, holder := range holders(uri) {
-		var out bytes.Buffer
-		data, err := json.Marshal(holder)
-		fmt.Fprintf(&out, "%s %v\n", data, err)
-		data, err = xml.Marshal(holder)
-		fmt.Fprintf(&out, "%s %v\n", data, err)
-		if m, ok := holder.(encoding.TextMarshaler); ok {
-			data, err = m.MarshalText()
-			fmt.Fprintf(&out, "%s %v\n", data, err)
-		}
-		err = gob.NewEncoder(&out).Encode(holder)
-		fmt.Fprintln(&out, err)
-		if hasSecret(out.String()) {
-			t.Errorf("%s: marshaled: %s", name, out.String())
-		}
-	}
-}
+func TestURIIsRedacted(t *testing.T) { secrettest.Check(t, holders(freshURI(t))) }
 
 func TestURIString(t *testing.T) {
 	for _, c := range []struct {
@@ -259,7 +182,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				continue
 			}
 			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Cause()} {
-				if hasSecret(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
+				if secrettest.In(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
 					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}
 			}
@@ -276,20 +199,17 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 // TestBadURLKeepsTheSecret checks that a session URI that cannot be used for a
 // request is not in the text of the error.
 func TestBadURLKeepsTheSecret(t *testing.T) {
-	token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = "https://bad host\x7f/" + sessionPath }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uri := secret.NewURI("https://bad host\x7f/" + secrettest.Path)
 	client := newClient(t, nil, "")
 	for _, r := range []session.Reply{
-		client.Query(t.Context(), token.URI), client.Cancel(t.Context(), token.URI),
-		client.Finalize(t.Context(), token.URI, chunk.Range{}, 0, 0, nil), client.Query(t.Context(), session.URI{}),
+		client.Query(t.Context(), uri), client.Cancel(t.Context(), uri),
+		client.Finalize(t.Context(), uri, chunk.Range{}, 0, 0, nil), client.Query(t.Context(), session.URI{}),
 	} {
-		if r.Err == nil || hasSecret(chain(r.Err)) || r.Retryable() {
+		if r.Err == nil || secrettest.In(chain(r.Err)) || r.Retryable() {
 			t.Errorf("%+v: %s", r, chain(r.Err))
 		}
 	}
-	if err := client.Adopt(token); !errors.Is(err, session.ErrURIMismatch) || hasSecret(chain(err)) {
+	if err := client.Adopt(uri, "bucket"); !errors.Is(err, session.ErrURIMismatch) || secrettest.In(chain(err)) {
 		t.Errorf("Adopt: %v", err)
 	}
 }

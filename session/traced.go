@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"gcsup/session/internal/secret"
 )
 
 // Traced wraps base with a tracing transport and hides the secret of a session
@@ -135,7 +137,7 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.base.RoundTrip(&whole)
 	if err != nil {
 		// The text may have the URL, and a tracing transport may record it.
-		return resp, transportError(req.Context(), scrubber(newURI(v.url.String()), whole.Header), err)
+		return resp, transportError(req.Context(), scrubber(secret.NewURI(v.url.String()), whole.Header), err)
 	}
 	shown := *resp
 	shown.Header = resp.Header.Clone()

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
 
 // recorder is a tracing transport that records everything that it sees.
@@ -51,7 +52,7 @@ func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]se
 // newTracedWire returns a wire that replies to every request with a session and
 // its secret headers.
 func newTracedWire(t *testing.T) *wire {
-	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+sessionPath+"\nX-GUploader-UploadID: "+secret+"\nContent-Length: 0\n\n")
+	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+secrettest.Path+"\nX-GUploader-UploadID: "+secrettest.ID+"\nContent-Length: 0\n\n")
 }
 
 // TestTracedTransportSeesNoSecret checks that no URL, header or error that a
@@ -73,7 +74,7 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 		t.Fatalf("%d requests, want 5", len(requests))
 	}
 	for i, request := range requests {
-		if i > 0 && !strings.Contains(request, sessionPath+" HTTP/1.1\n") || !strings.Contains(request, "Traceparent: 00-1\n") {
+		if i > 0 && !strings.Contains(request, secrettest.Path+" HTTP/1.1\n") || !strings.Contains(request, "Traceparent: 00-1\n") {
 			t.Errorf("request without its session, or without what the tracing transport added:\n%.300s", request)
 		}
 	}
@@ -81,7 +82,7 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 		t.Errorf("the tracing transport saw %d texts, want 15 with upload_id=redacted: %q", len(tracing.seen), tracing.seen)
 	}
 	for _, text := range tracing.seen {
-		if hasSecret(text) {
+		if secrettest.In(text) {
 			t.Errorf("the tracing transport saw %s", text)
 		}
 	}
@@ -103,7 +104,7 @@ func TestTracedErrorsKeepTheSecret(t *testing.T) {
 		t.Errorf("%v, want what base returned", r.Err)
 	}
 	for _, text := range tracing.seen {
-		if hasSecret(text) {
+		if secrettest.In(text) {
 			t.Errorf("the tracing transport saw %s", text)
 		}
 	}

@@ -4,57 +4,25 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
-)
 
-const redacted = "[session URI redacted]"
+	"gcsup/session/internal/secret"
+)
 
 // URI is a session URI. Any client that has it can write to the session without
 // credentials (https://cloud.google.com/storage/docs/resumable-uploads#session-uris).
-// It may also identify a multipart upload, which is as secret. A URI redacts itself
-// when printed, logged or marshaled. Only [Encode] writes it.
-type URI struct {
-	// p is a pointer, because fmt prints unexported fields of an enclosing
-	// struct without calling their methods. For a *string it prints the
-	// address.
-	p *string
-}
+// It may also identify a multipart upload, which is as secret. Its method IsZero reports
+// whether there is no session.
+//
+// A URI redacts itself when printed, logged or marshaled. No function of this package
+// returns its text: only Encode of package state writes it, and only Decode makes a URI
+// from text.
+type URI = secret.URI
 
-func newURI(raw string) URI { return URI{&raw} }
-
-func (u URI) reveal() string {
-	if u.p == nil {
-		return ""
-	}
-	return *u.p
-}
-
-// IsZero reports whether there is no session.
-func (u URI) IsZero() bool { return u.p == nil || *u.p == "" }
-
-// String returns a fixed text instead of the secret.
-func (u URI) String() string {
-	if u.IsZero() {
-		return "[no session URI]"
-	}
-	return redacted
-}
-
-// Format prints the text of String for every verb and flag.
-func (u URI) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(u.String())) }
-
-// LogValue returns the text of String.
-func (u URI) LogValue() slog.Value { return slog.StringValue(u.String()) }
-
-// MarshalText returns the text of String, so that encoders such as
-// encoding/json do not write the secret.
-func (u URI) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
-
-// uploadID returns the secret part of the URI.
-func (u URI) uploadID() string {
-	p, err := url.Parse(u.reveal())
+// uploadID returns the secret part of a URI.
+func uploadID(u URI) string {
+	p, err := url.Parse(secret.Reveal(u))
 	if err != nil {
 		return ""
 	}
@@ -62,13 +30,13 @@ func (u URI) uploadID() string {
 	return cmp.Or(q.Get("upload_id"), q.Get("uploadId"))
 }
 
-// scrub removes the secret from a text of the server or of a transport.
-func (u URI) scrub(text string) string {
+// scrub removes the secret of u from a text of the server or of a transport.
+func scrub(u URI, text string) string {
 	if u.IsZero() || text == "" {
 		return text
 	}
-	text = strings.ReplaceAll(text, u.reveal(), redacted)
-	if id := u.uploadID(); id != "" {
+	text = strings.ReplaceAll(text, secret.Reveal(u), secret.Redacted)
+	if id := uploadID(u); id != "" {
 		text = strings.ReplaceAll(text, id, "[redacted]")
 		text = strings.ReplaceAll(text, url.QueryEscape(id), "[redacted]")
 	}
@@ -92,13 +60,14 @@ func (c *Client) fresh(location string) (URI, error) {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
 	u.Host = c.base().Host // the same spelling of the host in every URI
-	return newURI(u.String()), nil
+	return secret.NewURI(u.String()), nil
 }
 
-// adopt checks a session URI from a store. A writer of the store could plant
-// one, so that scheme, host, path and bucket must match the configured ones.
-func (c *Client) adopt(uri URI, bucket string) error {
-	u, err := url.Parse(uri.reveal())
+// Adopt checks a session URI from a saved upload before the first request with it. A
+// writer of the store could plant one, so that scheme, host, path and bucket must match
+// the configured ones. Otherwise the error wraps [ErrURIMismatch].
+func (c *Client) Adopt(uri URI, bucket string) error {
+	u, err := url.Parse(secret.Reveal(uri))
 	if err != nil || uri.IsZero() {
 		return fmt.Errorf("%w: not a URL", ErrURIMismatch)
 	}

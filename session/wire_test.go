@@ -10,13 +10,8 @@ import (
 	"testing"
 
 	"gcsup/session"
+	"gcsup/session/internal/secrettest"
 )
-
-// secret is the secret part of the session URI.
-const secret = "ABPtcPqS3cretUpl0adId_-x7"
-
-// sessionPath is the session URI of the tests without scheme and host.
-const sessionPath = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secret
 
 // wire is a server that records the bytes of each request and sends given bytes
 // as replies.
@@ -148,7 +143,7 @@ func response(status int, header http.Header, body string) *http.Response {
 func uriAt(t testing.TB, endpoint string) session.URI {
 	t.Helper()
 	c := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-		return response(200, http.Header{"Location": {endpoint + sessionPath}}, ""), nil
+		return response(200, http.Header{"Location": {endpoint + secrettest.Path}}, ""), nil
 	})}, endpoint)
 	r := c.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, -1)
 	if r.URI.IsZero() {

@@ -3,7 +3,6 @@ package session_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,32 +58,11 @@ func TestZeroURI(t *testing.T) {
 			t.Errorf("%s: %+v, want ErrInvalid", op, r)
 		}
 	}
-	if err := client.Adopt(new(session.Token)); !errors.Is(err, session.ErrURIMismatch) {
-		t.Errorf("Adopt of the zero Token: %v, want ErrURIMismatch", err)
+	if err := client.Adopt(none, "bucket"); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("Adopt of the zero URI: %v, want ErrURIMismatch", err)
 	}
 	if err := (session.Spec{}).Validate(); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Validate of the zero Spec: %v, want ErrInvalid", err)
-	}
-	for _, token := range []*session.Token{nil, {}} {
-		if data, err := session.Encode(token); err == nil {
-			t.Errorf("Encode(%v) = %q, want an error", token, data)
-		}
-	}
-}
-
-// TestZeroDir checks that each method of the zero Dir returns an error.
-func TestZeroDir(t *testing.T) {
-	var d session.Dir
-	_, load := d.Load(t.Context(), "id")
-	_, list := d.List(t.Context())
-	_, lock := d.Lock(t.Context(), "id")
-	for name, err := range map[string]error{
-		"Load": load, "List": list, "Lock": lock, "Save": d.Save(t.Context(), &session.Token{ID: "id"}),
-		"Delete": d.Delete(t.Context(), "id"), "SetAside": d.SetAside(t.Context(), "id"), "Close": d.Close(),
-	} {
-		if !errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("%s: %v, want fs.ErrInvalid", name, err)
-		}
 	}
 }
 

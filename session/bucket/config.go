@@ -1,0 +1,111 @@
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"gcsup/session"
+)
+
+// Config is the part of a bucket's configuration that concerns its objects.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
+type Config struct {
+	StorageClass          string        // default of new objects
+	Versioning            bool          // a replaced or deleted object is kept as a noncurrent version
+	SoftDelete            time.Duration // how long a replaced or deleted object is kept; 0 if it is not
+	Retention             time.Duration // how long a new object cannot be replaced or deleted; 0 if there is no limit
+	DefaultEventBasedHold bool          // new objects cannot be replaced or deleted until their hold is released
+}
+
+// configFields are the fields that ReadConfig requests.
+const configFields = "storageClass,versioning,softDeletePolicy,retentionPolicy,defaultEventBasedHold"
+
+// ReadConfig reads the configuration of a bucket. It needs the permission
+// storage.buckets.get. The Config is nil if the reply has none; the reply then has
+// the reason. userProject is the project that is billed, for requester-pays buckets.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/get
+func ReadConfig(ctx context.Context, client *session.Client, name, userProject string) (*Config, session.Reply) {
+	var b struct {
+		StorageClass string `json:"storageClass"`
+		Versioning   struct {
+			Enabled bool `json:"enabled"`
+		} `json:"versioning"`
+		SoftDelete struct {
+			Seconds decimal `json:"retentionDurationSeconds"`
+		} `json:"softDeletePolicy"`
+		Retention struct {
+			Seconds decimal `json:"retentionPeriod"`
+		} `json:"retentionPolicy"`
+		Hold bool `json:"defaultEventBasedHold"`
+	}
+	r := read(ctx, client, session.OpBucket, name, userProject, "fields", []string{configFields}, &b)
+	if r.Status != http.StatusOK || r.Err != nil {
+		return nil, r
+	}
+	return &Config{
+		StorageClass:          b.StorageClass,
+		Versioning:            b.Versioning.Enabled,
+		SoftDelete:            time.Duration(b.SoftDelete.Seconds) * time.Second,
+		Retention:             time.Duration(b.Retention.Seconds) * time.Second,
+		DefaultEventBasedHold: b.Hold,
+	}, r
+}
+
+// Notification makes a bucket publish messages about changes of its objects.
+// https://cloud.google.com/storage/docs/pubsub-notifications
+type Notification struct {
+	EventTypes       []string `json:"event_types"`        // such as OBJECT_FINALIZE; empty means all
+	ObjectNamePrefix string   `json:"object_name_prefix"` // prefix of the names of these objects; "" for all
+}
+
+// Reports returns whether the creation or the deletion of an object causes a message.
+func (n Notification) Reports(object string) bool {
+	return strings.HasPrefix(object, n.ObjectNamePrefix) &&
+		(len(n.EventTypes) == 0 || slices.ContainsFunc(n.EventTypes, func(t string) bool { return t != "OBJECT_METADATA_UPDATE" }))
+}
+
+// Notifications lists the notifications of a bucket. It needs the permission
+// storage.buckets.get. The list is valid only if the status of the reply is 200.
+// https://cloud.google.com/storage/docs/json_api/v1/notifications/list
+func Notifications(ctx context.Context, client *session.Client, bucket, userProject string) ([]Notification, session.Reply) {
+	var list struct {
+		Items []Notification `json:"items"`
+	}
+	r := read(ctx, client, session.OpNotifications, bucket, userProject, "fields", []string{"items(event_types,object_name_prefix)"}, &list, "notificationConfigs")
+	return list.Items, r
+}
+
+// Permissions returns which of the permissions the caller has for a bucket and its
+// objects. No permission is necessary to ask. The list is valid only if the status of
+// the reply is 200. https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
+func Permissions(ctx context.Context, client *session.Client, bucket, userProject string, permissions ...string) ([]string, session.Reply) {
+	var has struct {
+		Permissions []string `json:"permissions"`
+	}
+	r := read(ctx, client, session.OpPermissions, bucket, userProject, "permissions", permissions, &has, "iam", "testPermissions")
+	return has.Permissions, r
+}
+
+// bodyLimit bounds the body of a reply other than a page.
+const bodyLimit = 1 << 20
+
+// read reads the resource at path below a bucket into v. The request has the parameter key.
+func read(ctx context.Context, client *session.Client, op session.Op, name, userProject, key string, values []string, v any, path ...string) session.Reply {
+	q := url.Values{key: values}
+	if userProject != "" {
+		q.Set("userProject", userProject)
+	}
+	return client.Get(ctx, op, q, append([]string{"b", name}, path...), func(body io.Reader) (complete bool, err error) {
+		text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
+		if err == nil {
+			err = json.Unmarshal(text, v)
+		}
+		return false, err
+	})
+}

@@ -1,0 +1,158 @@
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// PageMax is the largest number of objects on a page of a listing. The service
+// returns it by default: https://cloud.google.com/storage/docs/json_api/v1/objects/list.
+const PageMax = 1000
+
+// listFields are the fields that List requests. gsutil selects metadata keys in the
+// same way. The longest name needs 6 KiB of JSON, so that a page of such names is
+// shorter than listLimit.
+const (
+	listFields = "items(name,size,crc32c,generation,timeCreated," + metadataFields + "),nextPageToken"
+	listLimit  = 16 << 20
+)
+
+// Query selects a page of a listing. Bucket is required.
+type Query struct {
+	Bucket      string
+	Prefix      string // only names that begin with it
+	StartOffset string // only names that are equal or greater
+	PageToken   string // Page.NextPageToken of the previous page; the other fields must be the same
+	MaxResults  int    // 0 means PageMax
+	UserProject string // project that is billed, for requester-pays buckets
+}
+
+// Page is a page of a listing. Its objects are in the order of the raw bytes
+// of their names. They have the fields Bucket, Name, Generation, Size, CRC32C,
+// Created, FileModTime, Gzip and UncompressedSize.
+type Page struct {
+	Objects []session.Object
+
+	// NextPageToken is for the query of the next page. It is "" on the last
+	// page. A page without objects need not be the last.
+	NextPageToken string
+}
+
+// List reads one page of the objects in a bucket. The page is nil if the reply
+// has none; the reply shows why.
+func List(ctx context.Context, client *session.Client, query Query) (*Page, session.Reply) {
+	limit := query.MaxResults
+	if limit <= 0 {
+		limit = PageMax
+	}
+	q := url.Values{"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}}
+	for key, value := range map[string]string{
+		"prefix": query.Prefix, "startOffset": query.StartOffset, "pageToken": query.PageToken, "userProject": query.UserProject,
+	} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	var page *Page
+	r := client.Get(ctx, session.OpList, q, []string{"b", query.Bucket, "o"}, func(body io.Reader) (complete bool, err error) {
+		page, complete, err = readPage(body)
+		return complete, err
+	})
+	if page != nil {
+		for i := range page.Objects {
+			page.Objects[i].Bucket = query.Bucket
+		}
+	}
+	return page, r
+}
+
+// readPage reads a page of a listing. complete is false if the connection was cut.
+func readPage(r io.Reader) (page *Page, complete bool, err error) {
+	body, err := io.ReadAll(io.LimitReader(r, listLimit+1))
+	switch {
+	case err != nil:
+	case len(body) > listLimit:
+		complete, err = true, fmt.Errorf("more than %d bytes", listLimit)
+	default:
+		page, err = parsePage(body)
+		complete = !errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		err = fmt.Errorf("read the listing: %w", err)
+	}
+	return page, complete, err
+}
+
+// listItem is an object as a listing describes it.
+type listItem struct {
+	Name       string  `json:"name"`
+	Size       decimal `json:"size"`
+	Generation decimal `json:"generation"`
+	CRC32C     string  `json:"crc32c"`
+
+	Created  time.Time      `json:"timeCreated"`
+	Encoding string         `json:"contentEncoding"`
+	Metadata objectMetadata `json:"metadata"`
+}
+
+// objectMetadata is the custom metadata that a Page has.
+type objectMetadata struct {
+	FileModTime      string `json:"goog-reserved-file-mtime"`
+	UncompressedSize string `json:"gcsup-uncompressed-size"`
+}
+
+// metadataFields selects the fields of an objectMetadata, and the content encoding,
+// in a request.
+const metadataFields = "contentEncoding,metadata/" + session.FileModTimeKey + ",metadata/" + session.UncompressedSizeKey
+
+// decimal is an integer that is a string or a number in JSON.
+type decimal int64
+
+// UnmarshalJSON parses "123" and 123.
+func (d *decimal) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	if err != nil {
+		return err
+	}
+	*d = decimal(n)
+	return nil
+}
+
+// parsePage parses the body of a page. If the body is the beginning of a page, the
+// error is io.ErrUnexpectedEOF.
+func parsePage(body []byte) (*Page, error) {
+	var list struct {
+		Items         []listItem `json:"items"`
+		NextPageToken string     `json:"nextPageToken"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(body)) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	page := &Page{Objects: make([]session.Object, len(list.Items)), NextPageToken: list.NextPageToken}
+	for i, item := range list.Items {
+		if item.Name == "" || item.Size < 0 {
+			return nil, errors.New("an object has no name, or a negative size")
+		}
+		o := &page.Objects[i]
+		o.Name, o.Size, o.Generation = item.Name, int64(item.Size), int64(item.Generation)
+		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
+			o.CRC32C, o.HasCRC32C = crc, true
+		}
+		o.Created, o.FileModTime = item.Created, session.ParseFileModTime(item.Metadata.FileModTime)
+		o.SetGzip(item.Encoding, item.Metadata.UncompressedSize)
+	}
+	return page, nil
+}

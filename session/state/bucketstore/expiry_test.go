@@ -1,0 +1,252 @@
+package bucketstore_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session/bucket"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
+)
+
+// dated is a network that changes the Date of each reply. The Date is then ahead of the clock that
+// sets the update times of objects.
+type dated struct {
+	http.RoundTripper
+	ahead time.Duration
+}
+
+func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := d.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return nil, err
+	}
+	resp.Header.Set("Date", date.Add(d.ahead).Format(http.TimeFormat))
+	return resp, nil
+}
+
+// The Date of the replies is wrong. A lease is acquired when it has expired by the clock that sets the
+// update times of objects, and not before.
+func TestWrongDate(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"right": 0, "behind": -10 * time.Minute, "ahead": 10 * time.Minute, "in another year": 365 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{CreateBuckets: true, ClockSkew: time.Hour}, func(t *testing.T, w *world) {
+				first, second := w.start("first"), w.start("second")
+				second.RoundTripper = dated{w.transport, ahead}
+				l := take(t, first, "a")
+				for range 10 {
+					time.Sleep(59 * time.Second)
+					if _, err := second.Acquire(t.Context(), "a"); !errors.Is(err, state.ErrInUse) {
+						t.Fatalf("while the lease is renewed: %v", err)
+					}
+				}
+				first.suspend()
+				defer first.wake()
+				suspended := time.Now()
+				var taken state.Lease
+				for {
+					var err error
+					if taken, err = second.Acquire(t.Context(), "a"); err == nil {
+						break
+					}
+					held, ok := errors.AsType[*state.HeldError](err)
+					if !ok || held.Left <= 0 || held.Left > ttl+time.Second || time.Since(suspended) > 5*time.Minute {
+						t.Fatalf("after %v: %v", time.Since(suspended), err)
+					}
+					time.Sleep(min(held.Left, 10*time.Second))
+				}
+				if took := time.Since(suspended); took > ttl+2*time.Second {
+					t.Errorf("taken after %v", took)
+				}
+				if err := begin(l); err == nil {
+					t.Error("the first process can begin a request")
+				}
+				if err := taken.Release(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+				w.noClocks()
+			})
+		})
+	}
+}
+
+// A process that meets a lease for the first time after it has expired acquires it at once. No object
+// is left of the comparison of the times.
+func TestExpiredLongAgo(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		if err := take(t, first, "a").Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Fatal(err)
+		}
+		first.suspend()
+		time.Sleep(time.Hour)
+		second := w.start("second")
+		if locked, err := second.Locked(t.Context(), "a"); err != nil || locked {
+			t.Errorf("Locked: %v, %v", locked, err)
+		}
+		began := time.Now()
+		take(t, second, "a")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("acquired after %v", took)
+		}
+		w.noClocks()
+		first.wake()
+	})
+}
+
+// A lease lasts as long as its holder chose, also for a process that chose another duration.
+func TestDurationOfEachHolder(t *testing.T) {
+	for _, lasts := range []time.Duration{10 * time.Second, 10 * time.Minute} {
+		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+			first, second, third := w.start("first", func(o *bucketstore.Options) { o.TTL = lasts }), w.start("second"), w.start("third")
+			if err := take(t, first, "a").Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+				t.Fatal(err)
+			}
+			check := func(p process, holder string, want time.Duration) {
+				t.Helper()
+				_, err := p.Acquire(t.Context(), "a")
+				if held, ok := errors.AsType[*state.HeldError](err); !ok || held.Message != holder || held.TTL != want || held.Left > want {
+					t.Errorf("%+v, want a lease of %v", held, want)
+				}
+			}
+			first.suspend()
+			defer first.wake()
+			time.Sleep(lasts - 2*time.Second)
+			check(second, "first", lasts)
+			time.Sleep(2 * time.Second)
+			take(t, second, "a")
+			check(third, "second", ttl)
+			second.suspend()
+			defer second.wake()
+			time.Sleep(ttl - time.Second)
+			check(third, "second", ttl)
+			time.Sleep(2 * time.Second)
+			take(t, third, "a")
+		})
+	}
+}
+
+// While a lease is valid, no comparison writes to the bucket: neither the calls that only read, nor a
+// process that waits.
+func TestValidLeaseCostsNoWrite(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		take(t, first, "a")
+		for range 20 {
+			time.Sleep(30 * time.Second)
+			if locked, err := second.Locked(t.Context(), "a"); err != nil || !locked {
+				t.Errorf("Locked: %v, %v", locked, err)
+			}
+			if err := acquire(t, second, "a"); !errors.Is(err, state.ErrInUse) {
+				t.Errorf("Acquire: %v", err)
+			}
+		}
+		for _, r := range w.server.Requests() {
+			if strings.HasSuffix(r.Object, bucketstore.ClockSuffix) {
+				t.Fatalf("%s of %s", r.Op, r.Object)
+			}
+		}
+	})
+}
+
+// A reader that must not write takes an expired lease for a valid one.
+func TestLockedReadOnly(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		take(t, first, "a")
+		first.suspend()
+		time.Sleep(time.Hour)
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Method: "POST"}, Times: -1,
+			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403},
+		})
+		if locked, err := second.Locked(t.Context(), "a"); err != nil || !locked {
+			t.Errorf("Locked: %v, %v", locked, err)
+		}
+		w.server.ClearFaults()
+		first.wake()
+	})
+}
+
+// Sweep deletes what a comparison of times left because the process died, and no other object.
+func TestSweepClocks(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		take(t, first, "a")
+		first.suspend()
+		time.Sleep(time.Hour)
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Method: "DELETE"}, Times: 1,
+			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+		})
+		take(t, second, "a")
+		first.wake()
+		clocks := func() (n int) {
+			ids := w.objects()
+			for _, name := range ids {
+				if strings.HasSuffix(name, bucketstore.ClockSuffix) {
+					n++
+				}
+			}
+			return n
+		}
+		if n := clocks(); n != 1 {
+			t.Fatalf("%d objects are left, want 1: %q", n, w.objects())
+		}
+		mine := map[string]string{ // names and contents
+			"uploads/mine" + bucketstore.ClockSuffix:                              "",
+			"uploads/" + strings.Repeat("A", 26) + bucketstore.ClockSuffix:        "content",
+			"uploads/" + strings.Repeat("A/", 13) + bucketstore.ClockSuffix:       "",
+			"uploads/" + strings.Repeat("A", 26) + bucketstore.ClockSuffix + ".x": "",
+		}
+		for name, content := range mine {
+			resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name="+name, "text/plain", strings.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || clocks() != 4 {
+			t.Errorf("a dry run swept %d, %v; left %q", n, err, w.objects())
+		}
+		if n, err := second.Sweep(t.Context(), false); n != 0 || err != nil || clocks() != 3 {
+			t.Errorf("swept %d, %v; left %q", n, err, w.objects())
+		}
+		for name := range mine {
+			if _, ok := w.server.Object("state", name); !ok {
+				t.Errorf("%s of another program was deleted", name)
+			}
+		}
+	})
+}
+
+// objects returns the names of the objects in the state bucket.
+func (w *world) objects() (names []string) {
+	w.t.Helper()
+	page, r := bucket.List(w.t.Context(), w.client, bucket.Query{Bucket: "state"})
+	if page == nil {
+		w.t.Fatal(r.Status, r.Err)
+	}
+	for _, o := range page.Objects {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// noClocks fails the test if an object is left that was written to read the service's clock.
+func (w *world) noClocks() {
+	w.t.Helper()
+	for _, name := range w.objects() {
+		if strings.HasSuffix(name, bucketstore.ClockSuffix) {
+			w.t.Errorf("%s is left", name)
+		}
+	}
+}

@@ -1,0 +1,420 @@
+package bucketstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
+)
+
+const ttl = 2 * time.Minute
+
+// begin reports whether a request can begin now, without a renewal.
+func begin(l state.Lease) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, end, err := l.Begin(ctx)
+	if err == nil {
+		end()
+	}
+	return err
+}
+
+// Release ends the requests under way before another process can acquire the lease.
+func TestReleaseEndsRequests(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		l := take(t, first, "a")
+		request, end, err := l.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		first.suspend()
+		go func() { _ = l.Release(t.Context(), nil) }()
+		synctest.Wait() // the request of Release waits
+		if request.Err() == nil {
+			t.Error("the request continues while the lease is being released")
+		}
+		if err := begin(l); err == nil {
+			t.Error("a request began while the lease was being released")
+		}
+		first.wake()
+	})
+}
+
+// No request begins while Delete is under way: another process can acquire the lease as soon as
+// the object is deleted, which is before the reply arrives.
+func TestNoRequestDuringDelete(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		l := take(t, first, "a")
+		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Fatal(err)
+		}
+		request, end, err := l.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Method: "DELETE"}, Times: 1,
+			Do: fakegcs.Action{Effect: fakegcs.EffectStallReply, For: 5 * time.Second},
+		})
+		deleted := make(chan error)
+		go func() { deleted <- l.Delete(t.Context()) }()
+		time.Sleep(time.Second)
+		other := take(t, second, "a")
+		if request.Err() == nil {
+			t.Error("a request continues after another process acquired the lease")
+		}
+		if err := begin(l); err == nil {
+			t.Error("a request began after another process acquired the lease")
+		}
+		if err := <-deleted; err != nil {
+			t.Error(err)
+		}
+		if _, _, err := l.Begin(t.Context()); !errors.Is(err, state.ErrInUse) {
+			t.Errorf("Begin: %v", err)
+		}
+		if err := other.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Begin acquires the lease again after a Delete that succeeded or whose outcome is not known. The
+// fencing number is then greater than that of another process that held it meanwhile.
+func TestBeginAfterDelete(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+			first, second := w.start("first"), w.start("second")
+			l := take(t, first, "a")
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			if lost {
+				addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Method: "DELETE"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+			}
+			if err := l.Delete(ctx); (err != nil) != lost {
+				t.Fatal(err)
+			}
+			other := take(t, second, "a")
+			if err := other.Release(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			_, end, err := l.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if l.Fence() <= other.Fence() {
+				t.Errorf("fencing number %d after %d", l.Fence(), other.Fence())
+			}
+			if _, err := second.Acquire(t.Context(), "a"); !errors.Is(err, state.ErrInUse) {
+				t.Errorf("a second lease: %v", err)
+			}
+		})
+	}
+}
+
+// A duplicate of the first write of a lease arrives after another process held the
+// lease and deleted the upload. The suspended holder does not take the object for its
+// own.
+func TestLateDuplicate(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		d := &duplicator{RoundTripper: w.transport}
+		first, second := w.start("first"), w.start("second")
+		first.RoundTripper = d
+		l := take(t, first, "a")
+		first.suspend()
+		time.Sleep(ttl + 2*time.Second)
+		other := take(t, second, "a")
+		if err := other.Release(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		d.again(t)
+		first.wake()
+		if _, _, err := l.Begin(t.Context()); !errors.Is(err, state.ErrInUse) {
+			t.Errorf("Begin: %v", err)
+		}
+	})
+}
+
+// duplicator copies the first request that makes an object.
+type duplicator struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	copy *http.Request
+}
+
+func (d *duplicator) RoundTrip(req *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if req.Method == "POST" && d.copy == nil {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		d.copy = req.Clone(context.Background())
+		d.copy.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return d.RoundTripper.RoundTrip(req)
+}
+
+// again sends the copy.
+func (d *duplicator) again(t *testing.T) {
+	t.Helper()
+	resp, err := d.RoundTripper.RoundTrip(d.copy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Fatalf("the duplicate was refused: %s", resp.Status)
+	}
+}
+
+// A lease counts from the write that the service executed. The reply to the first write is lost, and
+// the next ones do not arrive for most of the TTL. The last one must not be answered by the first reply.
+func TestRepeatedWriteIsExecuted(t *testing.T) {
+	write := fakegcs.Match{Op: fakegcs.OpInsert, Bucket: "state"}
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+		{Match: write, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+		{Match: write, Times: 9, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+	}}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		began := time.Now()
+		l := take(t, first, "a")
+		if took := time.Since(began); took < ttl/2 || took > ttl {
+			t.Fatalf("the lease was acquired after %v", took)
+		}
+		time.Sleep(time.Until(began.Add(ttl + 2*time.Second)))
+		other, err := second.Acquire(t.Context(), "a")
+		if err == nil && begin(l) == nil {
+			t.Error("two processes have the lease")
+		}
+		if err == nil {
+			_ = other.Release(t.Context(), nil)
+		}
+		tokens := map[string]bool{}
+		for _, r := range w.server.Requests() {
+			if r.Op == fakegcs.OpInsert && (r.IdempotencyToken == "" || tokens[r.IdempotencyToken]) {
+				t.Errorf("a write has the token %q", r.IdempotencyToken)
+			}
+			tokens[r.IdempotencyToken] = true
+		}
+	})
+}
+
+// The reply to Release is lost, and another process acquires the lease before Release
+// asks again.
+func TestReleaseReplyLost(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+			first, second := w.start("first"), w.start("second")
+			l := take(t, first, "a")
+			var last *state.Token
+			if saved {
+				last = newToken(t, w.client, "a")
+			}
+			addFaults(t, w,
+				fakegcs.Fault{Match: fakegcs.Match{Method: "POST", Bucket: "state"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+				fakegcs.Fault{Match: fakegcs.Match{Method: "DELETE"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+			)
+			released := make(chan error)
+			go func() { released <- l.Release(t.Context(), last) }()
+			time.Sleep(500 * time.Millisecond) // Release waits at least a second before it asks
+			take(t, second, "a")
+			if err := <-released; err != nil {
+				t.Error(err)
+			}
+			if err := context.Cause(l.Context()); err != nil {
+				t.Errorf("lost: %v", err)
+			}
+		})
+	}
+}
+
+// A reply whose end is missing counts as lost, and not as a refusal.
+func TestCutReplies(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		if err := take(t, first, "a").Release(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Fatal(err)
+		}
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Bucket: "state"}, Times: 5,
+			Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 20},
+		})
+		take(t, second, "a")
+	})
+}
+
+// The monotonic clock stops while the machine is suspended. Soon after it resumes, the requests
+// that were under way end, and the lease is renewed.
+func TestSuspendedMachine(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		var mu sync.Mutex
+		var suspended time.Duration
+		start := time.Now()
+		bucketstore.SetClock(first.Store, func() (time.Time, time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(suspended), time.Since(start)
+		})
+		l := take(t, first, "a")
+		request, end, err := l.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		first.suspend()
+		mu.Lock()
+		suspended = time.Hour
+		mu.Unlock()
+		time.Sleep(ttl/8 + time.Second)
+		if request.Err() == nil {
+			t.Error("a request continues")
+		}
+		if err := begin(l); err == nil {
+			t.Error("a request began")
+		}
+		first.wake()
+		time.Sleep(ttl / 8)
+		if err := begin(l); err != nil {
+			t.Errorf("not renewed: %v", err)
+		}
+	})
+}
+
+// If the service refuses every write although the generation is right, the lease is not lost, and
+// the number of requests is limited.
+func TestRefusedWithoutReason(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		var requests []fakegcs.Request
+		first, second := w.start("first"), w.start("second")
+		l := take(t, first, "a")
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Method: "POST", Bucket: "state"}, Times: -1,
+			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412},
+		})
+		for _, err := range []error{l.Save(t.Context(), newToken(t, w.client, "a")), acquire(t, second, "b")} {
+			if err == nil || errors.Is(err, state.ErrInUse) {
+				t.Error(err)
+			}
+		}
+		if requests = w.server.Requests(); len(requests) > 60 {
+			t.Errorf("%d requests", len(requests))
+		}
+		if err := context.Cause(l.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func acquire(t *testing.T, s state.Store, id string) error {
+	t.Helper()
+	_, err := state.Acquire(t.Context(), s, id)
+	return err
+}
+
+// A save that waits for another write, which the network delays, ends with its context.
+func TestSaveBehindAnotherWrite(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		l, token := take(t, first, "a"), newToken(t, w.client, "a")
+		first.suspend()
+		saved := make(chan error)
+		go func() { saved <- l.Save(t.Context(), token) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		time.AfterFunc(5*time.Second, first.wake)
+		if err := l.Save(ctx, token); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := <-saved; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Load of an upload that does not exist fails at once, without retries.
+func TestLoadNothing(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		began := time.Now()
+		if _, err := first.Load(t.Context(), "a"); !errors.Is(err, state.ErrNoToken) || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// The lease is lost if another program deletes its object.
+func TestObjectDeleted(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		l := take(t, w.start("first"), "a")
+		if r := w.client.Delete(t.Context(), session.Spec{Bucket: "state", Object: "uploads/a.gcsup"}); r.Status != 204 {
+			t.Fatal(r.Status, r.Err)
+		}
+		err := l.Save(t.Context(), newToken(t, w.client, "a"))
+		if !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), "was deleted") {
+			t.Error(err)
+		}
+	})
+}
+
+// One process cannot hold two leases of an upload. When the first one has expired, it can acquire
+// another, which its Store then uses.
+func TestTwiceInOneProcess(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		l := take(t, first, "a")
+		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
+			t.Fatal(err)
+		}
+		addFaults(t, w, fakegcs.Fault{
+			Match: fakegcs.Match{Bucket: "state"}, Times: -1,
+			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+		})
+		time.Sleep(ttl + 2*time.Second)
+		w.server.ClearFaults()
+		l2, err := first.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err) // the renewal came first
+		}
+		if err := l.Release(t.Context(), nil); !errors.Is(err, state.ErrInUse) {
+			t.Errorf("release of the first: %v", err)
+		}
+		if err := first.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Error(err)
+		}
+		if err := l2.Release(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func addFaults(t *testing.T, w *world, faults ...fakegcs.Fault) {
+	t.Helper()
+	if err := w.server.AddFaults(faults...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,449 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/internal/testsize"
+	"gcsup/session/internal/secrettest"
+	"gcsup/session/state"
+)
+
+// newDir returns the path of a state directory that does not exist yet. It is
+// not t.TempDir, whose mode depends on the umask of the user.
+func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "sessions") }
+
+func openDir(t *testing.T, path string) *state.Dir {
+	t.Helper()
+	d, err := state.OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// saved returns a store with one Token, and the path of its file.
+func saved(t *testing.T) (*state.Dir, *state.Token, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "state", "sessions")
+	d, token := openDir(t, path), sample(t)
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	return d, token, filepath.Join(path, token.ID+".json")
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestDirRoundTrip(t *testing.T) {
+	d, token, path := saved(t)
+	got, err := d.Load(t.Context(), token.ID)
+	if err != nil || !same(t, got, token) {
+		t.Fatalf("Load = %+v, %v, want what was saved", got, err)
+	}
+	token.Committed, token.HighWater = 2*q, 2*q
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	// In another process.
+	got, err = openDir(t, filepath.Dir(path)).Load(t.Context(), token.ID)
+	if err != nil || !same(t, got, token) {
+		t.Fatalf("Load = %+v, %v, want what was saved last", got, err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{token.ID + ".json"}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNoToken) {
+		t.Errorf("Load after Delete: %v, want ErrNoToken", err)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Errorf("second Delete: %v", err)
+	}
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+func TestDirList(t *testing.T) {
+	d, token, path := saved(t)
+	for _, id := range []string{"b", "a", "Z"} {
+		token.ID = id
+		if err := d.Save(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{"x.json.tmp", "x.lock", "x.damaged", "a b.json", ".json", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), other), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := d.List(t.Context())
+	if want := []string{"Z", "a", "a1-B_2", "b"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("List() = %v, %v, want %v", got, err, want)
+	}
+	if got, err := openDir(t, newDir(t)).List(t.Context()); err != nil || len(got) != 0 {
+		t.Errorf("List() of nothing = %v, %v", got, err)
+	}
+}
+
+// TestDirIDs checks that an ID, which is the name of a file, cannot name a file
+// outside the directory.
+func TestDirIDs(t *testing.T) {
+	d, token, _ := saved(t)
+	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
+		if _, err := d.Load(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
+			t.Errorf("Load(%q): %v, want ErrNoToken", id, err)
+		}
+		if err := d.Delete(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
+			t.Errorf("Delete(%q): %v, want ErrNoToken", id, err)
+		}
+		if _, err := d.Lock(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
+			t.Errorf("Lock(%q): %v, want ErrNoToken", id, err)
+		}
+		token.ID = id
+		if err := d.Save(t.Context(), token); err == nil {
+			t.Errorf("Save(%q) = nil error", id)
+		}
+	}
+	token.ID = strings.Repeat("x", 64)
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Errorf("Save of a long id: %v", err)
+	}
+}
+
+// TestLoadChangesNothing checks that Load does not change a damaged Token or
+// one of a newer program. Without the lock, a damaged file may already have
+// been replaced by a valid one.
+func TestLoadChangesNothing(t *testing.T) {
+	newer := func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) }
+	for name, c := range map[string]struct {
+		damage func([]byte) []byte
+		want   error
+	}{
+		"empty":                      {func([]byte) []byte { return nil }, state.ErrCorruptToken},
+		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, state.ErrCorruptToken},
+		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, state.ErrCorruptToken},
+		"zeros":                      {func(b []byte) []byte { clear(b); return b }, state.ErrCorruptToken},
+		"a newer version":            {newer, state.ErrTokenVersion},
+		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, state.ErrTokenVersion},
+	} {
+		d, token, path := saved(t)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = c.damage(data)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err = d.Load(t.Context(), token.ID)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || secrettest.In(err.Error()) {
+				t.Errorf("%s: Load: %v, want %v with %s", name, err, c.want, path)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: the file changed to %q, %v", name, got, err)
+		}
+		if ids, err := d.List(t.Context()); err != nil || !slices.Equal(ids, []string{token.ID}) {
+			t.Errorf("%s: List() = %v, %v, want it still", name, ids, err)
+		}
+	}
+}
+
+// TestSetAside checks that a damaged Token is kept under another name, and that
+// the upload can start over.
+func TestSetAside(t *testing.T) {
+	d, token, path := saved(t)
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second call has nothing to do
+		if err := state.SetAside(t.Context(), d, token.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aside := strings.TrimSuffix(path, ".json") + ".damaged"
+	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
+		t.Errorf("kept %q, %v", kept, err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNoToken) {
+		t.Errorf("Load: %v, want ErrNoToken", err)
+	}
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Errorf("Save: %v", err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		t.Errorf("Load after Save: %v, %v", got, err)
+	}
+	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, state.ErrNoToken) {
+		t.Errorf("SetAside of a path: %v, want ErrNoToken", err)
+	}
+}
+
+// TestSetAsideWithoutQuarantine checks that a Store that cannot keep a damaged
+// Token deletes it.
+func TestSetAsideWithoutQuarantine(t *testing.T) {
+	d, token, path := saved(t)
+	if err := state.SetAside(t.Context(), struct{ state.Store }{d}, token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+// TestDamagedTokensAreForgotten checks that damaged Tokens, and those that a killed
+// process left half saved, are removed after their session has expired. They have a
+// secret. Files of other programs, and of a process that holds the lock, are kept.
+func TestDamagedTokensAreForgotten(t *testing.T) {
+	d, token, path := saved(t)
+	dir := filepath.Dir(path)
+	saved, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := string(saved[:len(saved)/2])
+	const old, young = state.Lifetime + time.Hour, state.Lifetime - time.Hour
+	for name, f := range map[string]struct {
+		content string
+		age     time.Duration
+	}{
+		"old.damaged": {"", old}, "young.damaged": {"", young}, "not ours.damaged": {"", old}, "held.damaged": {"", old},
+		"old.tmp": {half, old}, "young.tmp": {half, young}, "not ours.tmp": {half, old}, "held.tmp": {half, old},
+		"notours.tmp": {"thesis", old}, "empty.tmp": {"", old}, token.ID + ".json": {string(saved), old},
+	} {
+		name = filepath.Join(dir, name)
+		then := time.Now().Add(-f.age)
+		if err := errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := d.Lock(t.Context(), "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	openDir(t, dir)
+	unlock()
+	want := []string{
+		token.ID + ".json", "empty.tmp", "held.damaged", "held.tmp", "not ours.damaged", "not ours.tmp", "notours.tmp", "young.damaged", "young.tmp",
+	}
+	slices.Sort(want)
+	if got := files(t, dir); !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}
+
+// TestLocalTimeDeletesNoToken checks that a clock that jumps does not delete a
+// Token. Only the service decides what has expired.
+func TestLocalTimeDeletesNoToken(t *testing.T) {
+	d, token, path := saved(t)
+	for _, created := range []time.Time{time.Now().Add(-100 * state.Lifetime), time.Now().Add(100 * state.Lifetime)} {
+		token.Created = created
+		if err := d.Save(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, created, created); err != nil {
+			t.Fatal(err)
+		}
+		again := openDir(t, filepath.Dir(path))
+		unlock, err := again.Lock(t.Context(), token.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := again.List(t.Context())
+		if err != nil || !slices.Equal(ids, []string{token.ID}) {
+			t.Errorf("List() = %v, %v, want it", ids, err)
+		}
+		if got, err := again.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+			t.Errorf("Load = %v, %v, want what was saved", got, err)
+		}
+		unlock()
+	}
+}
+
+// TestTokenUnderAnotherName checks that a Token in a file with another ID is
+// damaged.
+func TestTokenUnderAnotherName(t *testing.T) {
+	d, _, path := saved(t)
+	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, state.ErrCorruptToken) {
+		t.Errorf("Load = %v, %v, want ErrCorruptToken", got, err)
+	}
+}
+
+// TestStaleTemporaryFile checks that a temporary file of a killed process does
+// not stop the next Save, and is not loaded.
+func TestStaleTemporaryFile(t *testing.T) {
+	d, token, path := saved(t)
+	temp := strings.TrimSuffix(path, ".json") + ".tmp"
+	if err := os.WriteFile(temp, []byte("half"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); err != nil {
+		t.Errorf("Load with a temporary file: %v", err)
+	}
+	token.Committed++
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		t.Errorf("Load = %v, %v, want what was saved", got, err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+}
+
+// TestFailedSave checks that a Save that fails keeps the old Token.
+func TestFailedSave(t *testing.T) {
+	d, token, path := saved(t)
+	old := *token
+	temp := strings.TrimSuffix(path, ".json") + ".tmp"
+	if err := os.MkdirAll(filepath.Join(temp, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	token.Committed++
+	err := d.Save(t.Context(), token)
+	if _, ok := errors.AsType[*fs.PathError](err); !ok {
+		t.Errorf("Save: %v, want a *fs.PathError in it", err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, &old) {
+		t.Errorf("Load = %v, %v, want the old Token", got, err)
+	}
+}
+
+// TestConcurrentSaves saves in two goroutines of an upload at the same time:
+// the sender and the writer of checkpoints.
+func TestConcurrentSaves(t *testing.T) {
+	d, token, path := saved(t)
+	saves := testsize.Full(25, 8) // of each writer
+	var writers, readers sync.WaitGroup
+	stop := make(chan struct{})
+	readers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := d.Load(t.Context(), token.ID); err != nil {
+				t.Errorf("Load during Saves: %v", err)
+				return
+			}
+		}
+	})
+	for w := range 4 {
+		writers.Go(func() {
+			for n := range saves {
+				mine := *token
+				mine.HighWater = int64(1000 * (w*saves + n))
+				mine.Committed = mine.HighWater
+				if err := d.Save(t.Context(), &mine); err != nil {
+					t.Errorf("Save: %v", err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+}
+
+// TestConcurrentUploads checks that many goroutines can use a store for their
+// own uploads.
+func TestConcurrentUploads(t *testing.T) {
+	d, token, _ := saved(t)
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Go(func() {
+			mine := *token
+			mine.ID = fmt.Sprintf("upload-%d", n)
+			unlock, err := d.Lock(t.Context(), mine.ID)
+			if err != nil {
+				t.Errorf("Lock: %v", err)
+				return
+			}
+			defer unlock()
+			for range 5 {
+				if err := d.Save(t.Context(), &mine); err != nil {
+					t.Errorf("Save: %v", err)
+				}
+				if got, err := d.Load(t.Context(), mine.ID); err != nil || got.ID != mine.ID {
+					t.Errorf("Load = %v, %v", got, err)
+				}
+			}
+			if err := d.Delete(t.Context(), mine.ID); err != nil {
+				t.Errorf("Delete: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestOpenDirErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", file, filepath.Join(file, "below")} {
+		d, err := state.OpenDir(path)
+		if err == nil {
+			_ = d.Close()
+			t.Errorf("OpenDir(%q) = nil error", path)
+			continue
+		}
+		if _, ok := errors.AsType[*fs.PathError](err); !ok && path != "" {
+			t.Errorf("OpenDir(%q): %v, want a *fs.PathError in it", path, err)
+		}
+	}
+}
+
+// TestRelativeDir checks that a relative path of the directory does not change
+// with the working directory.
+func TestRelativeDir(t *testing.T) {
+	base := t.TempDir()
+	t.Chdir(base)
+	d, token := openDir(t, "sessions"), sample(t)
+	t.Chdir(t.TempDir())
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := files(t, filepath.Join(base, "sessions")), []string{token.ID + ".json", token.ID + ".lock"}; !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,4 @@
+package state
+
+// Lifetime is lifetime.
+const Lifetime = lifetime

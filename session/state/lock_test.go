@@ -1,0 +1,492 @@
+package state_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/internal/testsize"
+	"gcsup/session/state"
+	"gcsup/session/state/storetest"
+)
+
+// The test binary is also the other process. If lockDirEnv is set, it locks an
+// upload, reports that, and holds the lock until its standard input ends. If
+// stressEnv is set too, it runs that many rounds of the stress test instead.
+const lockDirEnv, stressEnv = "SESSION_TEST_LOCK_DIR", "SESSION_TEST_STRESS"
+
+func TestMain(m *testing.M) {
+	storetest.Serve(func(path string) (state.Store, error) { return state.OpenDir(path) })
+	if dir := os.Getenv(lockDirEnv); dir != "" {
+		d, err := state.OpenDir(dir)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if rounds, err := strconv.Atoi(os.Getenv(stressEnv)); err == nil {
+			os.Exit(stress(d, filepath.Dir(dir), rounds))
+		}
+		unlock, err := d.Lock(context.Background(), "id")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		unlock()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// holder starts a process that holds the lock of "id" in dir.
+func holder(t *testing.T, dir string) (*exec.Cmd, io.Closer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), lockDirEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("the other process printed %q, %v", line, err)
+	}
+	return cmd, stdin
+}
+
+// checkHolder checks that the error of Lock describes the process that holds the lock. On
+// Windows it does not, because no other handle can read the locked byte.
+func checkHolder(t *testing.T, err error, pid int) {
+	t.Helper()
+	held, ok := errors.AsType[*state.HeldError](err)
+	if !ok || !errors.Is(err, state.ErrInUse) {
+		t.Fatalf("Lock: %v, want a HeldError", err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	host, _ := os.Hostname()
+	if age := time.Since(held.Since); held.PID != pid || held.Host != host || age < 0 || age > time.Minute {
+		t.Errorf("HeldError %+v, want process %d on %s", *held, pid, host)
+	}
+	if want := fmt.Sprintf("upload is in use by process %d on %s since ", pid, host); !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%q, want %q", err, want)
+	}
+}
+
+// TestUnsignedLock checks that Lock fails with a HeldError even if the lock file does not
+// describe the holder.
+func TestUnsignedLock(t *testing.T) {
+	for _, text := range []string{"", "process 12 on alpha\n", `{"pid":"x"}`, strings.Repeat(" ", 1<<20) + `{"pid":12}`} {
+		dir := newDir(t)
+		d := openDir(t, dir)
+		unlock, err := d.Lock(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Lock(t.Context(), "id")
+		if held, ok := errors.AsType[*state.HeldError](err); !ok || *held != (state.HeldError{}) {
+			t.Errorf("Lock: %#v, want an empty HeldError", err)
+		}
+		unlock()
+	}
+}
+
+// TestLockOfAnotherProcess checks that the error of Lock names the holder, and
+// that the lock is free when the holder ends, even by SIGKILL.
+func TestLockOfAnotherProcess(t *testing.T) {
+	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
+		"unlocked": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
+		"killed":   func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Kill() },
+	} {
+		dir := filepath.Join(testsize.MemDir(t), "sessions")
+		cmd, stdin := holder(t, dir)
+		d := openDir(t, dir)
+		_, err := d.Lock(t.Context(), "id")
+		checkHolder(t, err, cmd.Process.Pid)
+		if unlock, err := d.Lock(t.Context(), "other"); err != nil {
+			t.Errorf("%s: Lock of another upload: %v", name, err)
+		} else {
+			unlock()
+		}
+		if err := end(cmd, stdin); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		unlock, err := d.Lock(t.Context(), "id")
+		if err != nil {
+			t.Errorf("%s: Lock after it ended: %v", name, err)
+			continue
+		}
+		unlock()
+		if got := files(t, dir); len(got) != 0 {
+			t.Errorf("%s: files %v are left", name, got)
+		}
+	}
+}
+
+// TestLockTwice checks that a lock excludes other callers in the same process.
+func TestLockTwice(t *testing.T) {
+	d, token, _ := saved(t)
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Lock(t.Context(), token.ID)
+	checkHolder(t, err, os.Getpid())
+	unlock()
+	again, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatalf("Lock after unlock: %v", err)
+	}
+	again()
+}
+
+// TestLockFile checks that unlock removes the lock file if the upload has no
+// Token, and keeps it otherwise.
+func TestLockFile(t *testing.T) {
+	d, token, path := saved(t)
+	lock := token.ID + ".lock"
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if _, err := d.Load(t.Context(), token.ID); err != nil {
+		t.Errorf("Load: %v", err)
+	}
+	unlock, err = d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Contains(got, lock) {
+		t.Errorf("files %v, want %s while it is held", got, lock)
+	}
+	unlock()
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+// TestLocked checks that Locked sees the lock of this and of another process, and
+// creates no file.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	d, err := state.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx := context.Background()
+	want := func(when string, want bool) {
+		t.Helper()
+		if locked, err := d.Locked(ctx, "id"); err != nil || locked != want {
+			t.Errorf("%s: Locked = %v, %v, want %v", when, locked, err, want)
+		}
+	}
+	want("before any lock", false)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("Locked made %v, %v", entries, err)
+	}
+	unlock, err := d.Lock(ctx, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("in this process", true)
+	if err := d.Save(ctx, tokenOf(t, "id")); err != nil { // the lock file stays
+		t.Fatal(err)
+	}
+	unlock()
+	want("after it", false)
+	other, end := holder(t, dir)
+	want("in another process", true)
+	end.Close()
+	if err := other.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want("after that", false)
+	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNoToken) {
+		t.Errorf("Locked of an invalid ID: %v", err)
+	}
+}
+
+// TestLockedDoesNotDisturb checks that Lock never fails because of a concurrent
+// Locked.
+func TestLockedDoesNotDisturb(t *testing.T) {
+	d, err := state.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := d.Save(ctx, tokenOf(t, "id")); err != nil {
+		t.Fatal(err)
+	}
+	var asker sync.WaitGroup
+	asker.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := d.Locked(ctx, "id"); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		unlock, err := d.Lock(ctx, "id")
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		unlock()
+	}
+	cancel()
+	asker.Wait()
+}
+
+// tokenOf returns a Token with an ID.
+func tokenOf(t *testing.T, id string) *state.Token {
+	token := sample(t)
+	token.ID = id
+	return token
+}
+
+// TestUnlockTwice checks that a second call of unlock does nothing. The name
+// may be the lock of another holder.
+func TestUnlockTwice(t *testing.T) {
+	d := openDir(t, newDir(t))
+	first, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first()
+	second, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second()
+	first()
+	if unlock, err := d.Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) {
+		t.Errorf("second Lock: %v, want ErrInUse", err)
+		if err == nil {
+			unlock()
+		}
+	}
+}
+
+// countdown is a context that is done after n calls of Err.
+type countdown struct {
+	context.Context
+	n int
+}
+
+func (c *countdown) Err() error {
+	if c.n--; c.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestLockEndsWithItsContext checks that Lock returns when its context is done,
+// even if it ends while Lock tries again. The cause of the context may be the error of
+// another upload.
+func TestLockEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStop)
+	d := openDir(t, newDir(t))
+	if _, err := d.Lock(ctx, "id"); !errors.Is(err, context.Canceled) || errors.Is(err, errStop) || !strings.Contains(err.Error(), errStop.Error()) {
+		t.Errorf("Lock: %v, want the error of the context with the cause in its text", err)
+	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if _, err := d.Lock(&endingContext{Context: t.Context()}, "id"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock of a locked upload: %v, want context.Canceled", err)
+	}
+}
+
+// endingContext is done when its error is looked at for the second time.
+type endingContext struct {
+	context.Context
+	looks int
+}
+
+func (e *endingContext) Err() error {
+	if e.looks++; e.looks > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+var errStop = errors.New("stop")
+
+// TestLockInAReplacedDirectory checks that Lock fails if the directory was
+// removed, and does not retry indefinitely.
+func TestLockInAReplacedDirectory(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not remove or rename a directory that is open")
+	}
+	for name, replace := range map[string]func(dir string) error{
+		"removed":  os.RemoveAll,
+		"replaced": func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) },
+	} {
+		dir := newDir(t)
+		d := openDir(t, dir)
+		if err := replace(dir); err != nil {
+			t.Fatal(err)
+		}
+		// The context ends the loop if Lock retries.
+		_, err := d.Lock(&countdown{t.Context(), 1000}, "id")
+		if err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("%s: Lock: %v, want an error that does not wait for the context", name, err)
+		}
+	}
+}
+
+// TestLockAfterClose checks that a lock stays after its Dir was closed.
+func TestLockAfterClose(t *testing.T) {
+	dir := newDir(t)
+	d, err := state.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := openDir(t, dir)
+	if _, err := other.Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) {
+		t.Errorf("Lock: %v, want ErrInUse", err)
+	}
+	unlock()
+	again, err := other.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatalf("Lock after unlock: %v", err)
+	}
+	again()
+}
+
+// stress locks, sometimes saves, deletes, and unlocks in a loop, so that the
+// lock file is created and removed all the time. While it holds the lock, it
+// creates a directory, which fails if there is another holder.
+func stress(d *state.Dir, outside string, rounds int) int {
+	token, err := state.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	alone := filepath.Join(outside, "alone")
+	for n := 0; n < rounds; {
+		unlock, err := d.Lock(context.Background(), "id")
+		if errors.Is(err, state.ErrInUse) {
+			continue
+		}
+		if err != nil {
+			fmt.Println("Lock:", err)
+			return 1
+		}
+		if err := os.Mkdir(alone, 0o700); err != nil {
+			fmt.Println("two owners:", err)
+			return 1
+		}
+		if n%3 == 0 {
+			if err := d.Save(context.Background(), token); err != nil {
+				fmt.Println("Save:", err)
+				return 1
+			}
+		}
+		if n%3 == 1 {
+			if err := d.Delete(context.Background(), "id"); err != nil {
+				fmt.Println("Delete:", err)
+				return 1
+			}
+		}
+		if err := os.Remove(alone); err != nil {
+			fmt.Println("two owners:", err)
+			return 1
+		}
+		unlock()
+		n++
+	}
+	return 0
+}
+
+// TestLockStress checks that two other processes and two goroutines exclude
+// each other with a lock whose file is removed again and again.
+func TestLockStress(t *testing.T) {
+	t.Parallel()
+	rounds := testsize.Full(150, 15)
+	if testing.Short() {
+		rounds = 5
+	}
+	base := t.TempDir()
+	dir := filepath.Join(base, "sessions")
+	d := openDir(t, dir)
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), lockDirEnv+"="+dir, stressEnv+"="+strconv.Itoa(rounds))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("a process: %v: %s", err, out)
+				failed.Store(true)
+			}
+		})
+		wg.Go(func() {
+			if stress(d, base, rounds) != 0 {
+				failed.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() {
+		t.Error("stress failed; see the errors above")
+	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Delete(t.Context(), "id"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if got := files(t, dir); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/internal/secret"
+)
+
+// Parts is the part of a Token that describes a file sent in parts. There are two
+// ways to send it. By compose, each part becomes a temporary object through a session
+// of its own, and the temporary objects are composed at the end. By multipart, the
+// parts are those of one multipart upload.
+type Parts struct {
+	// Size is the number of bytes of each part except the last: a multiple of
+	// chunk.Granularity.
+	Size int64 `json:"size"`
+
+	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
+	// the upload and is unique. It is "" if there is a multipart upload.
+	Prefix string `json:"prefix,omitempty"`
+
+	// Upload names the multipart upload, and is a secret. It is zero if there are
+	// temporary objects.
+	Upload session.URI `json:"-"`
+
+	// Seen is the generation of the object at the destination when the upload began; 0 if
+	// there was none. A compose replaces the object only if it has this generation,
+	// unless Spec has a condition of its own. An object that an earlier request of this
+	// upload made has a greater one.
+	Seen int64 `json:"seen,omitempty"`
+
+	// DeleteSources is set if the request that composes the parts deletes them.
+	DeleteSources bool `json:"delete_sources,omitempty"`
+
+	// Over is set if the object was made, or the upload was abandoned. Only the temporary
+	// objects must still be deleted.
+	Over bool `json:"over,omitempty"`
+
+	List []Part `json:"-"` // in the order of the file
+}
+
+// Part is one part of a file. The offsets of its Session are relative to the part. A part of
+// a multipart upload has no Session, and only ETag and CRC32C, which are set when it is
+// finished.
+type Part struct {
+	Session
+
+	Generation int64  `json:"generation,omitempty"` // of the temporary object; 0 until it was made
+	ETag       string `json:"etag,omitempty"`       // of the part, by multipart; "" until the service has all of it
+	CRC32C     uint32 `json:"crc32c,omitempty"`     // of the part, once it is finished
+}
+
+// Finished reports whether the service has all bytes of the part.
+func (p *Part) Finished() bool { return p.Generation != 0 || p.ETag != "" }
+
+// Range returns the bytes of part i in a file of size bytes.
+func (p *Parts) Range(i int, size int64) chunk.Range {
+	from := int64(i) * p.Size
+	return chunk.Range{From: from, To: min(from+p.Size, size)}
+}
+
+// Offsets returns how many bytes of all parts of a file of size bytes were acknowledged,
+// and how many are known to have been sent.
+func (p *Parts) Offsets(size int64) (committed, sent int64) {
+	for i := range p.List {
+		part := &p.List[i]
+		n := part.Committed
+		if part.Finished() {
+			n = p.Range(i, size).Len()
+		}
+		committed, sent = committed+n, sent+n
+		if k := len(part.Checkpoints); k > 0 {
+			sent += max(part.Checkpoints[k-1].Offset-n, 0)
+		}
+	}
+	return committed, sent
+}
+
+// sound checks the invariants of the parts of a file of size bytes.
+func (p *Parts) sound(size int64) error {
+	multipart := !p.Upload.IsZero()
+	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != multipart || p.Seen < 0 || multipart && p.DeleteSources {
+		return errors.New("invalid parts")
+	}
+	if n := (size + p.Size - 1) / p.Size; p.Size > size || int64(len(p.List)) != n {
+		return errors.New("invalid number of parts")
+	}
+	for i := range p.List {
+		part := &p.List[i]
+		n := p.Range(i, size).Len()
+		switch {
+		case part.Generation < 0:
+			return errors.New("invalid generation of a part")
+		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():
+			return errors.New("a part has no session")
+		case !multipart && part.ETag != "", part.ETag != "" && !session.ValidETag(part.ETag),
+			multipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
+			return errors.New("a part is joined in another way")
+		}
+		if err := part.sound(n); err != nil {
+			return fmt.Errorf("part %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// savedParts is the saved form of Parts. A URI redacts itself, and is therefore saved as
+// text.
+type savedParts struct {
+	Parts
+	UploadURI string      `json:"upload_uri,omitempty"`
+	List      []savedPart `json:"list"`
+}
+
+type savedPart struct {
+	Part
+	SessionURI string `json:"session_uri,omitempty"`
+}
+
+// save returns the saved form.
+func (p *Parts) save() *savedParts {
+	if p == nil {
+		return nil
+	}
+	s := &savedParts{Parts: *p, UploadURI: secret.Reveal(p.Upload)}
+	for _, part := range p.List {
+		s.List = append(s.List, savedPart{part, secret.Reveal(part.URI)})
+	}
+	return s
+}
+
+// restore returns the Parts that were saved as s.
+func (s *savedParts) restore() *Parts {
+	if s == nil {
+		return nil
+	}
+	p := s.Parts
+	p.Upload = secret.NewURI(s.UploadURI)
+	for _, saved := range s.List {
+		saved.URI = secret.NewURI(saved.SessionURI)
+		p.List = append(p.List, saved.Part)
+	}
+	return &p
+}

@@ -1,0 +1,38 @@
+package state_test
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/session/state"
+)
+
+// TestZeroToken checks that the zero Token can neither be encoded nor adopted.
+func TestZeroToken(t *testing.T) {
+	for _, token := range []*state.Token{nil, {}} {
+		if data, err := state.Encode(token); err == nil {
+			t.Errorf("Encode(%v) = %q, want an error", token, data)
+		}
+	}
+	if err := state.Adopt(new(session.Client), new(state.Token)); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("Adopt: %v, want ErrURIMismatch", err)
+	}
+}
+
+// TestZeroDir checks that each method of the zero Dir returns an error.
+func TestZeroDir(t *testing.T) {
+	var d state.Dir
+	_, load := d.Load(t.Context(), "id")
+	_, list := d.List(t.Context())
+	_, lock := d.Lock(t.Context(), "id")
+	for name, err := range map[string]error{
+		"Load": load, "List": list, "Lock": lock, "Save": d.Save(t.Context(), &state.Token{ID: "id"}),
+		"Delete": d.Delete(t.Context(), "id"), "SetAside": d.SetAside(t.Context(), "id"), "Close": d.Close(),
+	} {
+		if !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: %v, want fs.ErrInvalid", name, err)
+		}
+	}
+}
