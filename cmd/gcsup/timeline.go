@@ -11,15 +11,15 @@ const (
 // not grow with the run.
 type timeline struct {
 	length  time.Duration // of a bucket
-	buckets []bucket
+	buckets []bucketSums
 	active  map[int]offsets // of the active files, by ID
 	durable int64
 }
 
 func newTimeline() timeline { return timeline{length: smallestBucket, active: map[int]offsets{}} }
 
-// bucket has the sums of one interval of the run.
-type bucket struct {
+// bucketSums has the sums of one interval of the run, a bucket.
+type bucketSums struct {
 	sent    int64
 	durable int64 // at its end; valid if seen
 	seen    bool
@@ -31,14 +31,14 @@ type bucket struct {
 type offsets struct{ sent, committed int64 }
 
 // bucket returns the bucket of a time.
-func (t *timeline) bucket(at time.Duration) *bucket {
+func (t *timeline) bucket(at time.Duration) *bucketSums {
 	i := int(max(at, 0) / t.length)
 	for i >= maxBuckets {
 		t.halve()
 		i = int(at / t.length)
 	}
 	for len(t.buckets) <= i {
-		t.buckets = append(t.buckets, bucket{})
+		t.buckets = append(t.buckets, bucketSums{})
 	}
 	return &t.buckets[i]
 }
