@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gcsup/backoff"
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // delivery is one delivery of a task to this worker. A task is delivered again if a worker returns
@@ -295,7 +295,7 @@ func (d *delivery) discard() {
 	if err == nil {
 		err = d.w.uploaders.large.Cancel(ctx, id)
 	}
-	if err != nil && !errors.Is(err, session.ErrNoToken) {
+	if err != nil && !errors.Is(err, state.ErrNoToken) {
 		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)
 	}
 }

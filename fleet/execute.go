@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -62,7 +63,7 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	}
 	for res, err := range send(ctx, files, pass) {
 		f := of[res.Spec.Object]
-		if pass == 0 && (errors.Is(err, session.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && asSubmitted(f)) {
+		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && asSubmitted(f)) {
 			again = append(again, f)
 			continue
 		}

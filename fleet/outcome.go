@@ -7,6 +7,7 @@ import (
 
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -30,7 +31,7 @@ func judge(err error, answered bool) verdict {
 		return finished
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return handedOver
-	case errors.Is(err, session.ErrInUse):
+	case errors.Is(err, state.ErrInUse):
 		return inUse
 	case errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrSourceChanged):
 		return hopeless

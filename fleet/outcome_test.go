@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -20,7 +21,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{nil, true, finished},
 		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
-		{&session.HeldError{}, true, inUse},
+		{&state.HeldError{}, true, inUse},
 		{exhausted, true, failed},
 		{exhausted, false, unreached},
 		{&session.Error{Kind: session.ErrPrecondition}, true, hopeless},
@@ -79,7 +80,7 @@ func TestSum(t *testing.T) {
 	bad := outcome{err: errors.New("disk")}
 	changed := outcome{err: session.ErrSourceChanged}
 	stopped := outcome{err: context.Canceled}
-	busy := outcome{err: &session.HeldError{}}
+	busy := outcome{err: &state.HeldError{}}
 	for name, c := range map[string]struct {
 		outcomes              []outcome
 		files                 int

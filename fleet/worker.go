@@ -17,7 +17,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/crowd"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 
@@ -140,7 +141,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	if err != nil {
 		return err
 	}
-	ctx = session.WithStoreRetry(ctx, session.StoreRetry{
+	ctx = state.WithStoreRetry(ctx, state.StoreRetry{
 		Policy:  w.opts.Upload.Policy,
 		Waiting: func(p backoff.Pause, err error) { w.log.Warn("the state bucket fails", "err", err, "wait", p.Delay) },
 	})

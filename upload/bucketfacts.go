@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gcsup/session"
+	"gcsup/session/bucket"
 )
 
 // bucketFacts describes how a bucket treats temporary objects. It is read once for
@@ -15,14 +16,14 @@ import (
 type bucketFacts struct {
 	asking chan struct{} // holds a value while a file asks
 
-	known    bool            // the service was asked
-	missing  bool            // the bucket does not exist
-	config   *session.Bucket // nil if it may not be read
-	listed   bool            // notified is known
-	notified bool            // temporary objects cause Pub/Sub messages
-	asked    bool            // deletes is known
-	deletes  bool            // the caller has permissionDelete
-	warned   map[error]bool  // warnings that were posted
+	known    bool           // the service was asked
+	missing  bool           // the bucket does not exist
+	config   *bucket.Config // nil if it may not be read
+	listed   bool           // notified is known
+	notified bool           // temporary objects cause Pub/Sub messages
+	asked    bool           // deletes is known
+	deletes  bool           // the caller has permissionDelete
+	warned   map[error]bool // warnings that were posted
 }
 
 // permissionDelete is the permission to delete temporary objects.
@@ -60,7 +61,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 		return err == nil, err
 	}
 	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		f.config, r = c.Bucket(ctx, spec.Bucket, spec.UserProject)
+		f.config, r = bucket.ReadConfig(ctx, c, spec.Bucket, spec.UserProject)
 		return r
 	})
 	if err != nil || f.missing || needAll && f.config == nil {
@@ -68,7 +69,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = c.Permissions(ctx, spec.Bucket, spec.UserProject, permissionDelete)
+		may, r = bucket.Permissions(ctx, c, spec.Bucket, spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -78,12 +79,12 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	if f.config == nil {
 		return nil // reading the notifications needs the same permission
 	}
-	var list []session.Notification
+	var list []bucket.Notification
 	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, r = c.Notifications(ctx, spec.Bucket, spec.UserProject)
+		list, r = bucket.Notifications(ctx, c, spec.Bucket, spec.UserProject)
 		return r
 	})
-	f.notified = slices.ContainsFunc(list, func(n session.Notification) bool { return n.Reports(prefix) })
+	f.notified = slices.ContainsFunc(list, func(n bucket.Notification) bool { return n.Reports(prefix) })
 	return err
 }
 

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // Cancel ends the saved upload with that ID: the service drops its bytes, and the
 // store deletes it. It is for uploads that will not be resumed. A session that is not
 // canceled costs nothing and expires after a week. Like File, Cancel waits for a
-// lease and delivers Held events. The error wraps [session.ErrNoToken] if there is no
+// lease and delivers Held events. The error wraps [state.ErrNoToken] if there is no
 // such upload.
 //
 // If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
@@ -46,7 +47,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 		j.warnOfLostParts(id, "BUCKET")
 		return nil
 	case token == nil:
-		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
+		return fmt.Errorf("cancel: %w: %s", state.ErrNoToken, id)
 	}
 	j.identify(id, token.Spec)
 	if token.Parts != nil {
@@ -57,7 +58,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 
 // cancel ends the session of token, and calls discard if the session no longer
 // exists.
-func (j *job) cancel(ctx context.Context, token *session.Token, discard func() error) error {
+func (j *job) cancel(ctx context.Context, token *state.Token, discard func() error) error {
 	if err := j.adopt(token); err != nil {
 		err = fmt.Errorf("cancel: %w", err)
 		if token.Endpoint == j.u.client.Endpoint() {

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // composer is the joiner for ByCompose. It uploads each part as a temporary object, through a
@@ -145,7 +146,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 		made: c.made, inspect: c.inspect, size: c.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, seen int64) session.Reply {
 			if !pinned {
-				c.journal.change(func(p *session.Parts) { p.Seen = seen })
+				c.journal.change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
 			return c.wire().compose(ctx, spec, g.from, g.crc32c, c.common().DeleteSources)
@@ -181,7 +182,7 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 }
 
 // queryTemporary asks the service for the committed offset of each part of a saved upload.
-func queryTemporary(ctx context.Context, j *job, token *session.Token) (Holding, error) {
+func queryTemporary(ctx context.Context, j *job, token *state.Token) (Holding, error) {
 	whole := Holding{State: SessionGone}
 	for i, part := range token.Parts.List {
 		held := Holding{State: SessionFinished}

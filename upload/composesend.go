@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -28,7 +29,7 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 		}
 		if err != nil {
 			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, err) {
-				p.record.change(func(s *session.Part) { s.Committed = t.pos.committed.Load() })
+				p.record.change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)
 		}
@@ -59,7 +60,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	case e.Open:
 		p.record.rejected(e.Offset)
 	case dead(e):
-		p.record.change(func(s *session.Part) { *s = session.Part{} })
+		p.record.change(func(s *state.Part) { *s = state.Part{} })
 	}
 	_, _, e.Offset = c.position()
 	return e
@@ -69,7 +70,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transfer, state: s} }
 
 // resume returns a run that continues the session of an earlier call.
-func (p *filePart) resume(saved session.Part) *run {
+func (p *filePart) resume(saved state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
 	state := adopted(saved, size)
 	state.Temporary = true
@@ -102,7 +103,7 @@ func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object
 	if err != nil {
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
-	p.finish(session.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
+	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	if c.journal.old() { // without a save, the session reports it to the next call
 		_ = c.journal.save(ctx)
 	}

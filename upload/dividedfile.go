@@ -5,6 +5,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
@@ -35,7 +36,7 @@ func (j *job) divide(journal *journal) *dividedFile {
 func (f *dividedFile) wire() exchanger { return f.requests.to(f.spec) }
 
 // common returns what the Token describes of all parts together. journal.change changes it.
-func (f *dividedFile) common() *session.Parts { return f.journal.token.Parts }
+func (f *dividedFile) common() *state.Parts { return f.journal.token.Parts }
 
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
@@ -105,7 +106,7 @@ func (f *dividedFile) warn(text string) {
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
 	if f.journal.saved() {
-		f.journal.change(func(p *session.Parts) { p.Over = true })
+		f.journal.change(func(p *state.Parts) { p.Over = true })
 		_ = f.journal.save(ctx) // a failure is a warning
 	}
 }

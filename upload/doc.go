@@ -29,8 +29,8 @@
 //
 // # Saved uploads
 //
-// [Options.Store] keeps interrupted uploads: a directory ([session.OpenDir]), or a
-// database ([session.Store]). When a program starts, [Uploader.Saved] lists the
+// [Options.Store] keeps interrupted uploads: a directory ([state.OpenDir]), or a
+// database ([state.Store]). When a program starts, [Uploader.Saved] lists the
 // uploads of earlier processes, [Uploader.Query] asks the service for the committed
 // bytes of one, and [Uploader.Resume] continues it. If the source has another path
 // now, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -69,7 +69,7 @@ func ExampleUploader_Saved() {
 
 // inProcess simulates one process with an Uploader.
 func inProcess(endpoint, dir string, run func(*upload.Uploader), observer func(upload.Event)) {
-	store, err := session.OpenDir(dir)
+	store, err := state.OpenDir(dir)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,11 +13,11 @@ import (
 	"sync"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
-// tableStore is a session.Store in a table of a database, here a map. Processes that
+// tableStore is a state.Store in a table of a database, here a map. Processes that
 // share the table resume each other's uploads of a shared file system. Package storetest
 // tests a store.
 type tableStore struct {
@@ -27,29 +27,29 @@ type tableStore struct {
 }
 
 var (
-	_ session.Store       = (*tableStore)(nil)
-	_ session.LockChecker = (*tableStore)(nil) // optional
+	_ state.Store       = (*tableStore)(nil)
+	_ state.LockChecker = (*tableStore)(nil) // optional
 )
 
 // Load is SELECT token FROM uploads WHERE id = $1.
-func (s *tableStore) Load(_ context.Context, id string) (*session.Token, error) {
+func (s *tableStore) Load(_ context.Context, id string) (*state.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, ok := s.tokens[id]
 	if !ok {
-		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
-	t, err := session.Decode(data) // its errors wrap ErrCorruptToken and ErrTokenVersion
+	t, err := state.Decode(data) // its errors wrap ErrCorruptToken and ErrTokenVersion
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: it has the ID %s", session.ErrCorruptToken, t.ID)
+		err = fmt.Errorf("%w: it has the ID %s", state.ErrCorruptToken, t.ID)
 	}
 	return t, err
 }
 
 // Save is INSERT INTO uploads VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token =
 // $2. The bytes are a secret: encrypt the column if others can read it.
-func (s *tableStore) Save(_ context.Context, t *session.Token) error {
-	data, err := session.Encode(t)
+func (s *tableStore) Save(_ context.Context, t *state.Token) error {
+	data, err := state.Encode(t)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func (s *tableStore) Delete(_ context.Context, id string) error {
 }
 
 func (s *tableStore) Lock(_ context.Context, id string) (unlock func(), err error) {
-	if !session.ValidID(id) {
-		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
+	if !state.ValidID(id) {
+		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.locks[id] {
-		return nil, &session.HeldError{} // its fields are optional
+		return nil, &state.HeldError{} // its fields are optional
 	}
 	s.locks[id] = true
 	return sync.OnceFunc(func() {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -32,7 +32,7 @@ func ExampleUploader_File() {
 	if err := os.WriteFile(path, make([]byte, 10<<20), 0o600); err != nil {
 		log.Fatal(err)
 	}
-	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	store, err := state.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
 		log.Fatal(err)
 	}

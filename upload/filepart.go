@@ -2,7 +2,7 @@ package upload
 
 import (
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -44,7 +44,7 @@ func (p *filePart) moved(n int64) {
 }
 
 // state returns the state of the part for the Token.
-func (p *filePart) state() session.Part { return p.record.state() }
+func (p *filePart) state() state.Part { return p.record.state() }
 
 // finished reports whether the service has all of the part.
 func (p *filePart) finished() bool { return new(p.state()).Finished() }
@@ -57,7 +57,7 @@ func (p *filePart) place(n int64) {
 
 // forget resets the part to one that was not sent.
 func (p *filePart) forget() {
-	p.record.change(func(s *session.Part) { *s = session.Part{} })
+	p.record.change(func(s *state.Part) { *s = state.Part{} })
 	p.resumed = 0
 	p.place(0)
 }
@@ -71,8 +71,8 @@ func (p *filePart) stored() int64 {
 }
 
 // finish records that the service has all of the part. done is its state for the Token.
-func (p *filePart) finish(done session.Part) {
-	p.record.change(func(s *session.Part) {
+func (p *filePart) finish(done state.Part) {
+	p.record.change(func(s *state.Part) {
 		done.Restarts = s.Restarts
 		*s = done
 	})

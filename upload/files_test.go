@@ -22,6 +22,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -130,11 +131,11 @@ func TestFilesKeepsNothingOfSmallFiles(t *testing.T) {
 }
 
 type countingStore struct {
-	session.Store
+	state.Store
 	n *atomic.Int64
 }
 
-func (c countingStore) Load(ctx context.Context, id string) (*session.Token, error) {
+func (c countingStore) Load(ctx context.Context, id string) (*state.Token, error) {
 	c.n.Add(1)
 	return c.Store.Load(ctx, id)
 }

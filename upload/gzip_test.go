@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -177,7 +178,7 @@ func TestGzipResume(t *testing.T) {
 						if resume == nil {
 							other := zipped
 							other.Metadata = map[string]string{"k": "v"}
-							if _, err := up.File(w.t.Context(), path, other); !errors.Is(err, session.ErrOptionsDiffer) {
+							if _, err := up.File(w.t.Context(), path, other); !errors.Is(err, state.ErrOptionsDiffer) {
 								t.Errorf("error = %v, want ErrOptionsDiffer", err)
 							}
 							return
@@ -213,7 +214,7 @@ func TestGzipOptionsDiffer(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		w.interrupt(path, 6*mib)
-		if _, err := w.uploader().File(w.t.Context(), path, zipped); !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), "gzip") {
+		if _, err := w.uploader().File(w.t.Context(), path, zipped); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), "gzip") {
 			t.Errorf("error = %v, want ErrOptionsDiffer", err)
 		}
 		w.wantSaved(1)

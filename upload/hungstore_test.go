@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // hungStore answers the first save only.
 type hungStore struct {
-	session.Store
+	state.Store
 	mu sync.Mutex
 	n  int
 }
 
-func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
+func (h *hungStore) Save(ctx context.Context, token *state.Token) error {
 	h.mu.Lock()
 	h.n++
 	n := h.n
@@ -53,12 +53,12 @@ func TestStoreThatHangs(t *testing.T) {
 
 // stuckStore hangs in every save except the first, until hold is closed.
 type stuckStore struct {
-	session.Store
+	state.Store
 	hold chan struct{}
 	n    int
 }
 
-func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
+func (h *stuckStore) Save(ctx context.Context, token *state.Token) error {
 	h.n++
 	if h.n >= 2 {
 		<-h.hold
@@ -79,7 +79,7 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 		path := w.file(data(12 * mib))
 		res, err := up.File(ctx, path, spec)
 		t.Log(res, err)
-		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) {
+		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) {
 			t.Error(err)
 		}
 		close(hold)

@@ -15,6 +15,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -25,7 +26,7 @@ func (w *world) export(id string) []byte {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out, err := session.Encode(token)
+	out, err := state.Encode(token)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -33,9 +34,9 @@ func (w *world) export(id string) []byte {
 }
 
 // elsewhere returns the store of another machine and its copy of the source.
-func (w *world) elsewhere(content []byte) (store *session.Dir, path string) {
+func (w *world) elsewhere(content []byte) (store *state.Dir, path string) {
 	w.t.Helper()
-	store, err := session.OpenDir(filepath.Join(w.dir, "elsewhere"))
+	store, err := state.OpenDir(filepath.Join(w.dir, "elsewhere"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,9 +72,9 @@ func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path
 	return up, id, path
 }
 
-func decode(t *testing.T, data []byte) *session.Token {
+func decode(t *testing.T, data []byte) *state.Token {
 	t.Helper()
-	token, err := session.Decode(data)
+	token, err := state.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +87,13 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content, long := data(9*mib+77), data(36*mib)
-	noChecksums := func(t *session.Token) { t.Checkpoints = nil }
+	noChecksums := func(t *state.Token) { t.Checkpoints = nil }
 	for i, tt := range []struct {
 		name string
 		opts fakegcs.Options
 		at   int64 // bytes that were sent; 34 MiB is more than headLimit, up to which an MD5 is compared
 		copy []byte
-		edit func(*session.Token)
+		edit func(*state.Token)
 		err  error
 		asks int // requests of one that is refused
 	}{

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -24,9 +24,9 @@ import (
 // that was not saved, the later process compares the server's checksum with the
 // source. Only one error ends the upload: another process has the lease.
 type journal struct {
-	store    session.Store
-	lease    session.Lease // nil if the upload is not saved
-	released func()        // called when the lease is released; nil if the upload does not run
+	store    state.Store
+	lease    state.Lease // nil if the upload is not saved
+	released func()      // called when the lease is released; nil if the upload does not run
 	events   *events
 
 	ctx        context.Context // for the store; lasts a little longer than the upload's
@@ -36,15 +36,15 @@ type journal struct {
 	held context.Context         // ends when the lease is lost
 	lose context.CancelCauseFunc // ends held
 
-	draft session.Token  // the fields of every Token of this upload: ID, endpoint, Spec, path
+	draft state.Token    // the fields of every Token of this upload: ID, endpoint, Spec, path
 	whole *sessionRecord // of the session of the file; nil if it has none, or has parts
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
 	mu       sync.Mutex
 	writer   *checkpointWriter // nil before saveSoon, and after awaitSaves
-	token    session.Token     // saved next, with sessions instead of its own ones
-	sessions []session.Part    // the session of the file, or those of its parts
+	token    state.Token       // saved next, with sessions instead of its own ones
+	sessions []state.Part      // the session of the file, or those of its parts
 	version  int64             // of token and sessions; counts their changes
 	last     bool              // the Token is saved when the lease is released
 	stored   stored
@@ -52,33 +52,33 @@ type journal struct {
 
 // stored describes the Token of an upload in the store.
 type stored struct {
-	token   *session.Token // nil if the upload is not saved
-	version int64          // of token
-	wrote   time.Time      // the last save
-	stale   bool           // the last save failed, and that was reported; the store has token
+	token   *state.Token // nil if the upload is not saved
+	version int64        // of token
+	wrote   time.Time    // the last save
+	stale   bool         // the last save failed, and that was reported; the store has token
 }
 
 // openJournal acquires the lease of the upload with that ID and loads its Token. The
 // Token is nil if there is none. If it was damaged, openJournal has set it aside, and
 // damaged is the reason. The caller must call close.
-func openJournal(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (j *journal, token *session.Token, damaged, err error) {
+func openJournal(ctx context.Context, store state.Store, id string, waiting func(*state.HeldError)) (j *journal, token *state.Token, damaged, err error) {
 	lease, err := acquire(ctx, store, id, waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	token, err = loadMoved(ctx, store, lease)
 	switch {
-	case errors.Is(err, session.ErrCorruptToken):
+	case errors.Is(err, state.ErrCorruptToken):
 		token, damaged = nil, err
-		err = session.SetAside(ctx, store, id)
-	case errors.Is(err, session.ErrNoToken):
+		err = state.SetAside(ctx, store, id)
+	case errors.Is(err, state.ErrNoToken):
 		token, err = nil, nil
 	}
 	if err != nil {
 		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{store: store, lease: lease, draft: session.Token{ID: id}}
+	j = &journal{store: store, lease: lease, draft: state.Token{ID: id}}
 	j.ctx, j.stop = lingering(ctx)
 	j.background = j.ctx
 	j.held, j.lose = context.WithCancelCause(lease.Context())
@@ -86,7 +86,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 }
 
 // adopt continues a saved upload.
-func (j *journal) adopt(t *session.Token) {
+func (j *journal) adopt(t *state.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.token, j.sessions = *t, slices.Clone(sessionsOf(t))
@@ -100,27 +100,27 @@ func (j *journal) adopt(t *session.Token) {
 
 // begin makes the Token of a new upload of a file, with a number of sessions. parts is nil unless
 // they are those of parts. The Token is saved before the first byte is sent.
-func (j *journal) begin(file *source.File, parts *session.Parts, sessions int) {
+func (j *journal) begin(file *source.File, parts *state.Parts, sessions int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token, j.sessions = j.draft, make([]session.Part, sessions)
+	j.token, j.sessions = j.draft, make([]state.Part, sessions)
 	j.token.Created, j.token.Source, j.token.Parts = time.Now(), file.Identity(), parts
 	j.version++
 }
 
 // sessionsOf returns the session of t, or those of its parts.
-func sessionsOf(t *session.Token) []session.Part {
+func sessionsOf(t *state.Token) []state.Part {
 	if t.Parts != nil {
 		return t.Parts.List
 	}
-	return []session.Part{{
-		URI: t.URI, Created: t.Created, Committed: t.Committed, HighWater: t.HighWater,
-		Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
+	return []state.Part{{
+		Session: state.Session{URI: t.URI, Created: t.Created, Committed: t.Committed, HighWater: t.HighWater,
+			Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt},
 	}}
 }
 
 // next returns the Token that is saved next. The caller holds j.mu.
-func (j *journal) next() *session.Token {
+func (j *journal) next() *state.Token {
 	t := j.token
 	if t.Parts != nil {
 		t.Parts = new(*t.Parts)
@@ -146,7 +146,7 @@ func (j *journal) saved() bool {
 // deleted reports whether the store has no upload with the ID, although the lease may be lost.
 func (j *journal) deleted(ctx context.Context) bool {
 	_, err := j.store.Load(ctx, j.draft.ID)
-	return errors.Is(err, session.ErrNoToken)
+	return errors.Is(err, state.ErrNoToken)
 }
 
 // guard returns a context that ends when the lease is lost.
@@ -178,7 +178,7 @@ func (j *journal) keep() {
 }
 
 // change changes what the Token describes of all parts together.
-func (j *journal) change(f func(*session.Parts)) {
+func (j *journal) change(f func(*state.Parts)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f(j.token.Parts)
@@ -229,7 +229,7 @@ func (j *journal) save(ctx context.Context) error {
 	switch {
 	case err == nil:
 		j.stored = stored{token: token, version: version, wrote: time.Now()}
-	case errors.Is(err, session.ErrInUse):
+	case errors.Is(err, state.ErrInUse):
 		j.lose(err)
 	default:
 		stale = j.stored.token != nil
@@ -296,7 +296,7 @@ func (j *journal) close() {
 		defer j.released()
 	}
 	j.awaitSaves()
-	var last *session.Token
+	var last *state.Token
 	if j.last {
 		last = j.next() // no other goroutine has j now
 	}

@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
 // oneAtATime is a store that reports two saves at the same time.
 type oneAtATime struct {
-	session.Store
+	state.Store
 	t     *testing.T
 	saves atomic.Int32
 }
 
-func (s *oneAtATime) Save(ctx context.Context, t *session.Token) error {
+func (s *oneAtATime) Save(ctx context.Context, t *state.Token) error {
 	if s.saves.Add(1) > 1 {
 		s.t.Error("two saves at the same time: the older Token may replace the newer one")
 	}
@@ -30,7 +30,7 @@ func (s *oneAtATime) Save(ctx context.Context, t *session.Token) error {
 // newest Token in the store.
 func TestJournalSavesOneAtATime(t *testing.T) {
 	const parts = 20
-	dir, err := session.OpenDir(t.TempDir())
+	dir, err := state.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +43,12 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	defer j.close()
 	j.draft.Endpoint, j.draft.Spec, j.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
 	file := source.FromReaderAt(nil, parts*chunk.Granularity, nil)
-	j.begin(file, &session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"}, parts)
+	j.begin(file, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"}, parts)
 	var saves sync.WaitGroup
 	for i := range parts {
 		saves.Go(func() {
 			r := &sessionRecord{journal: j, i: i, part: true}
-			r.change(func(s *session.Part) { s.Generation = 1 })
+			r.change(func(s *state.Part) { s.Generation = 1 })
 			if err := j.save(t.Context()); err != nil {
 				t.Errorf("part %d: %v", i, err)
 			}

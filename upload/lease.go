@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // leasePoll is how often acquire checks whether the holder of a lease is alive.
@@ -14,13 +14,13 @@ const leasePoll = 10 * time.Second
 
 // acquire returns the lease of a saved upload. If another process holds it and may have
 // died, acquire waits until the lease expires. If the holder renews it meanwhile, it is
-// alive, and the error wraps [session.ErrInUse]. acquire calls waiting, if it is not nil,
+// alive, and the error wraps [state.ErrInUse]. acquire calls waiting, if it is not nil,
 // before each wait.
-func acquire(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (session.Lease, error) {
-	var first *session.HeldError
+func acquire(ctx context.Context, store state.Store, id string, waiting func(*state.HeldError)) (state.Lease, error) {
+	var first *state.HeldError
 	for {
-		lease, err := session.Acquire(ctx, store, id)
-		held, ok := errors.AsType[*session.HeldError](err)
+		lease, err := state.Acquire(ctx, store, id)
+		held, ok := errors.AsType[*state.HeldError](err)
 		if !ok || held.Left == 0 { // a lock, which ends with its process
 			return lease, err
 		}
@@ -54,7 +54,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // release releases a lease without saving anything. If that fails, or takes longer than
 // linger, the lease expires.
-func release(ctx context.Context, lease session.Lease) {
+func release(ctx context.Context, lease state.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	_ = lease.Release(ctx, nil)

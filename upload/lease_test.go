@@ -18,7 +18,8 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 
@@ -152,7 +153,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 		w.wantObject("obj", content)
 		before := w.sessionRequests()
 		first.net.wake()
-		if err := <-result; !errors.Is(err, session.ErrInUse) {
+		if err := <-result; !errors.Is(err, state.ErrInUse) {
 			t.Errorf("the first machine: %v", err)
 		}
 		if after := w.sessionRequests(); after != before {
@@ -181,7 +182,7 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 		time.Sleep(time.Minute)
 		began := time.Now()
 		_, err := second.File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), "first") {
+		if !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), "first") {
 			t.Errorf("the second machine: %v", err)
 		}
 		if took := time.Since(began); took > leaseTTL {
@@ -466,9 +467,9 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 			// The first insert acquires the lease, the others save.
 			w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
 			ctx, cancel := context.WithCancelCause(w.t.Context())
-			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("sibling: %w", session.ErrInUse)) })
+			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("sibling: %w", state.ErrInUse)) })
 			res, err := a.File(ctx, path, spec)
-			if !errors.Is(err, context.Canceled) || errors.Is(err, session.ErrInUse) || res.Resumable != zipped {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, state.ErrInUse) || res.Resumable != zipped {
 				t.Errorf("zipped %v: %v, resumable %v\n%s", zipped, err, res.Resumable, w.trace())
 			}
 			if res, err = w.machine("b").File(w.t.Context(), path, spec); err != nil || res.Resumed != zipped {
@@ -518,7 +519,7 @@ func TestResumeAndCancelWait(t *testing.T) {
 					t.Errorf("events %+v", events)
 				}
 				first.net.wake()
-				if err := <-result; !errors.Is(err, session.ErrInUse) {
+				if err := <-result; !errors.Is(err, state.ErrInUse) {
 					t.Errorf("the first machine: %v", err)
 				}
 			})
@@ -575,6 +576,6 @@ func TestSavedLoadsAhead(t *testing.T) {
 
 // isHeld reports whether an error describes the lease of another machine.
 func isHeld(err error) bool {
-	held, ok := errors.AsType[*session.HeldError](err)
+	held, ok := errors.AsType[*state.HeldError](err)
 	return ok && held.TTL == leaseTTL && !held.Since.IsZero()
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"gcsup/session"
+	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 )
 
@@ -58,7 +59,7 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.S
 	return func(yield func(Job, error) bool) {
 		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
-		m := batch.NewMerge(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
+		m := batch.NewMerge(ctx, bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
 		defer m.Close()
 		for job := range jobs {
 			var err error
@@ -114,11 +115,11 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 }
 
 // page reads one page. It must not be called concurrently.
-func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.ObjectPage, error) {
-	var page *session.ObjectPage
+func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
+	var page *bucket.Page
 	a, err := s.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
-			page, r = s.client.List(ctx, q)
+			page, r = bucket.List(ctx, s.client, q)
 			return r
 		}})
 	})

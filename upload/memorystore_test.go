@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
@@ -28,18 +28,18 @@ type memoryStore struct {
 
 func newMemoryStore() *memoryStore { return &memoryStore{tokens: map[string][]byte{}} }
 
-func (s *memoryStore) Load(_ context.Context, id string) (*session.Token, error) {
+func (s *memoryStore) Load(_ context.Context, id string) (*state.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.tokens[id]
 	if !ok {
-		return nil, session.ErrNoToken
+		return nil, state.ErrNoToken
 	}
-	return session.Decode(b)
+	return state.Decode(b)
 }
 
-func (s *memoryStore) Save(_ context.Context, t *session.Token) error {
-	b, err := session.Encode(t)
+func (s *memoryStore) Save(_ context.Context, t *state.Token) error {
+	b, err := state.Encode(t)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // multipart is the joiner for ByMultipart. It sends the parts of a file as those of one multipart
@@ -101,7 +102,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 		return nil, err
 	}
 	m.held = nil
-	m.journal.change(func(p *session.Parts) { p.Upload = uri })
+	m.journal.change(func(p *state.Parts) { p.Upload = uri })
 	return nil, m.saveNew(ctx)
 }
 

@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -638,9 +639,9 @@ func TestMultipartUnsaved(t *testing.T) {
 
 var errUnsaving = errors.New("the disk is full")
 
-type unsaving struct{ session.Store }
+type unsaving struct{ state.Store }
 
-func (unsaving) Save(context.Context, *session.Token) error { return errUnsaving }
+func (unsaving) Save(context.Context, *state.Token) error { return errUnsaving }
 
 // A process dies at any request. The next one makes the object, sends no finished part again, and
 // leaves nothing.
@@ -794,7 +795,7 @@ func TestMultipartLeaseLost(t *testing.T) {
 				})}
 				_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), path, spec)
 				w.http = plain
-				if !errors.Is(err, session.ErrInUse) && op != "POST" {
+				if !errors.Is(err, state.ErrInUse) && op != "POST" {
 					t.Errorf("error = %v", err)
 				}
 				for _, r := range w.srv.Requests() {
@@ -827,7 +828,7 @@ func TestMultipartTwoMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.letPass(path)
-			store, err := session.OpenDir(fmt.Sprint(w.state, i))
+			store, err := state.OpenDir(fmt.Sprint(w.state, i))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -108,7 +109,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 // process that resumes the upload also finds the part in the list of the service.
 func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	t := p.transfer
-	p.finish(session.Part{ETag: etag, CRC32C: crc32c})
+	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
 	t.retry.succeeded()
 	t.retry.progressed()
 	t.retry.budget.progressed()

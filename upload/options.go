@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // Spec describes the object to make. Bucket and Object are required.
@@ -22,9 +23,9 @@ type Options struct {
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them: see [session.OpenDir]. If it is nil, no other call can. If the Store sends requests,
-	// Policy and RetryFor apply to them too: see [session.StoreRetry].
-	Store session.Store
+	// them: see [state.OpenDir]. If it is nil, no other call can. If the Store sends requests,
+	// Policy and RetryFor apply to them too: see [state.StoreRetry].
+	Store state.Store
 
 	// Policy gives the length of the wait before each retry. The zero value is
 	// min(2^n s + random 0..1000 ms, 32 s).

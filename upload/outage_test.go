@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -519,7 +520,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
-		session.ErrInUse, session.ErrCorruptToken,
+		state.ErrInUse, state.ErrCorruptToken,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {

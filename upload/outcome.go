@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // finish delivers the last event and returns the Result of an upload that ended
@@ -31,9 +32,9 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 // because of err: another process has its lease, or this program may not read it.
 func (j *job) withheld(ctx context.Context, err error) bool {
 	unusable := func(err error) bool {
-		return errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrInsecurePermissions)
+		return errors.Is(err, state.ErrTokenVersion) || errors.Is(err, state.ErrInsecurePermissions)
 	}
-	if !errors.Is(err, session.ErrInUse) {
+	if !errors.Is(err, state.ErrInUse) {
 		return unusable(err)
 	}
 	ctx, cancel := lingering(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -54,14 +55,14 @@ var errPartMissing = errors.New("a part is missing")
 var errSibling = errors.New("another part failed")
 
 // newParallel returns a parallel for a new upload in parts.
-func newParallel(j *job, parts session.Parts) *parallel {
+func newParallel(j *job, parts state.Parts) *parallel {
 	kept := cmp.Or(j.journal, &journal{})
 	kept.begin(j.file, &parts, int((j.file.Total()+parts.Size-1)/parts.Size))
 	return parallelOf(j, kept, false)
 }
 
 // savedParallel returns a parallel for a saved upload.
-func savedParallel(j *job, token *session.Token) *parallel {
+func savedParallel(j *job, token *state.Token) *parallel {
 	kept := cmp.Or(j.journal, &journal{})
 	if kept != j.journal {
 		kept.adopt(token) // the caller has the lease

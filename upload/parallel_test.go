@@ -17,6 +17,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/bucket"
 	"gcsup/upload"
 )
 
@@ -39,7 +40,7 @@ func (w *world) temporaryObjects() (names []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	page, r := client.List(w.t.Context(), session.ListQuery{Bucket: "bkt", Prefix: "gcsup-parts/"})
+	page, r := bucket.List(w.t.Context(), client, bucket.Query{Bucket: "bkt", Prefix: "gcsup-parts/"})
 	if page == nil {
 		w.t.Fatal(r.Status, r.Err)
 	}

@@ -14,19 +14,20 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // fleeting is a store whose leases a test can end. Leases that are acquired later last.
 type fleeting struct {
-	session.Store
+	state.Store
 	lost context.Context
 	lose context.CancelCauseFunc
 	save bool // the next save loses the lease
 }
 
-func (f *fleeting) Acquire(ctx context.Context, id string) (session.Lease, error) {
-	lease, err := session.Acquire(ctx, f.Store, id)
+func (f *fleeting) Acquire(ctx context.Context, id string) (state.Lease, error) {
+	lease, err := state.Acquire(ctx, f.Store, id)
 	if f.lost.Err() != nil {
 		return lease, err
 	}
@@ -34,11 +35,11 @@ func (f *fleeting) Acquire(ctx context.Context, id string) (session.Lease, error
 }
 
 type fleetingLease struct {
-	session.Lease
+	state.Lease
 	f *fleeting
 }
 
-var errTaken = fmt.Errorf("%w: taken", session.ErrInUse)
+var errTaken = fmt.Errorf("%w: taken", state.ErrInUse)
 
 func (l *fleetingLease) Context() context.Context { return l.f.lost }
 
@@ -49,7 +50,7 @@ func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.Can
 	return l.Lease.Begin(ctx)
 }
 
-func (l *fleetingLease) Save(ctx context.Context, t *session.Token) error {
+func (l *fleetingLease) Save(ctx context.Context, t *state.Token) error {
 	if l.f.save {
 		l.f.lose(errTaken)
 	}
@@ -66,7 +67,7 @@ func (l *fleetingLease) Delete(ctx context.Context) error {
 	return l.Lease.Delete(ctx)
 }
 
-func (l *fleetingLease) Release(ctx context.Context, last *session.Token) error {
+func (l *fleetingLease) Release(ctx context.Context, last *state.Token) error {
 	if err := context.Cause(l.f.lost); err != nil {
 		_ = l.Lease.Release(ctx, nil)
 		return err
@@ -74,7 +75,7 @@ func (l *fleetingLease) Release(ctx context.Context, last *session.Token) error 
 	return l.Lease.Release(ctx, last)
 }
 
-func newFleeting(s session.Store) *fleeting {
+func newFleeting(s state.Store) *fleeting {
 	f := &fleeting{Store: s}
 	f.lost, f.lose = context.WithCancelCause(context.Background())
 	return f
@@ -132,7 +133,7 @@ func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
 					} else {
 						err = up.Cancel(w.t.Context(), res.ID)
 					}
-					if !errors.Is(err, session.ErrInUse) || time.Since(began) > time.Minute {
+					if !errors.Is(err, state.ErrInUse) || time.Since(began) > time.Minute {
 						t.Errorf("%v after %v", err, time.Since(began))
 					}
 					w.wantSaved(1)

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // planParallel returns the function that sends a new upload in parts, or nil if the file must
@@ -55,7 +56,7 @@ type partsPlan struct {
 
 // choose returns the parts of the file. If it is sent over one connection, the error is a reason,
 // or the parts are nil and there is nothing to report. A multipart upload is started.
-func (p *partsPlan) choose(ctx context.Context) (*session.Parts, error) {
+func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	size := p.options.partSize(p.size)
 	if size == 0 {
 		return nil, nil
@@ -81,7 +82,7 @@ func (p *partsPlan) choose(ctx context.Context) (*session.Parts, error) {
 		return nil, err
 	}
 	for _, prepare := range ways {
-		parts := session.Parts{Size: size, Seen: seen}
+		parts := state.Parts{Size: size, Seen: seen}
 		err := prepare(ctx, &parts)
 		refused, ok := err.(reason)
 		if !ok {
@@ -94,7 +95,7 @@ func (p *partsPlan) choose(ctx context.Context) (*session.Parts, error) {
 
 // wayToJoin completes the parts of a new upload for one way to join them. The error is a reason
 // if the bucket or the service does not allow it.
-type wayToJoin func(ctx context.Context, parts *session.Parts) error
+type wayToJoin func(ctx context.Context, parts *state.Parts) error
 
 // suitable returns the ways to join the parts that support the settings of the object, the
 // preferred one first, and the reasons why the others do not.
@@ -133,7 +134,7 @@ func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
 
 // multipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory.
-func (p *partsPlan) multipart(ctx context.Context, parts *session.Parts) error {
+func (p *partsPlan) multipart(ctx context.Context, parts *state.Parts) error {
 	memory := p.u.memory.Budget() / int64(p.options.connections)
 	if p.options.auto {
 		memory = autoMinPart // it is better to read some parts twice than to make all parts small
@@ -187,7 +188,7 @@ func notComposed(s Spec) string {
 // compose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
-func (p *partsPlan) compose(ctx context.Context, parts *session.Parts) error {
+func (p *partsPlan) compose(ctx context.Context, parts *state.Parts) error {
 	if why := p.u.whyUndivided(); why != nil {
 		return why
 	}

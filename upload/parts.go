@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // Parts sends large files in parts: see [InParts] and [AutoParts].
@@ -47,18 +48,18 @@ type partsEngine struct {
 	plan func(context.Context, *job) (func(context.Context) error, error)
 
 	// resume continues a saved upload. The Spec is the one with which it was started.
-	resume func(context.Context, *job, *session.Token, Spec) error
+	resume func(context.Context, *job, *state.Token, Spec) error
 
 	// remove removes everything that the service stores for a saved upload. The error
 	// describes what is left.
-	remove func(context.Context, *job, *session.Token) error
+	remove func(context.Context, *job, *state.Token) error
 
 	// abandon is remove for a job that starts over. What cannot be removed is saved under an
 	// ID of its own, for Prune.
-	abandon func(context.Context, *job, *session.Token) error
+	abandon func(context.Context, *job, *state.Token) error
 
 	// query requests the state of a saved upload from the service.
-	query func(context.Context, *job, *session.Token) (Holding, error)
+	query func(context.Context, *job, *state.Token) (Holding, error)
 }
 
 // InParts sends each file that is larger than minPart in parts, over the given number of
@@ -115,7 +116,7 @@ func (p *Parts) checkSpec(s Spec) error {
 
 // partsOf returns the functions for a saved upload in parts. The job then has a value for
 // Options.Parallel.
-func (j *job) partsOf(token *session.Token) (partsEngine, error) {
+func (j *job) partsOf(token *state.Token) (partsEngine, error) {
 	if j.u.opts.Parallel == nil {
 		own := *j.u
 		if own.opts.Parallel = partsOfSaved.Load(); own.opts.Parallel == nil {

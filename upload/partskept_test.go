@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -38,7 +39,7 @@ func TestPartsOfADeletedUpload(t *testing.T) {
 					content = data(multipartLarge)
 				}
 				res, err := w.uploader(with, func(o *upload.Options) { o.Store, o.Observer = f, nil }).File(w.t.Context(), w.file(content), spec)
-				if !errors.Is(err, session.ErrInUse) || res.Leftover != nil {
+				if !errors.Is(err, state.ErrInUse) || res.Leftover != nil {
 					t.Errorf("%v, %v", err, res.Leftover)
 				}
 				w.http = &http.Client{Transport: plain}
@@ -162,7 +163,7 @@ func TestPartsTwoMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 		errs := make(chan error)
-		for _, store := range []session.Store{w.store, other} {
+		for _, store := range []state.Store{w.store, other} {
 			up := w.uploader(byParts, func(o *upload.Options) { o.Store, o.Observer = store, nil })
 			go func() {
 				_, err := up.Resume(w.t.Context(), res.ID)

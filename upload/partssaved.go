@@ -7,11 +7,12 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
 // resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
-func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) error {
+func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) error {
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
 	j.setSpec(spec)
 	over, why := token.Parts.Over, ""
@@ -44,13 +45,13 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 }
 
 // removeParts removes everything that the service stores for a saved upload.
-func removeParts(ctx context.Context, j *job, token *session.Token) error {
+func removeParts(ctx context.Context, j *job, token *state.Token) error {
 	defer j.progress.parts.Store(nil)
 	return savedParallel(j, token).abandon(ctx)
 }
 
 // compareParts compares the source with the saved checksums of all parts.
-func (j *job) compareParts(ctx context.Context, token *session.Token) error {
+func (j *job) compareParts(ctx context.Context, token *state.Token) error {
 	for i, part := range token.Parts.List {
 		rng := token.Parts.Range(i, token.Source.Size)
 		known := part.Checkpoints
@@ -67,7 +68,7 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 
 // queryParts requests the state of a saved upload in parts from the service. If the
 // service has nothing of it, the state is SessionGone.
-func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
+func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
 	p := savedParallel(j, token)
 	// An earlier call may have made the object.
 	if o, err := p.find(ctx); o != nil || err != nil {
@@ -80,7 +81,7 @@ func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, err
 }
 
 // remove removes everything that the service stores for a saved upload in parts.
-func (j *job) remove(ctx context.Context, token *session.Token) error {
+func (j *job) remove(ctx context.Context, token *state.Token) error {
 	parts, err := j.partsOf(token)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (j *job) remove(ctx context.Context, token *session.Token) error {
 
 // cancelParts removes everything that the service stores for a saved upload in parts,
 // and deletes the saved upload.
-func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *journal) error {
+func (j *job) cancelParts(ctx context.Context, token *state.Token, journal *journal) error {
 	if err := j.adopt(token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -105,7 +106,7 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not
 // made, it was canceled, and the error wraps ErrNoToken.
-func (j *job) resumeRemoval(ctx context.Context, token *session.Token, journal *journal) error {
+func (j *job) resumeRemoval(ctx context.Context, token *state.Token, journal *journal) error {
 	holding, err := j.queryHolding(ctx, token)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (j *job) resumeRemoval(ctx context.Context, token *session.Token, journal *
 		return err
 	}
 	if holding.State != SessionFinished {
-		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", session.ErrNoToken, token.ID)
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, token.ID)
 	}
 	j.result.update(func(r *Result) { r.Object = holding.Object })
 	return nil
@@ -122,7 +123,7 @@ func (j *job) resumeRemoval(ctx context.Context, token *session.Token, journal *
 
 // decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
 // removes it from the service and from the store.
-func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) error {
+func (p *pruner) decideParts(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) error {
 	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
 	if !useless && !pruned.SourceMissing {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
@@ -15,8 +15,8 @@ import (
 // The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
 //
 // If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
-// error wraps [session.ErrInUse] if another Uploader or process has the upload and the
-// store is a [session.LockChecker]. It wraps [session.ErrNoToken] if the upload is not
+// error wraps [state.ErrInUse] if another Uploader or process has the upload and the
+// store is a [state.LockChecker]. It wraps [state.ErrNoToken] if the upload is not
 // saved: it was finished, or was interrupted before it had a session. If ctx is done, Pause does not wait any longer, for example for a file
 // that hangs. The upload is interrupted nevertheless.
 func (u *Uploader) Pause(ctx context.Context, id string) error {
@@ -39,7 +39,7 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	}
 	saved, err := loadSaved(ctx, store, id)
 	if err == nil && saved.InUse {
-		err = session.ErrInUse
+		err = state.ErrInUse
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -108,7 +109,7 @@ func TestPause(t *testing.T) {
 				if !tt.spec.Gzip {
 					w.wantOnlyObject(content)
 				}
-				if err := up.Pause(w.t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
 					t.Errorf("Pause of a finished upload: %v, want ErrNoToken", err)
 				}
 			})
@@ -231,16 +232,16 @@ func TestPauseOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
-			if err := pause(w.t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
 				t.Errorf("%s of nothing: %v, want ErrNoToken", name, err)
 			}
 		}
-		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
 			t.Errorf("Pause without a store: %v, want ErrNoToken", err)
 		}
 		_, result := w.begin(other, path, spec)
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
-			if err := pause(w.t.Context(), id); !errors.Is(err, session.ErrInUse) {
+			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrInUse) {
 				t.Errorf("%s of an upload of another Uploader: %v, want ErrInUse", name, err)
 			}
 		}

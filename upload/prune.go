@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // PruneOptions configure [Uploader.Prune].
@@ -41,7 +42,7 @@ type Pruned struct {
 // It never deletes an upload because of its age, or because the service was not
 // reached. If it cannot decide, it keeps the upload, yields it with an error, and
 // continues. Such an error wraps
-//   - [session.ErrInUse] if a process works on the upload;
+//   - [state.ErrInUse] if a process works on the upload;
 //   - [session.ErrURIMismatch] if it was started at another endpoint;
 //   - an error that [Uploader.Saved] yields;
 //   - [ErrNotTried] if the service could not be reached for an earlier upload, or
@@ -61,7 +62,7 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 			if err == nil {
 				pruned, err = p.prune(ctx, saved)
 			}
-			if errors.Is(err, session.ErrNoToken) {
+			if errors.Is(err, state.ErrNoToken) {
 				continue // another process finished it
 			}
 			if !yield(pruned, err) {
@@ -113,7 +114,7 @@ func (p *pruner) learn(err error) {
 }
 
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
-func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) (err error) {
+func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) (err error) {
 	useless := pruned.lost()
 	if token.Parts != nil {
 		return p.decideParts(ctx, j, token, lease, pruned)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // SessionState is the state of the session of a saved upload.
@@ -52,8 +53,8 @@ func (h Holding) lost() bool { return h.State == SessionGone || h.State == Sessi
 // over. Query retries failed requests like an upload.
 //
 // A session must not have two requests at a time. If another process works on the
-// upload, the error wraps [session.ErrInUse]. [SavedUpload.Committed] has what that
-// process last saved. The error wraps [session.ErrNoToken] if there is no such upload,
+// upload, the error wraps [state.ErrInUse]. [SavedUpload.Committed] has what that
+// process last saved. The error wraps [state.ErrNoToken] if there is no such upload,
 // and [session.ErrURIMismatch] if it was started at another endpoint.
 func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	store, err := u.savedStore()
@@ -74,7 +75,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 
 // inspection returns a job that queries a saved upload. The caller holds the lease of
 // the upload, and must call inspected afterwards.
-func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease session.Lease, b *budget) *job {
+func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease state.Lease, b *budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
 	j.uplink.needLease(lease)
 	spec := token.Spec
@@ -99,7 +100,7 @@ const queryTimeout = 30 * time.Second
 // queryHolding requests the state of the upload of token from the service. The caller must
 // hold the lease of the upload. If it had the name and signature of the method of joiner,
 // the linker would keep it in every program.
-func (j *job) queryHolding(ctx context.Context, token *session.Token) (Holding, error) {
+func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
 	}
@@ -164,9 +165,9 @@ func (q *inquiry) handleReply(_ context.Context, r session.Reply) (a session.Act
 }
 
 // adopt checks that the session of token may be used with this endpoint.
-func (j *job) adopt(token *session.Token) error {
+func (j *job) adopt(token *state.Token) error {
 	client := j.u.client
-	if err := client.Adopt(token); err != nil {
+	if err := state.Adopt(client, token); err != nil {
 		if token.Endpoint != client.Endpoint() {
 			return fmt.Errorf("upload %s was started at %s: %w", token.ID, token.Endpoint, session.ErrURIMismatch)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -42,7 +42,7 @@ func TestRelay(t *testing.T) {
 						r.copies[i][len(content)-1] ^= byte(i)
 					}
 					r.paths[i] = filepath.Join(w.dir, fmt.Sprint("copy", i))
-					store, err := session.OpenDir(fmt.Sprint(w.state, i))
+					store, err := state.OpenDir(fmt.Sprint(w.state, i))
 					if err := errors.Join(err, os.WriteFile(r.paths[i], r.copies[i], 0o600)); err != nil {
 						t.Fatal(err)
 					}
@@ -60,7 +60,7 @@ func TestRelay(t *testing.T) {
 type relay struct {
 	w       *world
 	rnd     *rand.Rand
-	stores  [3]*session.Dir
+	stores  [3]*state.Dir
 	paths   [3]string
 	copies  [3][]byte
 	began   [3]bool // it has sent something
@@ -115,7 +115,7 @@ func (r *relay) handOver(at int) int {
 		if err != nil {
 			r.w.t.Fatal(err)
 		}
-		data, err := session.Encode(token)
+		data, err := state.Encode(token)
 		if err != nil {
 			r.w.t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -35,35 +36,35 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 		make func(w *world, path, id string) (remove func())
 		row  string // of the table, if it has more than "yes" or "no"
 	}{
-		{"session.ErrInUse", session.ErrInUse, file, func(w *world, _, id string) func() {
+		{"state.ErrInUse", state.ErrInUse, file, func(w *world, _, id string) func() {
 			unlock, err := w.store.Lock(w.t.Context(), id)
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			return unlock
 		}, ""},
-		{"session.ErrTokenVersion", session.ErrTokenVersion, file, func(w *world, _, id string) func() {
+		{"state.ErrTokenVersion", state.ErrTokenVersion, file, func(w *world, _, id string) func() {
 			w.rewrite(id, newer, 0o600)
 			return func() { w.rewrite(id, older, 0o600) }
 		}, ""},
-		{"session.ErrInsecurePermissions", session.ErrInsecurePermissions, file, func(w *world, _, id string) func() {
+		{"state.ErrInsecurePermissions", state.ErrInsecurePermissions, file, func(w *world, _, id string) func() {
 			w.rewrite(id, same, 0o644)
 			return func() { w.rewrite(id, same, 0o600) }
 		}, ""},
-		{"session.ErrOptionsDiffer", session.ErrOptionsDiffer, func(ctx context.Context, up *upload.Uploader, path, _ string) (*upload.Result, error) {
+		{"state.ErrOptionsDiffer", state.ErrOptionsDiffer, func(ctx context.Context, up *upload.Uploader, path, _ string) (*upload.Result, error) {
 			other := spec
 			other.ContentType = "text/other"
 			return up.File(ctx, path, other)
 		}, nil, ""},
 		{"session.ErrURIMismatch", session.ErrURIMismatch, resume, func(w *world, _, id string) func() {
-			w.plant(id, id, func(t *session.Token) { t.Endpoint = "http://other.test" })
-			return func() { w.plant(id, id, func(t *session.Token) { t.Endpoint = "http://gcs.test" }) }
+			w.plant(id, id, func(t *state.Token) { t.Endpoint = "http://other.test" })
+			return func() { w.plant(id, id, func(t *state.Token) { t.Endpoint = "http://gcs.test" }) }
 		}, "[3]"},
-		{"session.ErrCorruptToken", session.ErrCorruptToken, resume, func(w *world, _, id string) func() {
+		{"state.ErrCorruptToken", state.ErrCorruptToken, resume, func(w *world, _, id string) func() {
 			w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
 			return func() {}
 		}, ""},
-		{"session.ErrNoToken", session.ErrNoToken, resume, func(w *world, _, id string) func() {
+		{"state.ErrNoToken", state.ErrNoToken, resume, func(w *world, _, id string) func() {
 			if err := w.store.Delete(w.t.Context(), id); err != nil {
 				w.t.Fatal(err)
 			}
@@ -129,7 +130,7 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unlock()
-		if res, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) || res.Resumable {
+		if res, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) || res.Resumable {
 			t.Errorf("%v, resumable %t, want ErrInUse, and nothing is saved", err, res.Resumable)
 		}
 	})
@@ -137,7 +138,7 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 		store := newFleeting(w.store)
 		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
 		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(9*mib)), spec)
-		if !errors.Is(err, session.ErrInUse) || !res.Resumable {
+		if !errors.Is(err, state.ErrInUse) || !res.Resumable {
 			t.Errorf("%v, resumable %t, want ErrInUse, and the upload is saved", err, res.Resumable)
 		}
 		w.wantSaved(1)

@@ -17,6 +17,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -449,7 +450,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 				w.timeOut(path, tt.first(spec))
 				res, err := w.uploader().File(w.t.Context(), path, tt.second(spec))
 				if tt.want != "" {
-					if !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), tt.want) {
+					if !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), tt.want) {
 						t.Fatalf("error = %v, want ErrOptionsDiffer with %q", err, tt.want)
 					}
 					w.wantSaved(1)
@@ -580,10 +581,10 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 // brokenStore is a store whose methods all fail.
 type brokenStore struct{}
 
-func (brokenStore) Load(context.Context, string) (*session.Token, error) {
+func (brokenStore) Load(context.Context, string) (*state.Token, error) {
 	return nil, os.ErrPermission
 }
-func (brokenStore) Save(context.Context, *session.Token) error   { return os.ErrPermission }
+func (brokenStore) Save(context.Context, *state.Token) error     { return os.ErrPermission }
 func (brokenStore) List(context.Context) ([]string, error)       { return nil, os.ErrPermission }
 func (brokenStore) Delete(context.Context, string) error         { return os.ErrPermission }
 func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, os.ErrPermission }
@@ -657,13 +658,13 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 
 // fullStore is a store on a disk that is full after a number of saves.
 type fullStore struct {
-	session.Store
+	state.Store
 	mu   sync.Mutex
 	left int
 	err  error // ENOSPC if nil
 }
 
-func (f *fullStore) Save(ctx context.Context, token *session.Token) error {
+func (f *fullStore) Save(ctx context.Context, token *state.Token) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.left--; f.left < 0 {
@@ -678,10 +679,10 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
-		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", session.ErrInUse)}
+		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", state.ErrInUse)}
 		start := time.Now()
 		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(64*mib)), spec)
-		if !errors.Is(err, session.ErrInUse) || errors.Is(err, context.Canceled) {
+		if !errors.Is(err, state.ErrInUse) || errors.Is(err, context.Canceled) {
 			t.Errorf("error = %v, want ErrInUse", err)
 		}
 		if took := time.Since(start); took > 5*time.Second || res.BytesSent > 40*mib {
@@ -700,7 +701,7 @@ func TestLostLeaseEndsTheRequest(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
 		_, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(16*mib)), spec)
-		if took := time.Since(start); !errors.Is(err, session.ErrInUse) || took > 11*time.Second {
+		if took := time.Since(start); !errors.Is(err, state.ErrInUse) || took > 11*time.Second {
 			t.Errorf("%v after %v, want ErrInUse after 10 s", err, took)
 		}
 		w.wantSaved(1)
@@ -746,7 +747,7 @@ func TestCancelled(t *testing.T) {
 		if !strings.HasSuffix(w.trace(), "cancel  -> 499\n") {
 			t.Errorf("requests:\n%s", w.trace())
 		}
-		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, session.ErrNoToken) {
+		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, state.ErrNoToken) {
 			t.Errorf("resume after cancel: %v, want ErrNoToken", err)
 		}
 	})
@@ -763,7 +764,7 @@ func TestInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 			t.Errorf("error = %v, want ErrInUse that names the process", err)
 		}
 		unlock()

@@ -7,11 +7,12 @@ import (
 	"fmt"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // abandonParts removes everything that the service stores for a saved upload, because the job
 // starts over. What the service refuses to remove is saved under an ID of its own.
-func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 	left := removeParts(ctx, j, token)
 	if lost := j.journal.leaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload
@@ -23,7 +24,7 @@ func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	retired.ID, retired.MovedTo, retired.MovedFrom = "removed-"+rand.Text(), "", ""
 	own := *token.Parts
 	retired.Parts, own.Over = &own, true
-	lease, err := session.Acquire(ctx, j.u.opts.Store, retired.ID)
+	lease, err := state.Acquire(ctx, j.u.opts.Store, retired.ID)
 	if err == nil {
 		err = lease.Save(ctx, &retired)
 		release(ctx, lease)

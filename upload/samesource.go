@@ -6,11 +6,12 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
 // sameSource checks that the file is the one with which the session began.
-func (j *job) sameSource(ctx context.Context, token *session.Token) error {
+func (j *job) sameSource(ctx context.Context, token *state.Token) error {
 	if identity := j.journal.draft.SourceIdentity; identity != "" {
 		return j.sameIdentified(ctx, token, fmt.Sprintf("%q", identity))
 	}
@@ -20,7 +21,7 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		}
 		return j.sameIdentified(ctx, token, "it")
 	}
-	_, shared := j.u.opts.Store.(session.Leaser)
+	_, shared := j.u.opts.Store.(state.Leaser)
 	switch j.file.Since(token.Source, shared, imported(token)) {
 	case chunk.Same:
 		return nil
@@ -38,7 +39,7 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 
 // sameIdentified checks a source whose bytes the caller identified, with the identity or
 // the version of the saved upload. name is for the error.
-func (j *job) sameIdentified(ctx context.Context, token *session.Token, name string) error {
+func (j *job) sameIdentified(ctx context.Context, token *state.Token, name string) error {
 	switch {
 	case token.Source.Size != j.file.Total():
 		return fmt.Errorf("%w: %s has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, name, j.file.Total(), token.Source.Size)
@@ -49,6 +50,6 @@ func (j *job) sameIdentified(ctx context.Context, token *session.Token, name str
 }
 
 // savedSource returns what a Token records of the source.
-func savedSource(t *session.Token) source.Saved {
+func savedSource(t *state.Token) source.Saved {
 	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
 }

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"time"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // SavedUpload describes an upload in [Options.Store], as it was last saved. It has no
@@ -34,7 +34,7 @@ type SavedUpload struct {
 	ToRemove bool
 
 	// InUse reports that a process, maybe this one, works on the upload. It is false if
-	// the store is not a [session.LockChecker].
+	// the store is not a [state.LockChecker].
 	InUse bool
 }
 
@@ -48,8 +48,8 @@ func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
 // earlier state.
 //
 // For a saved upload that cannot be used, it yields only the ID and an error, and
-// continues. The error wraps [session.ErrCorruptToken],
-// [session.ErrInsecurePermissions] or [session.ErrTokenVersion]. If the store cannot
+// continues. The error wraps [state.ErrCorruptToken],
+// [state.ErrInsecurePermissions] or [state.ErrTokenVersion]. If the store cannot
 // be listed or ctx is done, the last pair has an error and no ID. Without a store
 // there are no uploads.
 //
@@ -79,7 +79,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 				return
 			}
 			loaded := next()
-			if errors.Is(loaded.err, session.ErrNoToken) {
+			if errors.Is(loaded.err, state.ErrNoToken) {
 				continue // it was finished after List
 			}
 			if !yield(loaded.SavedUpload, loaded.err) {
@@ -89,13 +89,13 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	}
 }
 
-// savedStore returns the store. If there is none, the error wraps [session.ErrNoToken].
-func (u *Uploader) savedStore() (session.Store, error) {
+// savedStore returns the store. If there is none, the error wraps [state.ErrNoToken].
+func (u *Uploader) savedStore() (state.Store, error) {
 	switch {
 	case u.invalid != nil:
 		return nil, u.invalid
 	case u.opts.Store == nil:
-		return nil, fmt.Errorf("%w: there is no store", session.ErrNoToken)
+		return nil, fmt.Errorf("%w: there is no store", state.ErrNoToken)
 	}
 	return u.opts.Store, nil
 }
@@ -123,7 +123,7 @@ type loadedUpload struct {
 
 // loadAhead loads the saved uploads with the given IDs. next returns them in order.
 // The caller must call stop, which returns when the store is no longer used.
-func loadAhead(ctx context.Context, store session.Store, ids []string) (next func() loadedUpload, stop func()) {
+func loadAhead(ctx context.Context, store state.Store, ids []string) (next func() loadedUpload, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var pending []chan loadedUpload
 	next = func() loadedUpload {
@@ -148,16 +148,16 @@ func loadAhead(ctx context.Context, store session.Store, ids []string) (next fun
 }
 
 // loadSaved describes the saved upload with an ID.
-func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload, error) {
+func loadSaved(ctx context.Context, store state.Store, id string) (SavedUpload, error) {
 	token, err := store.Load(ctx, id)
 	if err != nil {
 		return SavedUpload{ID: id}, err
 	}
 	if token.MovedTo != "" && savedIn(ctx, store, token.MovedTo) {
-		return SavedUpload{ID: id}, session.ErrNoToken // the upload is yielded with its other ID
+		return SavedUpload{ID: id}, state.ErrNoToken // the upload is yielded with its other ID
 	}
 	saved := Describe(token)
-	if c, ok := store.(session.LockChecker); ok {
+	if c, ok := store.(state.LockChecker); ok {
 		if saved.InUse, err = c.Locked(ctx, id); err != nil {
 			return SavedUpload{ID: id}, err
 		}
@@ -167,7 +167,7 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
 // false.
-func Describe(t *session.Token) SavedUpload {
+func Describe(t *state.Token) SavedUpload {
 	committed, sent := t.Committed, sentOffset(t)
 	if t.Parts != nil {
 		committed, sent = t.Parts.Offsets(t.Source.Size)
@@ -181,7 +181,7 @@ func Describe(t *session.Token) SavedUpload {
 
 // sentOffset returns the offset up to which bytes are known to have been sent: the
 // offset of the last checkpoint, or the committed offset.
-func sentOffset(t *session.Token) int64 {
+func sentOffset(t *state.Token) int64 {
 	if t.Gzip != nil {
 		return t.Committed // the bytes before the last checkpoint may not have been sent
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // plant saves a copy of a saved upload under another ID.
-func (w *world) plant(id, as string, edit func(*session.Token)) {
+func (w *world) plant(id, as string, edit func(*state.Token)) {
 	w.t.Helper()
 	token, err := w.store.Load(w.t.Context(), id)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 			}
 		}
 		w.rewrite(id, func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
-		check("an upload of a newer version", session.ErrTokenVersion)
+		check("an upload of a newer version", state.ErrTokenVersion)
 
 		w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
 		unlock, err := w.store.Lock(ctx, id)
@@ -88,7 +88,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(calls, "Prune") // it loads the upload before it locks it
-		check("a damaged upload that is locked", session.ErrInUse)
+		check("a damaged upload that is locked", state.ErrInUse)
 		unlock()
 		if err := calls["File"](w.uploader()); err != nil {
 			t.Error(err)
@@ -113,7 +113,7 @@ func TestSaved(t *testing.T) {
 		w.rewrite("2-newer", func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
 		w.plant(id, "3-insecure", nil)
 		w.rewrite("3-insecure", same, 0o644)
-		w.plant(id, "z-elsewhere", func(t *session.Token) { t.Endpoint = "http://other.test" })
+		w.plant(id, "z-elsewhere", func(t *state.Token) { t.Endpoint = "http://other.test" })
 		unlock, err := w.store.Lock(ctx, "z-elsewhere")
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestSaved(t *testing.T) {
 		elsewhere := want[id]
 		elsewhere.ID, elsewhere.Endpoint, elsewhere.InUse = "z-elsewhere", "http://other.test", true
 		want["z-elsewhere"] = elsewhere
-		wantErr := map[string]error{"1-damaged": session.ErrCorruptToken, "2-newer": session.ErrTokenVersion, "3-insecure": session.ErrInsecurePermissions}
+		wantErr := map[string]error{"1-damaged": state.ErrCorruptToken, "2-newer": state.ErrTokenVersion, "3-insecure": state.ErrInsecurePermissions}
 
 		before := len(w.srv.Requests())
 		last, n := "", 0

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // uploadSavableFile is uploadSavable for the file at path.
@@ -44,7 +45,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 			return err
 		}
 		uri := token.URI
-		if j.u.client.Adopt(token) != nil {
+		if state.Adopt(j.u.client, token) != nil {
 			uri = session.URI{} // of another endpoint
 		}
 		return j.startOver(ctx, "discarded, as requested", uri)
@@ -53,7 +54,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 			want = sameMTime(want, token.Spec)
 		}
 		if conflict := token.Spec.Conflict(want); conflict != "" {
-			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
+			return fmt.Errorf("%w: %s", state.ErrOptionsDiffer, conflict)
 		}
 		if j.want.EncryptionKey.IsZero() {
 			// If the upload starts over, the object is still encrypted.
@@ -81,8 +82,8 @@ func (j *job) warnOfLostParts(id, bucket string) {
 }
 
 // abandon removes the parts of a saved upload from the service.
-func (j *job) abandon(ctx context.Context, token *session.Token) error {
-	if token.Parts == nil || j.u.client.Adopt(token) != nil {
+func (j *job) abandon(ctx context.Context, token *state.Token) error {
+	if token.Parts == nil || state.Adopt(j.u.client, token) != nil {
 		return nil
 	}
 	parts, err := j.partsOf(token)
@@ -94,9 +95,9 @@ func (j *job) abandon(ctx context.Context, token *session.Token) error {
 
 // savedIn reports whether a store has an upload with that ID, which may be damaged.
 // It returns false if the store cannot be read.
-func savedIn(ctx context.Context, store session.Store, id string) bool {
+func savedIn(ctx context.Context, store state.Store, id string) bool {
 	_, err := store.Load(ctx, id)
-	return err == nil || errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
+	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }
 
 // uploadSaved resumes a saved upload.
@@ -115,7 +116,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	case damaged != nil:
 		return damaged
 	case token == nil:
-		return fmt.Errorf("%w: %s", session.ErrNoToken, id)
+		return fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
@@ -138,8 +139,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
 // lease. waiting, if it is not nil, is called before each wait for the lease.
-func (j *job) openJournal(ctx context.Context, id string, waiting func(context.Context)) (*journal, *session.Token, error, error) {
-	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError) {
+func (j *job) openJournal(ctx context.Context, id string, waiting func(context.Context)) (*journal, *state.Token, error, error) {
+	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *state.HeldError) {
 		if waiting != nil {
 			waiting(ctx)
 		}
@@ -158,7 +159,7 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 
 // keep makes the journal save the upload. token is the saved Token, or nil if there
 // is none. path and identity are as in uploadSavable.
-func (j *job) keep(journal *journal, token *session.Token, path, identity string) {
+func (j *job) keep(journal *journal, token *state.Token, path, identity string) {
 	journal.events = j.events
 	if token != nil {
 		journal.adopt(token)
@@ -180,7 +181,7 @@ func (j *job) setSpec(spec Spec) {
 
 // resume continues a saved session. If it cannot be resumed, resume starts over and
 // reports the reason.
-func (j *job) resume(ctx context.Context, token *session.Token) error {
+func (j *job) resume(ctx context.Context, token *state.Token) error {
 	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
 	if err != nil {
 		return err
@@ -253,8 +254,8 @@ func (j *job) startOver(ctx context.Context, why string, uri session.URI) error 
 
 // useless returns the reason why a saved session cannot be resumed, or "" if it can
 // be.
-func (j *job) useless(token *session.Token) string {
-	if err := j.u.client.Adopt(token); err != nil {
+func (j *job) useless(token *state.Token) string {
+	if err := state.Adopt(j.u.client, token); err != nil {
 		return err.Error()
 	}
 	if token.Endpoint != j.u.client.Endpoint() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
 
@@ -28,14 +29,14 @@ func (j *journal) recordFile(file *source.File, content source.Resumable) *sessi
 }
 
 // state returns what is known of the session.
-func (r *sessionRecord) state() session.Part {
+func (r *sessionRecord) state() state.Part {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
 	return r.journal.sessions[r.i]
 }
 
 // change changes what is known of the session.
-func (r *sessionRecord) change(f func(*session.Part)) {
+func (r *sessionRecord) change(f func(*state.Part)) {
 	j := r.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -47,11 +48,11 @@ func (r *sessionRecord) started(uri session.URI, restarts int) {
 	if !r.part {
 		r.journal.begin(r.file, nil, 1)
 	}
-	r.change(func(s *session.Part) {
+	r.change(func(s *state.Part) {
 		if r.compressed() {
-			r.journal.token.Gzip = &session.GzipState{}
+			r.journal.token.Gzip = &state.GzipState{}
 		}
-		*s = session.Part{URI: uri, Created: time.Now(), Restarts: restarts}
+		*s = state.Part{Session: state.Session{URI: uri, Created: time.Now(), Restarts: restarts}}
 	})
 }
 
@@ -91,10 +92,10 @@ func (r *sessionRecord) covered(to int64) bool {
 
 // note updates the Token before a request that sends the bytes up to to.
 func (r *sessionRecord) note(committed, sent, to int64) {
-	r.change(func(s *session.Part) {
+	r.change(func(s *state.Part) {
 		t := &r.journal.token
 		if to > s.HighWater {
-			t.Gzip = (*session.GzipState)(r.content.Compression(to))
+			t.Gzip = (*state.GzipState)(r.content.Compression(to))
 		}
 		if !r.part && !r.file.Copied() { // otherwise the bytes of the source must still be compared
 			t.Source = r.file.Identity()
@@ -141,7 +142,7 @@ func (r *sessionRecord) checkpoint(sent int64) bool {
 // rejected records that the service refused data at offset. The next save includes
 // it.
 func (r *sessionRecord) rejected(offset int64) {
-	r.change(func(s *session.Part) { s.RejectedAt = offset + 1 })
+	r.change(func(s *state.Part) { s.RejectedAt = offset + 1 })
 }
 
 // ended updates the offsets and the checksums for the last save. The resume then
@@ -152,7 +153,7 @@ func (r *sessionRecord) ended(committed, sent int64) {
 }
 
 // adopted returns the state in which a saved session of size bytes continues.
-func adopted(saved session.Part, size int64) session.State {
+func adopted(saved state.Part, size int64) session.State {
 	return session.State{
 		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
 		MayExist: saved.HighWater == size, // the earlier process may have sent the last byte

@@ -25,6 +25,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -441,7 +442,7 @@ func typed(err error) bool {
 // process is the store of one process. After the process is dead, nothing more is
 // written.
 type process struct {
-	session.Store
+	state.Store
 	dead  atomic.Bool
 	saves atomic.Int64 // dies in the save with this number, counted down
 	die   func()
@@ -449,7 +450,7 @@ type process struct {
 
 var errDead = errors.New("the process is dead")
 
-func (p *process) Save(ctx context.Context, token *session.Token) error {
+func (p *process) Save(ctx context.Context, token *state.Token) error {
 	if p.die != nil && p.saves.Add(-1) == 0 {
 		if token.HighWater%2 == 0 { // before or after the rename
 			_ = p.Store.Save(ctx, token)

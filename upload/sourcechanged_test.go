@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -41,7 +42,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 // appending is a store in whose Lock another process writes to the source: after the
 // file was opened, and before its first byte is read.
 type appending struct {
-	session.Store
+	state.Store
 	path string
 }
 

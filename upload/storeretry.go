@@ -9,6 +9,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // storeContext returns ctx for calls of the store. The requests of the store are retried like
@@ -18,7 +19,7 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 	if u.opts.Store == nil {
 		return ctx
 	}
-	return session.WithStoreRetry(ctx, session.StoreRetry{
+	return state.WithStoreRetry(ctx, state.StoreRetry{
 		Policy: u.opts.Policy,
 		For: func() time.Duration {
 			if u.opts.RetryFor > 0 {

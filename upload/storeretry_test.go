@@ -13,7 +13,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // TakeOver gives a saved upload another source: a copy of its source at path. Use it
@@ -28,7 +29,7 @@ import (
 // TakeOver changes nothing if it fails because of its arguments. If the size differs,
 // the error wraps [session.ErrSourceChanged]. If an upload of path to the same
 // destination is saved, it wraps [fs.ErrExist]. If a process works on either upload,
-// it wraps [session.ErrInUse]. If the upload belongs to another endpoint, it wraps
+// it wraps [state.ErrInUse]. If the upload belongs to another endpoint, it wraps
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	store, err := u.savedStore()
@@ -41,7 +42,7 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	return newID, nil
 }
 
-func (u *Uploader) takeOver(ctx context.Context, store session.Store, id, path string) (string, error) {
+func (u *Uploader) takeOver(ctx context.Context, store state.Store, id, path string) (string, error) {
 	ctx, done := u.storeCall(ctx)
 	defer done()
 	token, from, err := lockSaved(ctx, store, id)
@@ -71,11 +72,11 @@ func (u *Uploader) takeOver(ctx context.Context, store session.Store, id, path s
 
 // withSource returns t with the source at path and the ID for that source. Only the
 // size is compared.
-func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, error) {
+func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error) {
 	if t.Endpoint != u.client.Endpoint() {
 		return nil, fmt.Errorf("the upload was started at %s: %w", t.Endpoint, session.ErrURIMismatch)
 	}
-	if err := u.client.Adopt(t); err != nil {
+	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err
 	}
 	src, err := chunk.Open(path)
@@ -98,8 +99,8 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 
 // acquireVacant acquires the lease of the ID of t, whose source is path. If the store has
 // a usable upload with that ID, the error wraps fs.ErrExist.
-func acquireVacant(ctx context.Context, store session.Store, t *session.Token, path string) (session.Lease, error) {
-	lease, err := session.Acquire(ctx, store, t.ID)
+func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path string) (state.Lease, error) {
+	lease, err := state.Acquire(ctx, store, t.ID)
 	if err != nil {
 		return nil, fmt.Errorf("upload of %s: %w", path, err)
 	}
@@ -115,23 +116,23 @@ func acquireVacant(ctx context.Context, store session.Store, t *session.Token, p
 
 // unusable reports whether err means that there is no saved upload, or only a corrupt one.
 func unusable(err error) bool {
-	return errors.Is(err, session.ErrNoToken) || errors.Is(err, session.ErrCorruptToken)
+	return errors.Is(err, state.ErrNoToken) || errors.Is(err, state.ErrCorruptToken)
 }
 
 // movedError reports that a saved upload was moved to another ID.
 type movedError struct{ from, to string }
 
 func (e *movedError) Error() string {
-	return fmt.Sprintf("%v: %s was moved to %s", session.ErrNoToken, e.from, e.to)
+	return fmt.Sprintf("%v: %s was moved to %s", state.ErrNoToken, e.from, e.to)
 }
 
-func (e *movedError) Unwrap() error { return session.ErrNoToken }
+func (e *movedError) Unwrap() error { return state.ErrNoToken }
 
 // lockSaved acquires the lease of a saved upload, and loads it. If it was moved, the
 // Token has another ID. The caller must release the lease.
-func lockSaved(ctx context.Context, store session.Store, id string) (*session.Token, session.Lease, error) {
+func lockSaved(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
 	for {
-		lease, err := session.Acquire(ctx, store, id)
+		lease, err := state.Acquire(ctx, store, id)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -149,7 +150,7 @@ func lockSaved(ctx context.Context, store session.Store, id string) (*session.To
 }
 
 // follow returns the ID that a saved upload has after a move, or id.
-func follow(ctx context.Context, store session.Store, id string) (string, error) {
+func follow(ctx context.Context, store state.Store, id string) (string, error) {
 	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
 		return id, nil // a later call returns the error again
 	}
@@ -175,12 +176,12 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 // MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
 // without a new one therefore always means that step 2 was not done, and never that
 // the upload has finished since.
-func loadMoved(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
+func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*state.Token, error) {
 	t, err := lease.Load(ctx)
 	if err != nil || t.MovedTo == "" && t.MovedFrom == "" {
 		return t, err
 	}
-	other, err := session.Acquire(ctx, store, cmp.Or(t.MovedTo, t.MovedFrom))
+	other, err := state.Acquire(ctx, store, cmp.Or(t.MovedTo, t.MovedFrom))
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func loadMoved(ctx context.Context, store session.Store, lease session.Lease) (*
 
 // move makes the steps of a move after the first, with the leases of both IDs. old is
 // the saved Token of the old ID.
-func move(ctx context.Context, old *session.Token, from, to session.Lease) error {
+func move(ctx context.Context, old *state.Token, from, to state.Lease) error {
 	moved, err := to.Load(ctx)
 	switch {
 	case unusable(err):
@@ -219,7 +220,7 @@ func move(ctx context.Context, old *session.Token, from, to session.Lease) error
 
 // arrived makes the last two steps of a move, with the leases of both IDs. It returns
 // the Token to use.
-func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) (*session.Token, error) {
+func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*state.Token, error) {
 	switch old, err := from.Load(ctx); {
 	case err == nil && old.MovedTo == moved.ID:
 		if err := from.Delete(ctx); err != nil {
@@ -234,8 +235,8 @@ func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) 
 }
 
 // Import saves an upload that was started on another machine, so that this Uploader
-// can resume it. t is a Token that [session.Encode] wrote there, and that
-// [session.Decode] returned here. path is a copy of its source. Import returns the ID
+// can resume it. t is a Token that [state.Encode] wrote there, and that
+// [state.Decode] returned here. path is a copy of its source. Import returns the ID
 // for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
 // The bytes of the copy are compared, because its times and its inode differ. Import
@@ -254,7 +255,7 @@ func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) 
 // of the same file to the same destination: the error wraps [fs.ErrExist]. For a
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
-func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
+func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
 	store, err := u.savedStore()
 	if err == nil {
 		id, err = u.importInto(ctx, store, t, path)
@@ -265,7 +266,7 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	return id, nil
 }
 
-func (u *Uploader) importInto(ctx context.Context, store session.Store, t *session.Token, path string) (string, error) {
+func (u *Uploader) importInto(ctx context.Context, store state.Store, t *state.Token, path string) (string, error) {
 	saved, err := u.withSource(t, path)
 	if err != nil {
 		return "", err
@@ -282,6 +283,6 @@ func (u *Uploader) importInto(ctx context.Context, store session.Store, t *sessi
 
 // imported reports whether Import or TakeOver saved the Token, and it was not resumed
 // since. Of the source, it then has only the size.
-func imported(t *session.Token) bool {
+func imported(t *state.Token) bool {
 	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

@@ -12,13 +12,14 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // dyingStore is the store of a process that is killed: after some changes, no further
 // change reaches the store.
 type dyingStore struct {
-	*session.Dir
+	*state.Dir
 	left int
 }
 
@@ -32,7 +33,7 @@ func (s *dyingStore) change(do func() error) error {
 	return do()
 }
 
-func (s *dyingStore) Save(ctx context.Context, t *session.Token) error {
+func (s *dyingStore) Save(ctx context.Context, t *state.Token) error {
 	return s.change(func() error { return s.Dir.Save(ctx, t) })
 }
 
@@ -142,7 +143,7 @@ func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved stri
 		case steps == 0 && errors.Is(err, fs.ErrNotExist):
 		case steps > 0 && steps < 3:
 			resumed(res, err)
-		case steps >= 3 && errors.Is(err, session.ErrNoToken):
+		case steps >= 3 && errors.Is(err, state.ErrNoToken):
 		default:
 			t.Errorf("Resume = %+v, %v", res, err)
 		}
@@ -150,7 +151,7 @@ func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved stri
 		res, err := up.Resume(ctx, newID)
 		if steps >= 2 {
 			resumed(res, err)
-		} else if !errors.Is(err, session.ErrNoToken) {
+		} else if !errors.Is(err, state.ErrNoToken) {
 			t.Errorf("Resume = %+v, %v, want ErrNoToken", res, err)
 		}
 	case "File":
@@ -289,8 +290,8 @@ func TestTakeOverRefused(t *testing.T) {
 				t.Errorf("%s: error = %v, want %v", name, err, want)
 			}
 		}
-		refused("no such upload", "0123", moved, session.ErrNoToken)
-		refused("no store", id, moved, session.ErrNoToken, func(o *upload.Options) { o.Store = nil })
+		refused("no such upload", "0123", moved, state.ErrNoToken)
+		refused("no store", id, moved, state.ErrNoToken, func(o *upload.Options) { o.Store = nil })
 		refused("no file", id, filepath.Join(w.dir, "none"), fs.ErrNotExist)
 		refused("another size", id, short, session.ErrSourceChanged)
 		refused("another endpoint", id, moved, session.ErrURIMismatch, func(o *upload.Options) { o.Endpoint = "http://other.test" })
@@ -299,10 +300,10 @@ func TestTakeOverRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused("in use: "+locked, id, moved, session.ErrInUse)
+			refused("in use: "+locked, id, moved, state.ErrInUse)
 			unlock()
 		}
-		w.plant(id, newID, func(t *session.Token) { t.SourcePath = moved })
+		w.plant(id, newID, func(t *state.Token) { t.SourcePath = moved })
 		refused("another upload", id, moved, fs.ErrExist)
 		if err := w.store.Delete(ctx, newID); err != nil {
 			t.Fatal(err)
@@ -312,7 +313,7 @@ func TestTakeOverRefused(t *testing.T) {
 			t.Error("the saved upload was changed")
 		}
 		w.rewrite(id, func(s string) string { return s[:len(s)-9] }, 0o600)
-		refused("a damaged upload", id, moved, session.ErrCorruptToken)
+		refused("a damaged upload", id, moved, state.ErrCorruptToken)
 		w.wantSaved(1)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // uplink is how the requests of one upload reach the service, and what they report to. The
@@ -30,10 +31,10 @@ type uplink struct {
 	logger *slog.Logger
 	named  func() []slog.Attr // names the upload in the log
 
-	lease session.Lease // see needLease
+	lease state.Lease // see needLease
 }
 
 // needLease makes requests only while a lease is valid. It is called when the lease of the
 // saved upload is acquired, and with nil when another process has it and will not remove what
 // the upload stored.
-func (u *uplink) needLease(l session.Lease) { u.lease = l }
+func (u *uplink) needLease(l state.Lease) { u.lease = l }

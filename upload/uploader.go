@@ -107,7 +107,7 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [session.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
+// [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
 // file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	j := u.newJob(ctx, Spec{}, u.newBudget())

@@ -21,7 +21,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -33,7 +33,7 @@ type world struct {
 	t      *testing.T
 	srv    *fakegcs.Server
 	http   *http.Client
-	store  *session.Dir
+	store  *state.Dir
 	dir    string // of the sources
 	state  string // the directory of store
 	close  func()
@@ -71,12 +71,12 @@ func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	t.Helper()
 	srv, client, stop := upload.ServeBucket(t, opts)
 	// Sources are on a disk: gcsup does not rely on the times of files in memory.
-	state := filepath.Join(testsize.MemDir(t), "state")
-	store, err := session.OpenDir(state)
+	stateDir := filepath.Join(testsize.MemDir(t), "state")
+	store, err := state.OpenDir(stateDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, srv: srv, http: client, store: store, dir: dir, state: state, close: func() {
+	return &world{t: t, srv: srv, http: client, store: store, dir: dir, state: stateDir, close: func() {
 		stop()
 		_ = store.Close()
 	}}

@@ -8,6 +8,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/bucket"
 )
 
 // askTimeout bounds one small request. The transport has no timeout, because an
@@ -72,9 +73,9 @@ func (a *asker) repeat(ctx context.Context, do func(context.Context) session.Rep
 }
 
 // list reads a page of a listing. The page is nil if the reply has none.
-func (a *asker) list(ctx context.Context, query session.ListQuery) (page *session.ObjectPage, reply session.Reply, err error) {
+func (a *asker) list(ctx context.Context, query bucket.Query) (page *bucket.Page, reply session.Reply, err error) {
 	reply, err = a.repeat(ctx, func(ctx context.Context) (reply session.Reply) {
-		page, reply = a.client.List(ctx, query)
+		page, reply = bucket.List(ctx, a.client, query)
 		return reply
 	})
 	return page, reply, err

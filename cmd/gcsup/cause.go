@@ -11,7 +11,7 @@ import (
 
 	"gcsup/internal/cli/printable"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 

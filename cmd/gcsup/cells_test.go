@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 

@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -144,8 +145,8 @@ func (c *connection) waiting(delay time.Duration, cause string) {
 
 // storeRetry returns how the requests to the state bucket that the command makes itself
 // are retried.
-func (c *connection) storeRetry() session.StoreRetry {
-	return session.StoreRetry{
+func (c *connection) storeRetry() state.StoreRetry {
+	return state.StoreRetry{
 		Policy: c.policy,
 		For: func() time.Duration {
 			if c.retryFor > 0 {
@@ -193,7 +194,7 @@ func (c *connection) close() {
 func (f *targetFlags) lazyStore(c *connection) *lazyStore {
 	return &lazyStore{
 		shared:  f.state.url != "",
-		retry:   func() session.StoreRetry { return c.storeRetry() },
+		retry:   func() state.StoreRetry { return c.storeRetry() },
 		missing: f.storeMissing,
 		open: func(ctx context.Context) (openStore, error) {
 			if f.state.url == "" {

@@ -8,6 +8,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -18,7 +19,7 @@ import (
 func notResumable(err error) bool {
 	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) ||
-		errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
+		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }
 
 // explainSkip prints why resume --all skipped an upload, even with --quiet.
@@ -38,7 +39,7 @@ func (r *reporter) explainDiscard(t task, err error) {
 		r.console.fail("if the source was moved: " + resumeCommand(program.Words(), r.given, t.saved) + " --source=PATH")
 	}
 	command := "sessions cancel"
-	if errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion) {
+	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
 		command = "sessions rm" // the session URI is not known
 	}
 	r.console.fail("to discard it: " + savedCommand(program.Words(), r.given, command, t.saved))

@@ -22,6 +22,7 @@ import (
 	"gcsup/internal/cli/sendflags"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
+	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -250,7 +251,7 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 		return reply.Refusal()
 	}
 	d.uri = reply.URI
-	page, reply, err := d.asker.list(ctx, session.ListQuery{Bucket: d.spec.Bucket, MaxResults: 1, UserProject: d.spec.UserProject})
+	page, reply, err := d.asker.list(ctx, bucket.Query{Bucket: d.spec.Bucket, MaxResults: 1, UserProject: d.spec.UserProject})
 	switch {
 	case err != nil:
 		return err

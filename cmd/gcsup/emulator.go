@@ -26,7 +26,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/usage"
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 func newEmulator(std stdio) *cobra.Command {
@@ -296,7 +296,7 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
 		if errors.Is(err, fakegcs.ErrInUse) {
-			return nil, failure.WithKind(fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse)
+			return nil, failure.WithKind(fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), state.ErrInUse)
 		}
 		return nil, fmt.Errorf("emulator: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gcsup/internal/cli/failure"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -36,7 +36,7 @@ func TestQueueAfterHurry(t *testing.T) {
 // TestLazyStoreAfterClose checks that an abandoned upload can use the store after it
 // is closed. An earlier version panicked.
 func TestLazyStoreAfterClose(t *testing.T) {
-	s := &lazyStore{open: func(context.Context) (openStore, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
+	s := &lazyStore{open: func(context.Context) (openStore, error) { return state.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
 	s.close()
 	defer func() {
 		if r := recover(); r != nil {

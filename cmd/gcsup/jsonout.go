@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -67,7 +68,7 @@ type holderLine struct {
 	Since *time.Time `json:"since"`
 }
 
-func newHolderLine(held *session.HeldError) *holderLine {
+func newHolderLine(held *state.HeldError) *holderLine {
 	return &holderLine{held.Holder(), known(held.Host, held.Host != ""), known(held.PID, held.PID != 0), known(held.Since.UTC(), !held.Since.IsZero())}
 }
 
@@ -173,7 +174,7 @@ func newErrorLine(err error) *errorLine {
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
 		l.Status = known(e.Status, e.Status != 0)
 	}
-	if held, ok := errors.AsType[*session.HeldError](err); ok {
+	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
 	}
 	return l
@@ -189,7 +190,7 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: e.Cause,
 	}
-	if held, ok := errors.AsType[*session.HeldError](e.Err); ok {
+	if held, ok := errors.AsType[*state.HeldError](e.Err); ok {
 		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()
 	}
 	if s := e.Source; s != nil {

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -93,11 +94,11 @@ func TestResultLineOfFailure(t *testing.T) {
 func TestResultLineInUse(t *testing.T) {
 	since := time.Date(2026, 11, 22, 11, 0, 0, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {
-		held session.HeldError
+		held state.HeldError
 		want map[string]any
 	}{
-		{session.HeldError{}, map[string]any{"name": "another process", "host": nil, "pid": nil, "since": nil}},
-		{session.HeldError{Host: "alpha", PID: 12, Since: since}, map[string]any{"name": "process 12 on alpha", "host": "alpha", "pid": 12.0, "since": "2026-11-22T10:00:00Z"}},
+		{state.HeldError{}, map[string]any{"name": "another process", "host": nil, "pid": nil, "since": nil}},
+		{state.HeldError{Host: "alpha", PID: 12, Since: since}, map[string]any{"name": "process 12 on alpha", "host": "alpha", "pid": 12.0, "since": "2026-11-22T10:00:00Z"}},
 	} {
 		err := fmt.Errorf("while testing: %w", &c.held)
 		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, nil, err))

@@ -6,16 +6,16 @@ import (
 	"io/fs"
 	"sync"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // lazyStore opens the saved uploads when they are first needed. An upload that saves
 // nothing therefore needs no state directory, and no request to a state bucket.
 type lazyStore struct {
 	open    func(context.Context) (openStore, error)
-	missing func() bool               // reports whether nothing was ever saved there, without opening it
-	shared  bool                      // the store is a session.Leaser
-	retry   func() session.StoreRetry // for calls of the command itself; not used for a directory
+	missing func() bool             // reports whether nothing was ever saved there, without opening it
+	shared  bool                    // the store is a state.Leaser
+	retry   func() state.StoreRetry // for calls of the command itself; not used for a directory
 
 	once   sync.Once
 	opened openStore // nil before it is opened
@@ -24,18 +24,18 @@ type lazyStore struct {
 
 // openStore is an open store of saved uploads.
 type openStore interface {
-	session.Store
+	state.Store
 	Close() error
 }
 
 var (
-	_ session.Store      = (*lazyStore)(nil)
-	_ session.Quarantine = (*lazyStore)(nil)
-	_ session.Leaser     = lazyLeaser{}
+	_ state.Store      = (*lazyStore)(nil)
+	_ state.Quarantine = (*lazyStore)(nil)
+	_ state.Leaser     = lazyLeaser{}
 )
 
-// store returns the session.Store for an Uploader.
-func (s *lazyStore) store() session.Store {
+// store returns the state.Store for an Uploader.
+func (s *lazyStore) store() state.Store {
 	if s.shared {
 		return lazyLeaser{s}
 	}
@@ -45,8 +45,8 @@ func (s *lazyStore) store() session.Store {
 // get opens the store, if it is not open. It returns the context for calls of it: those of
 // package upload have a StoreRetry already.
 func (s *lazyStore) get(ctx context.Context) (context.Context, openStore, error) {
-	if _, ok := session.StoreRetryOf(ctx); !ok && s.shared {
-		ctx = session.WithStoreRetry(ctx, s.retry())
+	if _, ok := state.StoreRetryOf(ctx); !ok && s.shared {
+		ctx = state.WithStoreRetry(ctx, s.retry())
 	}
 	s.once.Do(func() { s.opened, s.err = s.open(ctx) })
 	return ctx, s.opened, s.err
@@ -71,9 +71,9 @@ func (s *lazyStore) close() {
 }
 
 // Load does not create the directory: without one there is no saved upload.
-func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error) {
+func (s *lazyStore) Load(ctx context.Context, id string) (*state.Token, error) {
 	if s.missing() {
-		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
 	ctx, d, err := s.get(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error)
 	return d.Load(ctx, id)
 }
 
-func (s *lazyStore) Save(ctx context.Context, t *session.Token) error {
+func (s *lazyStore) Save(ctx context.Context, t *state.Token) error {
 	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *lazyStore) SetAside(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return session.SetAside(ctx, d, id)
+	return state.SetAside(ctx, d, id)
 }
 
 func (s *lazyStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
@@ -130,10 +130,10 @@ func (s *lazyStore) Lock(ctx context.Context, id string) (unlock func(), err err
 type lazyLeaser struct{ *lazyStore }
 
 // Acquire returns the lease of an upload.
-func (s lazyLeaser) Acquire(ctx context.Context, id string) (session.Lease, error) {
+func (s lazyLeaser) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return session.Acquire(ctx, d, id)
+	return state.Acquire(ctx, d, id)
 }

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -119,7 +120,7 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		}
 	}
 	text := inSizes(withHint(err, r.endpoint).Error(), err, size, file)
-	if !errors.Is(err, failure.ErrSource) && !errors.Is(err, session.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, failure.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {
 			what += " to " + t.destination
@@ -139,8 +140,8 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		r.explainDiscard(t, err)
-	case notResumable(err), errors.Is(err, failure.ErrSource), errors.Is(err, session.ErrInUse),
-		errors.Is(err, session.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
+	case notResumable(err), errors.Is(err, failure.ErrSource), errors.Is(err, state.ErrInUse),
+		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		var same []string
 		if r.given.Changed("additional-headers") {
@@ -171,7 +172,7 @@ func (r *reporter) resumable(id string) bool {
 		_, err := r.saved.Load(context.Background(), id)
 		return err
 	})
-	return !errors.Is(err, session.ErrNoToken)
+	return !errors.Is(err, state.ErrNoToken)
 }
 
 // within calls f and returns its error, or nil if f takes longer than d: a file

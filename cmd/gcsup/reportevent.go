@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/printable"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -111,7 +111,7 @@ func (r *reporter) observe(e upload.Event) {
 // lasts lease: if that of the other one does not, the user may expect another wait.
 func heldText(e upload.Event, lease time.Duration) string {
 	text := fmt.Sprintf("%s works on it, or died: waiting up to %s for its lease", e.Cause, formatSpan(e.Delay+time.Second-1))
-	if held, ok := errors.AsType[*session.HeldError](e.Err); ok && held.TTL != lease && lease != 0 {
+	if held, ok := errors.AsType[*state.HeldError](e.Err); ok && held.TTL != lease && lease != 0 {
 		text += fmt.Sprintf(", which lasts %v; --state-lease=%v applies when this process has the upload", held.TTL, lease)
 	}
 	return text

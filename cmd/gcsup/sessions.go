@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -264,7 +265,7 @@ cancel deletes them.`,
 }
 
 // partsText describes what an upload in parts has stored at the service, and where.
-func partsText(t *session.Token) (what, where string) {
+func partsText(t *state.Token) (what, where string) {
 	if t.Parts.Upload.IsZero() {
 		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable.Line(t.Spec.Bucket), t.Parts.Prefix)
 	}
@@ -273,7 +274,7 @@ func partsText(t *session.Token) (what, where string) {
 
 // aboutUpload returns the message of an error that concerns a saved upload.
 func aboutUpload(id string, err error) string {
-	if errors.Is(err, session.ErrNoToken) { // contains the ID
+	if errors.Is(err, state.ErrNoToken) { // contains the ID
 		return err.Error()
 	}
 	return id + ": " + err.Error()
@@ -286,14 +287,14 @@ func uploadText(s upload.SavedUpload) string {
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.
 // The Token is nil if it could not be read.
-func forget(ctx context.Context, store session.Store, id string) (*session.Token, error) {
+func forget(ctx context.Context, store state.Store, id string) (*state.Token, error) {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	token, err := store.Load(ctx, id)
-	if errors.Is(err, session.ErrNoToken) {
+	if errors.Is(err, state.ErrNoToken) {
 		return nil, err
 	}
 	return token, store.Delete(ctx, id)
@@ -352,7 +353,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	c, con, out := x.c, x.console, x.std.out
 	token, err := c.saved.Load(ctx, id)
 	switch {
-	case errors.Is(err, session.ErrCorruptToken):
+	case errors.Is(err, state.ErrCorruptToken):
 		if _, err := forget(ctx, c.saved, id); err != nil {
 			return err
 		}

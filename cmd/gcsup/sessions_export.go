@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // newSessionsExport returns the command that writes a saved upload for another
@@ -54,7 +55,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 			if err != nil {
 				return withHint(err, "")
 			}
-			data, err := session.Encode(token)
+			data, err := state.Encode(token)
 			if err != nil {
 				return err
 			}
@@ -163,7 +164,7 @@ func unusualOptions(s session.Spec) string {
 	return string(text)
 }
 
-func readExport(r io.Reader) (*session.Token, error) {
+func readExport(r io.Reader) (*state.Token, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return nil, failure.Usagef("standard input is a terminal: want the output of gcsup sessions export")
 	}
@@ -171,7 +172,7 @@ func readExport(r io.Reader) (*session.Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
-	token, err := session.Decode(data)
+	token, err := state.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w; want the output of gcsup sessions export", err)
 	}

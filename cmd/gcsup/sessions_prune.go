@@ -13,6 +13,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -142,7 +143,7 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 		return actionKept, reasonUnusable
 	case errors.Is(err, session.ErrURIMismatch):
 		return actionKept, reasonEndpoint
-	case errors.Is(err, session.ErrInUse):
+	case errors.Is(err, state.ErrInUse):
 		return actionKept, reasonInUse
 	case err != nil:
 		return actionKept, reasonError

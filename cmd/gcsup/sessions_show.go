@@ -15,7 +15,7 @@ import (
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/usage"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -44,7 +44,7 @@ a process is working on is shown as it was last saved.`,
 			}
 			d := details{token: token, source: sourceState(token)}
 			err = d.ask(ctx, &target, c)
-			if err != nil && !errors.Is(err, session.ErrInUse) {
+			if err != nil && !errors.Is(err, state.ErrInUse) {
 				return withHint(fmt.Errorf("%s: %w", args[0], err), c.endpoint)
 			}
 			if asJSON {
@@ -68,7 +68,7 @@ const (
 )
 
 // sourceState compares the source with the file that the upload started with.
-func sourceState(token *session.Token) string {
+func sourceState(token *state.Token) string {
 	if token.SourceIdentity != "" {
 		return sourceNamed
 	}
@@ -89,13 +89,13 @@ func sourceState(token *session.Token) string {
 
 // details is what sessions show prints of an upload.
 type details struct {
-	token   *session.Token
+	token   *state.Token
 	source  string
 	holding upload.Holding
 	inUse   error // set if another process works on the upload; the service was then not asked
 }
 
-// ask asks the service what it holds. The error wraps [session.ErrInUse] if another
+// ask asks the service what it holds. The error wraps [state.ErrInUse] if another
 // process is working on the upload.
 func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) error {
 	if d.token.Endpoint != c.endpoint {
@@ -106,7 +106,7 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 	}
 	var err error
 	if d.holding, err = c.uploader.Query(ctx, d.token.ID); err != nil {
-		if errors.Is(err, session.ErrInUse) {
+		if errors.Is(err, state.ErrInUse) {
 			d.inUse = err
 		}
 		return err

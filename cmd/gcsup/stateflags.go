@@ -13,7 +13,8 @@ import (
 	"gcsup/internal/cli/statedir"
 	"gcsup/internal/cli/statekey"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload/gcs"
 )
 
@@ -133,7 +134,7 @@ func (f *stateFlags) openDir() (openStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := session.OpenDir(filepath.Join(dir, "sessions"))
+	store, err := state.OpenDir(filepath.Join(dir, "sessions"))
 	if err != nil {
 		return nil, fmt.Errorf("%w; use --state-dir to name another directory", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -36,4 +37,4 @@ func (t task) skipped(err error) bool {
 	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err) || t.all && notResumable(err)
 }
 
-func (t task) finished(err error) bool { return t.listed && errors.Is(err, session.ErrNoToken) }
+func (t task) finished(err error) bool { return t.listed && errors.Is(err, state.ErrNoToken) }

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
+	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -217,7 +218,7 @@ func (v *verifier) stat(ctx context.Context, spec session.Spec) (*session.Object
 		return nil, nil
 	}
 	// The bucket may be what does not exist.
-	page, reply, err := v.asker.list(ctx, session.ListQuery{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
+	page, reply, err := v.asker.list(ctx, bucket.Query{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
 	switch {
 	case err != nil:
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -23,7 +23,7 @@ func Recover(ctx context.Context, up *upload.Uploader) (finished, deleted int, e
 		switch {
 		case err == nil:
 			finished++
-		case errors.Is(err, session.ErrInUse), errors.Is(err, session.ErrNoToken):
+		case errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrNoToken):
 			// Another process continues it, or has finished it.
 		default:
 			failed = append(failed, fmt.Errorf("upload %s of %s: %w", saved.ID, saved.Source(), err))
@@ -33,7 +33,7 @@ func Recover(ctx context.Context, up *upload.Uploader) (finished, deleted int, e
 		switch {
 		case pruned.Deleted:
 			deleted++
-		case err != nil && !errors.Is(err, session.ErrInUse):
+		case err != nil && !errors.Is(err, state.ErrInUse):
 			failed = append(failed, fmt.Errorf("prune %s: %w", pruned.ID, err))
 		}
 	}

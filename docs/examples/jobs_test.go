@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
-	"gcsup/session/storetest"
+	"gcsup/session/state"
+	"gcsup/session/state/storetest"
 	"gcsup/upload"
 )
 
@@ -78,11 +78,11 @@ func TestRecover(t *testing.T) {
 
 // TestMain makes the test binary a process with a SQLiteStore, for TestSQLiteContract.
 func TestMain(m *testing.M) {
-	storetest.Serve(func(dir string) (session.Store, error) { return OpenSQLite(context.Background(), dir) })
+	storetest.Serve(func(dir string) (state.Store, error) { return OpenSQLite(context.Background(), dir) })
 	os.Exit(m.Run())
 }
 
-// TestSQLiteContract checks that SQLiteStore meets the contract of session.Store,
+// TestSQLiteContract checks that SQLiteStore meets the contract of state.Store,
 // with processes that are killed.
 func TestSQLiteContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Place {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -27,7 +27,7 @@ func TestRelay(t *testing.T) {
 
 	// process simulates one process until it ends or fails.
 	process := func(interrupt bool) (*upload.Result, error) {
-		store, err := session.OpenDir(dir)
+		store, err := state.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

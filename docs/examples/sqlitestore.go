@@ -12,16 +12,16 @@ import (
 
 	"modernc.org/sqlite"
 
-	"gcsup/session"
+	"gcsup/session/state"
 )
 
-// SQLiteStore is a session.Store in a table of a SQLite database.
+// SQLiteStore is a state.Store in a table of a SQLite database.
 type SQLiteStore struct {
 	db  *sql.DB
 	dir string
 }
 
-var _ session.Store = (*SQLiteStore)(nil)
+var _ state.Store = (*SQLiteStore)(nil)
 
 // OpenSQLite opens the store in a directory. Only this user can read its files,
 // because any reader of a token can write to the upload.
@@ -56,26 +56,26 @@ func dsn(path string, pragmas ...string) string {
 // Close closes the database. No upload may be under way.
 func (s *SQLiteStore) Close() error { return s.db.Close() }
 
-// Load implements session.Store.
-func (s *SQLiteStore) Load(ctx context.Context, id string) (*session.Token, error) {
+// Load implements state.Store.
+func (s *SQLiteStore) Load(ctx context.Context, id string) (*state.Token, error) {
 	var data []byte
 	err := s.db.QueryRowContext(ctx, `SELECT token FROM uploads WHERE id = ?`, id).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t, err := session.Decode(data)
+	t, err := state.Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token of %s has the ID %s", session.ErrCorruptToken, id, t.ID)
+		err = fmt.Errorf("%w: the token of %s has the ID %s", state.ErrCorruptToken, id, t.ID)
 	}
 	return t, err
 }
 
-// Save implements session.Store.
-func (s *SQLiteStore) Save(ctx context.Context, t *session.Token) error {
-	data, err := session.Encode(t)
+// Save implements state.Store.
+func (s *SQLiteStore) Save(ctx context.Context, t *state.Token) error {
+	data, err := state.Encode(t)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *SQLiteStore) Save(ctx context.Context, t *session.Token) error {
 	return err
 }
 
-// List implements session.Store.
+// List implements state.Store.
 func (s *SQLiteStore) List(ctx context.Context) (ids []string, err error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id FROM uploads ORDER BY id`)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *SQLiteStore) List(ctx context.Context) (ids []string, err error) {
 	return ids, rows.Err()
 }
 
-// Delete implements session.Store.
+// Delete implements state.Store.
 func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
 	_, err := s.db.ExecContext(ctx, `DELETE FROM uploads WHERE id = ?`, id)
 	return err
@@ -111,8 +111,8 @@ func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
 // dies. A row with the name of the holder would stay. Lock leaves the empty file,
 // because removing it could remove the lock of the next process.
 func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	if !session.ValidID(id) { // the ID is a part of a file name
-		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
+	if !state.ValidID(id) { // the ID is a part of a file name
+		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
 	}
 	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, "locks", id), "busy_timeout(0)"))
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err e
 	if _, err := db.ExecContext(ctx, `BEGIN EXCLUSIVE`); err != nil {
 		var busy *sqlite.Error
 		if errors.As(err, &busy) && busy.Code() == sqliteBusy {
-			err = &session.HeldError{} // SQLite does not show which process holds the lock
+			err = &state.HeldError{} // SQLite does not show which process holds the lock
 		}
 		return nil, errors.Join(err, db.Close())
 	}

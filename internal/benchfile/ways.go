@@ -18,7 +18,7 @@ import (
 	"cloud.google.com/go/storage"
 
 	"gcsup/internal/benchrun"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -67,7 +67,7 @@ func barePut(args []string) error {
 // durable store.
 func uploadFile(args []string) error {
 	endpoint, path, object := args[0], args[1], args[2]
-	store, err := session.OpenDir(filepath.Join(filepath.Dir(path), "uploads"))
+	store, err := state.OpenDir(filepath.Join(filepath.Dir(path), "uploads"))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -67,7 +67,7 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (cancelled, done int) {
 	t.Helper()
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
-	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	store, err := state.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
 		t.Fatal(err)
 	}

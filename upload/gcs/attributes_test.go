@@ -25,6 +25,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -66,7 +67,7 @@ func (w *attributeWorld) requests() []*http.Request {
 func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Uploader) {
 	w.t.Helper()
 	c := newClient(w.t, &gcs.Options{Endpoint: w.url, Anonymous: true})
-	store, err := session.OpenDir(filepath.Join(w.dir, "state"))
+	store, err := state.OpenDir(filepath.Join(w.dir, "state"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -499,9 +500,9 @@ func TestResumeNeedsTheKey(t *testing.T) {
 	spec := upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key}
 	w.interrupt(path, spec)
 	w.requests()
-	state, err := os.ReadFile(w.savedFile())
-	if err != nil || bytes.Contains(state, []byte("AQEBAQEBAQEB")) || !bytes.Contains(state, []byte(key.SHA256())) {
-		t.Errorf("saved upload: %s, %v, want the SHA-256 only", state, err)
+	stateDir, err := os.ReadFile(w.savedFile())
+	if err != nil || bytes.Contains(stateDir, []byte("AQEBAQEBAQEB")) || !bytes.Contains(stateDir, []byte(key.SHA256())) {
+		t.Errorf("saved upload: %s, %v, want the SHA-256 only", stateDir, err)
 	}
 	for _, tt := range []struct {
 		name string
@@ -510,7 +511,7 @@ func TestResumeNeedsTheKey(t *testing.T) {
 		want error
 	}{
 		{"no key", session.EncryptionKey{}, nil, session.ErrEncryptionKey},
-		{"another key", other, nil, session.ErrOptionsDiffer},
+		{"another key", other, nil, state.ErrOptionsDiffer},
 		{"another key in the options", session.EncryptionKey{}, []session.EncryptionKey{other}, session.ErrEncryptionKey},
 	} {
 		_, up := w.uploader(upload.Options{EncryptionKeys: tt.ring})
@@ -656,7 +657,7 @@ func TestOptionsAreKept(t *testing.T) {
 		_, up := w.uploader(upload.Options{})
 		changed := spec
 		edit(&changed)
-		if _, err := up.File(t.Context(), path, changed); !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), want) {
+		if _, err := up.File(t.Context(), path, changed); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want ErrOptionsDiffer", want, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -34,7 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	store, err := state.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -17,9 +18,9 @@ var sentinels = []error{
 	context.Canceled, context.DeadlineExceeded, upload.ErrPaused, upload.ErrSourceNeeded, upload.ErrNotTried, upload.ErrTruncated,
 	session.ErrRetriesExhausted, upload.ErrPermanent, session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
 	session.ErrPrecondition, session.ErrOutcomeUnknown, session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
-	session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch, session.ErrSourceChanged, session.ErrNoToken,
-	session.ErrCorruptToken, session.ErrTokenVersion, session.ErrInsecurePermissions, session.ErrOptionsDiffer, session.ErrEncryptionKey,
-	session.ErrInUse, chunk.ErrRead, chunk.ErrNotRegular, fs.ErrNotExist, fs.ErrPermission,
+	session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch, session.ErrSourceChanged, state.ErrNoToken,
+	state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInsecurePermissions, state.ErrOptionsDiffer, session.ErrEncryptionKey,
+	state.ErrInUse, chunk.ErrRead, chunk.ErrNotRegular, fs.ErrNotExist, fs.ErrPermission,
 }
 
 // errorType returns the error.type of an error: the text of its sentinel with

@@ -24,6 +24,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/otel"
 )
@@ -45,7 +46,7 @@ type setting struct {
 	spans  *tracetest.InMemoryExporter
 	traces *trace.TracerProvider
 	reader *sdkmetric.ManualReader
-	store  *session.Dir
+	store  *state.Dir
 	path   string // of a file of size bytes
 	up     *upload.Uploader
 }
@@ -62,7 +63,7 @@ func newSetting(t *testing.T, faults []fakegcs.Fault, with ...func(*upload.Optio
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if s.store, err = session.OpenDir(filepath.Join(dir, "state")); err != nil {
+	if s.store, err = state.OpenDir(filepath.Join(dir, "state")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.store.Close() })

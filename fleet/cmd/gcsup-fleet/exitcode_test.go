@@ -13,7 +13,7 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state/bucketstore"
 )
 
 // TestExitCodeOfNATS checks that the exit code is 75 if NATS is not ready.

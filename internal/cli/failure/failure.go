@@ -9,7 +9,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
@@ -66,7 +67,7 @@ var Classes = []Class{
 	{ErrConfig, "configuration", exitcode.Config, ""},
 	{ErrDiffers, "differs", exitcode.Data, ""},
 	{context.Canceled, "interrupted", exitcode.Temporary, ""},
-	{session.ErrInUse, "in_use", exitcode.Temporary, ""},
+	{state.ErrInUse, "in_use", exitcode.Temporary, ""},
 	{manifest.ErrLocked, "in_use", exitcode.Temporary, ""},
 	{manifest.ErrVersion, "newer_version", exitcode.Config, "use the newer program, or name another manifest"},
 	{manifest.ErrFormat, "usage", exitcode.Usage, "name another file"},
@@ -76,14 +77,14 @@ var Classes = []Class{
 	{session.ErrChecksum, "checksum", exitcode.Data, ""},
 	{session.ErrUnexpectedData, "foreign_writer", exitcode.Data, ""},
 	{session.ErrProtocol, "contradiction", exitcode.Data, ""},
-	{session.ErrOptionsDiffer, "options", exitcode.Data, "give the options of the first run, or none; --restart discards what was sent"},
+	{state.ErrOptionsDiffer, "options", exitcode.Data, "give the options of the first run, or none; --restart discards what was sent"},
 	{session.ErrEncryptionKey, "encryption_key", exitcode.Config, "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY"},
 	{bucketstore.ErrSealed, "state_key", exitcode.Config, "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} sessions rm ID"},
-	{session.ErrCorruptToken, "damaged", exitcode.Data, "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID"},
-	{session.ErrTokenVersion, "newer_version", exitcode.Config, "use the newer program; to delete it, run {gcsup} sessions rm ID"},
+	{state.ErrCorruptToken, "damaged", exitcode.Data, "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID"},
+	{state.ErrTokenVersion, "newer_version", exitcode.Config, "use the newer program; to delete it, run {gcsup} sessions rm ID"},
 	{chunk.ErrNotRegular, "no_input", exitcode.NoInput, ""},
 	{upload.ErrSourceNeeded, "no_input", exitcode.NoInput, ""},
-	{session.ErrNoToken, "no_saved_upload", exitcode.NoInput, "see {gcsup} sessions list"},
+	{state.ErrNoToken, "no_saved_upload", exitcode.NoInput, "see {gcsup} sessions list"},
 	{session.ErrNotFound, "not_found", exitcode.Unavailable, "create the bucket, or correct its name or the endpoint"},
 	{session.ErrSessionLost, "session_gone", exitcode.Unavailable, ""},
 	{session.ErrCanceled, "cancelled", exitcode.Unavailable, "run the same command again to start over"},
@@ -92,7 +93,7 @@ var Classes = []Class{
 	{session.ErrPrecondition, "precondition", exitcode.Exists, ""},
 	{session.ErrCredentials, "credentials", exitcode.Permission, "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
 	{session.ErrPermission, "permission", exitcode.Permission, "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object"},
-	{session.ErrInsecurePermissions, "unsafe_state", exitcode.Config, ""},
+	{state.ErrInsecurePermissions, "unsafe_state", exitcode.Config, ""},
 	{session.ErrURIMismatch, "endpoint", exitcode.Config, ""},
 	{session.ErrInvalid, "invalid", exitcode.Usage, ""},
 	{nil, LocalIO, exitcode.IO, ""},

@@ -10,7 +10,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
 
@@ -29,23 +30,23 @@ func TestClassify(t *testing.T) {
 		{session.ErrProtocol, 65, "contradiction"},
 		{chunk.ErrNotRegular, 66, "no_input"},
 		{upload.ErrSourceNeeded, 66, "no_input"},
-		{session.ErrNoToken, 66, "no_saved_upload"},
+		{state.ErrNoToken, 66, "no_saved_upload"},
 		{session.ErrNotFound, 69, "not_found"},
 		{session.ErrSessionLost, 69, "session_gone"},
 		{session.ErrCanceled, 69, "cancelled"},
 		{session.ErrQuota, 69, "quota"},
 		{session.ErrPrecondition, 73, "precondition"},
-		{session.ErrCorruptToken, 65, "damaged"},
+		{state.ErrCorruptToken, 65, "damaged"},
 		{errors.New("unheard of"), 74, "local_io"},
 		{session.ErrRetriesExhausted, 75, "retries_exhausted"},
 		{bucketstore.ErrSlow, 75, "retries_exhausted"},
-		{session.ErrInUse, 75, "in_use"},
+		{state.ErrInUse, 75, "in_use"},
 		{context.Canceled, 75, "interrupted"},
 		{session.ErrCredentials, 77, "credentials"},
 		{session.ErrPermission, 77, "permission"},
-		{session.ErrInsecurePermissions, 78, "unsafe_state"},
+		{state.ErrInsecurePermissions, 78, "unsafe_state"},
 		{session.ErrURIMismatch, 78, "endpoint"},
-		{session.ErrTokenVersion, 78, "newer_version"},
+		{state.ErrTokenVersion, 78, "newer_version"},
 		{fmt.Errorf("saved uploads: %w", bucketstore.ErrSealed), 78, "state_key"},
 		{&session.Error{Kind: session.ErrCredentials, Err: &backoff.ProxyError{Code: 407}}, 77, "credentials"},
 		{failure.WithKind(errors.New("endpoint"), failure.ErrConfig), 78, "configuration"},

@@ -20,6 +20,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
 	"gcsup/session"
+	"gcsup/session/state"
 )
 
 // killedUpload uploads files of random bytes with gcsup. It kills gcsup after a
@@ -160,11 +161,11 @@ func (u *killedUpload) runAndKill(ctx context.Context, args []string) (sent int6
 // committed queries the committed offset of the saved upload until two answers
 // agree. The service may still commit bytes of the killed process:
 // https://github.com/googleapis/google-cloud-cpp/issues/9750.
-func (u *killedUpload) committed(ctx context.Context, state string) (int64, error) {
+func (u *killedUpload) committed(ctx context.Context, stateDir string) (int64, error) {
 	before := int64(-1)
 	for {
 		held := int64(-1)
-		err := u.eachSaved(ctx, state, func(client *session.Client, t *session.Token) error {
+		err := u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Token) error {
 			switch reply := client.Query(ctx, t.URI); reply.Status {
 			case http.StatusPermanentRedirect:
 				held = max(reply.Committed, 0)
@@ -193,20 +194,20 @@ func (u *killedUpload) committed(ctx context.Context, state string) (int64, erro
 }
 
 // cancel cancels the saved uploads at the service.
-func (u *killedUpload) cancel(ctx context.Context, state string) error {
-	return u.eachSaved(ctx, state, func(client *session.Client, t *session.Token) error {
+func (u *killedUpload) cancel(ctx context.Context, stateDir string) error {
+	return u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Token) error {
 		client.Cancel(ctx, t.URI) // if it fails, the service drops the session after a week
 		return nil
 	})
 }
 
 // eachSaved calls f for the uploads that gcsup has saved.
-func (u *killedUpload) eachSaved(ctx context.Context, state string, f func(*session.Client, *session.Token) error) error {
+func (u *killedUpload) eachSaved(ctx context.Context, stateDir string, f func(*session.Client, *state.Token) error) error {
 	client, err := session.NewClient(u.target.Client, u.target.URL)
 	if err != nil {
 		return err
 	}
-	store, err := session.OpenDir(filepath.Join(state, "sessions"))
+	store, err := state.OpenDir(filepath.Join(stateDir, "sessions"))
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (u *killedUpload) eachSaved(ctx context.Context, state string, f func(*sess
 	for _, id := range ids {
 		t, err := store.Load(ctx, id)
 		if err == nil {
-			err = client.Adopt(t)
+			err = state.Adopt(client, t)
 		}
 		if err == nil {
 			err = f(client, t)

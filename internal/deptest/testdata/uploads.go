@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"os"
 
-	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -20,7 +20,7 @@ func main() {
 	r.Body.Close()
 
 	ctx := context.Background()
-	store, err := session.OpenDir(os.Args[1])
+	store, err := state.OpenDir(os.Args[1])
 	if err != nil {
 		panic(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gcsup/session"
+	"gcsup/session/bucket"
 )
 
 // A page of a listing costs about as much as minServed GETs of single objects, which
@@ -47,11 +48,11 @@ type Merge struct {
 }
 
 // A Fetch reads one page of a listing.
-type Fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)
+type Fetch func(context.Context, bucket.Query) (*bucket.Page, error)
 
 // NewMerge returns a Merge with the listing of a bucket and prefix. It calls fetch for
 // each page, also in another goroutine, but not concurrently. The caller must call Close.
-func NewMerge(ctx context.Context, query session.ListQuery, fetch Fetch) *Merge {
+func NewMerge(ctx context.Context, query bucket.Query, fetch Fetch) *Merge {
 	return &Merge{bucket: query.Bucket, prefix: query.Prefix, pages: &pager{ctx: ctx, query: query, fetch: fetch}}
 }
 
@@ -133,7 +134,7 @@ func (m *Merge) leavePoor() {
 }
 
 // add adds a page whose names are not less than m.last.
-func (m *Merge) add(page *session.ObjectPage, err error) error {
+func (m *Merge) add(page *bucket.Page, err error) error {
 	if err != nil {
 		m.stop()
 		return err

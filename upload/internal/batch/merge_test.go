@@ -12,6 +12,7 @@ import (
 
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/bucket"
 )
 
 // slicePages is a listing of sorted names, in pages of size names.
@@ -25,14 +26,14 @@ type slicePages struct {
 
 var errPage = errors.New("no page")
 
-func (s *slicePages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+func (s *slicePages) fetch(_ context.Context, q bucket.Query) (*bucket.Page, error) {
 	if q.PageToken == "" {
 		s.at, _ = slices.BinarySearch(s.names, q.StartOffset)
 	}
 	if s.requests++; s.requests == s.fail {
 		return nil, errPage
 	}
-	page := &session.ObjectPage{}
+	page := &bucket.Page{}
 	if s.requests%5 == 3 { // as the service does after many deletions
 		page.NextPageToken = "x"
 		return page, nil
@@ -49,7 +50,7 @@ func (s *slicePages) fetch(_ context.Context, q session.ListQuery) (*session.Obj
 
 // merge returns a Merge with the listing of a prefix of the bucket bkt.
 func merge(prefix string, fetch Fetch) *Merge {
-	return NewMerge(context.Background(), session.ListQuery{Bucket: "bkt", Prefix: prefix}, fetch)
+	return NewMerge(context.Background(), bucket.Query{Bucket: "bkt", Prefix: prefix}, fetch)
 }
 
 // randomNames returns n random names with the prefix. They have few different letters,
@@ -170,8 +171,8 @@ func TestMergeUnsortedListing(t *testing.T) {
 
 type fixedPages [2][]string
 
-func (f fixedPages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
-	page, names := &session.ObjectPage{NextPageToken: "x"}, f[0]
+func (f fixedPages) fetch(_ context.Context, q bucket.Query) (*bucket.Page, error) {
+	page, names := &bucket.Page{NextPageToken: "x"}, f[0]
 	if q.PageToken != "" {
 		page.NextPageToken, names = "", f[1]
 	}
@@ -212,7 +213,7 @@ func generatedName(b []byte, n int) []byte {
 	return b
 }
 
-func (g *generatedPages) fetch(_ context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+func (g *generatedPages) fetch(_ context.Context, q bucket.Query) (*bucket.Page, error) {
 	if q.PageToken == "" {
 		n, err := strconv.Atoi(q.StartOffset[len(generatedPrefix):])
 		if err != nil {
@@ -221,9 +222,9 @@ func (g *generatedPages) fetch(_ context.Context, q session.ListQuery) (*session
 		g.at = (n + g.step - 1) / g.step
 	}
 	g.requests++
-	page := &session.ObjectPage{Objects: make([]session.Object, 0, session.ListMax)}
+	page := &bucket.Page{Objects: make([]session.Object, 0, bucket.PageMax)}
 	var text []byte
-	for len(page.Objects) < session.ListMax && g.at < g.count {
+	for len(page.Objects) < bucket.PageMax && g.at < g.count {
 		text = generatedName(text, g.at*g.step)
 		page.Objects = append(page.Objects, session.Object{Name: string(text), Generation: int64(g.at) + 1, Size: 16 << 10})
 		g.at++

@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"gcsup/session"
+	"gcsup/session/bucket"
 )
 
 // pager reads the pages of a listing. It fetches at most one page ahead, in a
 // goroutine that ends with close and owns the pager until then.
 type pager struct {
 	ctx   context.Context
-	query session.ListQuery // of the next page; without a PageToken there is none, see seek
+	query bucket.Query // of the next page; without a PageToken there is none, see seek
 	fetch Fetch
 
 	last      string // the greatest name so far
@@ -23,13 +24,13 @@ type pager struct {
 
 // fetched is the result of fetching a page.
 type fetched struct {
-	page *session.ObjectPage
+	page *bucket.Page
 	err  error
 }
 
 // seek starts a listing of the objects whose names are not less than name, and
 // returns its first page.
-func (p *pager) seek(name string) (*session.ObjectPage, error) {
+func (p *pager) seek(name string) (*bucket.Page, error) {
 	p.close()
 	p.query.StartOffset, p.query.PageToken = "", ""
 	if name > p.query.Prefix {
@@ -39,7 +40,7 @@ func (p *pager) seek(name string) (*session.ObjectPage, error) {
 }
 
 // next returns the page after the one that seek or next returned before.
-func (p *pager) next() (*session.ObjectPage, error) {
+func (p *pager) next() (*bucket.Page, error) {
 	if p.ahead == nil {
 		return p.got(p.load(p.ctx))
 	}
@@ -49,7 +50,7 @@ func (p *pager) next() (*session.ObjectPage, error) {
 }
 
 // got records where the next page begins.
-func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, error) {
+func (p *pager) got(page *bucket.Page, err error) (*bucket.Page, error) {
 	if err == nil {
 		p.query.PageToken = page.NextPageToken
 		if n := len(page.Objects); n > 0 {
@@ -62,7 +63,7 @@ func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, e
 // load fetches the page of the token. The token may be days old, because large
 // uploads can take place between two pages. How long a token is valid is not
 // documented. If it is refused, load starts another listing at the last name.
-func (p *pager) load(ctx context.Context) (*session.ObjectPage, error) {
+func (p *pager) load(ctx context.Context) (*bucket.Page, error) {
 	page, err := p.fetch(ctx, p.query)
 	e, ok := errors.AsType[*session.Error](err)
 	if !ok || !errors.Is(e, session.ErrInvalid) || p.last == p.restarted {
