@@ -129,6 +129,24 @@ func TestNoSDK(t *testing.T) {
 	}
 }
 
+// TestSecret checks that only these packages import the one that reveals session URIs.
+// Other packages below session could, and Go prevents all others.
+func TestSecret(t *testing.T) {
+	const secret = "gcsup/session/internal/secret"
+	readers := []string{"gcsup/session", "gcsup/session/internal/secrettest", "gcsup/session/state", "gcsup/session/state/storetest"}
+	for _, goos := range platforms() {
+		var found []string
+		for path, p := range list(t, goos) {
+			if slices.Contains(p.Imports, secret) {
+				found = append(found, path)
+			}
+		}
+		if slices.Sort(found); !slices.Equal(found, readers) {
+			t.Errorf("%s: %s is imported by %q, want %q", goos, secret, found, readers)
+		}
+	}
+}
+
 // TestNoTelemetry checks that no package or test of this module imports
 // OpenTelemetry. That is for the module in upload/otel.
 func TestNoTelemetry(t *testing.T) {
@@ -175,6 +193,7 @@ func platforms() []string {
 type pkg struct {
 	ImportPath string
 	Standard   bool
+	Imports    []string // direct
 	Deps       []string // direct and indirect
 }
 
@@ -191,7 +210,7 @@ func list(t *testing.T, goos string) map[string]pkg {
 	if pkgs, ok := lists[goos]; ok {
 		return pkgs
 	}
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Deps", "gcsup/...")
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "gcsup/...")
 	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
