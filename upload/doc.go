@@ -64,8 +64,8 @@
 // # Errors
 //
 // Branch with errors.Is on a sentinel, and with errors.As on a type. The tables at
-// [session.ErrInvalid] and [ErrTruncated] list them all: what happened, whether the
-// upload is resumable, and what to do.
+// [session.ErrInvalid], [state.ErrNoToken] and [ErrTruncated] list them all: what
+// happened, whether the upload is resumable, and what to do.
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It
 // needs an [Options.Store], and a source that gets a session: not a stream, and not a

@@ -7,7 +7,8 @@ import (
 )
 
 // The sentinel errors of this package, and the other errors of its calls, except the
-// sentinels of package session. The table at [session.ErrInvalid] has those.
+// sentinels of packages session and state. The tables at [session.ErrInvalid] and
+// [state.ErrNoToken] have those.
 //
 //	error                  what happened                                            resumable  what to do
 //
@@ -19,7 +20,7 @@ import (
 //	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
 //	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
-//	*state.HeldError     another process holds the lease of the upload            yes        wait until the lease runs out
+//	*state.HeldError       another process holds the lease of the upload            yes        wait until the lease runs out
 //
 //	chunk.ErrRead          the file or the reader failed                            [3]        correct the source
 //	chunk.ErrNotRegular    the path names no regular file                           no         use Reader for pipes and devices
@@ -30,7 +31,7 @@ import (
 // [InterruptedError.Resumable] and [Result.Resumable]. [2] means that the sentinel
 // decides. [3] means yes for a file.
 //
-// The driver in the table of package session is the [Uploader]. A call that needs a
+// The driver in the tables of these packages is the [Uploader]. A call that needs a
 // corrupt saved upload sets it aside ([state.ErrCorruptToken]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or

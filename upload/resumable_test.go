@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,13 @@ import (
 func TestResumableIsAsInTheTable(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	_, table := errorsOf(t, "../session")
+	table := map[string]string{}
+	for _, dir := range []string{"../session", "../session/state"} {
+		_, rows := errorsOf(t, dir)
+		for name, row := range rows {
+			table[filepath.Base(dir)+"."+name] = row
+		}
+	}
 	newer := func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }
 	older := func(s string) string { return strings.Replace(s, `"v":9`, `"v":1`, 1) }
 	file := func(ctx context.Context, up *upload.Uploader, path, _ string) (*upload.Result, error) {
@@ -90,7 +97,7 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if row := table[strings.TrimPrefix(tt.name, "session.")]; tt.row != "" && row != tt.row || row == "" {
+			if row := table[tt.name]; tt.row != "" && row != tt.row || row == "" {
 				t.Fatalf("the table has %q", row)
 			}
 			inBubble(t, nil, func(w *world) {
@@ -101,7 +108,7 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 					remove = tt.make(w, path, id)
 				}
 				res, err := tt.call(w.t.Context(), w.uploader(), path, id)
-				want := table[strings.TrimPrefix(tt.name, "session.")] != "no"
+				want := table[tt.name] != "no"
 				if !errors.Is(err, tt.want) || res.Resumable != want {
 					t.Errorf("%v, resumable %t, want %v, %t", err, res.Resumable, tt.want, want)
 				}

@@ -79,7 +79,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 //
 // If ctx is done, File returns within seconds, even if a read of the file hangs.
 //
-// Besides the sentinels of package session, errors wrap [chunk.ErrRead] or a
+// Besides the sentinels of packages session and state, errors wrap [chunk.ErrRead] or a
 // *fs.PathError if the file, or the store, cannot be used.
 func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())

@@ -500,9 +500,9 @@ func TestResumeNeedsTheKey(t *testing.T) {
 	spec := upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key}
 	w.interrupt(path, spec)
 	w.requests()
-	stateDir, err := os.ReadFile(w.savedFile())
-	if err != nil || bytes.Contains(stateDir, []byte("AQEBAQEBAQEB")) || !bytes.Contains(stateDir, []byte(key.SHA256())) {
-		t.Errorf("saved upload: %s, %v, want the SHA-256 only", stateDir, err)
+	saved, err := os.ReadFile(w.savedFile())
+	if err != nil || bytes.Contains(saved, []byte("AQEBAQEBAQEB")) || !bytes.Contains(saved, []byte(key.SHA256())) {
+		t.Errorf("saved upload: %s, %v, want the SHA-256 only", saved, err)
 	}
 	for _, tt := range []struct {
 		name string
