@@ -7,7 +7,7 @@ type PartState struct {
 	doubt   doubt // a refusal, or the answer that the upload does not exist
 }
 
-// noUpload is the doubt after the answer of [Reply.NoUpload].
+// noUpload is the doubt after the answer of [Reply.noUpload].
 var noUpload = doubt{404, "NoSuchUpload"}
 
 // maxDamaged bounds how often the bytes of a part are sent again because they arrived

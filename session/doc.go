@@ -6,7 +6,9 @@
 // protocol.
 //
 // Most programs should use package upload. Use this package to drive a session
-// step by step, or to save uploads in your own database (see [Store]).
+// step by step. Package gcsup/session/state saves uploads, also in your own
+// database. Package gcsup/session/bucket lists objects and reads the settings of
+// a bucket.
 //
 // # The two calls
 //
@@ -15,9 +17,9 @@
 //
 // The methods of Client are [Client.Start], [Client.Put], [Client.Query],
 // [Client.Finalize] and [Client.Cancel]. [Client.Insert] uploads a small object
-// in one request, and [Client.Stat] reads the metadata of an object. None of
-// them loops, waits or retries. Each returns a [Reply], even if no reply
-// arrived.
+// in one request. [Client.Stat], [Client.Read] and [Client.Delete] are for one
+// object. None of them loops, waits or retries. Each returns a [Reply], even if no
+// reply arrived.
 //
 // # Decisions
 //
@@ -25,27 +27,19 @@
 // has no clock and does no I/O, so that a test can check any sequence of
 // replies. Its documentation has the decision table.
 //
-// # Saved uploads
-//
-// A [Token] has all that another process needs to resume an upload. A [Store]
-// saves Tokens. [OpenDir] returns a Store in a directory. Package storetest checks a
-// Store of your own.
-//
 // # Guarantees
 //   - The server's committed offset is authoritative: 0 <= Committed <= Sent <=
 //     Size. Committed never decreases within a session.
 //   - After an ambiguous failure the next request is a query, never data.
 //   - The session URI is a bearer secret. A [URI] redacts itself when printed,
-//     logged or marshaled. Only [Encode] writes it. A URI from a store is
-//     refused unless it belongs to the configured endpoint and bucket. The URI
-//     is also the URL of each request: wrap a transport that records URLs, such
-//     as that of OpenTelemetry, with [Traced].
-//   - Load and List of a Store change nothing. Only the holder of the upload's
-//     lock sets a damaged Token aside. A Token of a newer program is kept.
+//     logged or marshaled. No function of this package reveals it. A URI from a
+//     store is refused unless it belongs to the configured endpoint and bucket, see
+//     [Client.Adopt]. The URI is also the URL of each request: wrap a transport that
+//     records URLs, such as that of OpenTelemetry, with [Traced].
 //
 // # Errors
 //
 // The error of an [Action] is an [Error], which wraps a sentinel error and the
-// cause. The errors of a Store wrap sentinel errors too. The table at
-// [ErrInvalid] lists them all, and what to do. Check them with [errors.Is].
+// cause. The table at [ErrInvalid] lists the sentinel errors, and what to do. Check
+// them with [errors.Is].
 package session

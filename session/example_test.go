@@ -1,11 +1,44 @@
 package session_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log"
 
+	"gcsup/chunk"
+	"gcsup/fakegcs"
 	"gcsup/session"
 )
+
+// This example sends an object in two requests. A real driver sends the next request
+// that Decide returns.
+func ExampleClient() {
+	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
+	defer srv.Close()
+	client, err := session.NewClient(srv.Client(), srv.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	data := make([]byte, 300<<10)
+	size := int64(len(data))
+
+	uri := client.Start(ctx, session.Spec{Bucket: "my-bucket", Object: "zeros"}, size).URI
+	r := client.Put(ctx, uri, chunk.Range{To: chunk.Granularity}, size, bytes.NewReader(data[:chunk.Granularity]))
+	fmt.Println(r.Status, r.Committed)
+	r = client.Query(ctx, uri)
+	fmt.Println(r.Status, r.Committed)
+	r = client.Finalize(ctx, uri, chunk.Range{From: r.Committed, To: size}, size, chunk.Update(0, data), bytes.NewReader(data[r.Committed:]))
+	fmt.Println(r.Status, r.Object.Size)
+	fmt.Println(uri)
+	// Output:
+	// 308 262144
+	// 308 262144
+	// 200 307200
+	// [session URI redacted]
+}
 
 // This example calls Decide for an upload of 1 MiB whose first half is
 // committed. It needs no clock and no network.

@@ -243,7 +243,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 }
 
 // AbortMultipart aborts a multipart upload, and the service deletes its parts. The status is 204
-// if it succeeds. If the upload does not exist, see [Reply.NoUpload].
+// if it succeeds. An upload that does not exist was completed or aborted.
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
 	req, err := c.xmlRequest("DELETE", secret.Reveal(uri), spec, nil, 0)
@@ -253,9 +253,9 @@ func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
 	return c.exchangeXML(ctx, OpAbort, uri, req, func(*http.Response) error { return nil })
 }
 
-// NoUpload reports whether the service answered that the multipart upload does not exist, because
+// noUpload reports whether the service answered that the multipart upload does not exist, because
 // it was completed or aborted.
-func (r Reply) NoUpload() bool {
+func (r *Reply) noUpload() bool {
 	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
 }
 

@@ -146,7 +146,7 @@ func TestMultipartErrors(t *testing.T) {
 	} {
 		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secrettest.ID)))
 		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
-		if r.Status != test.status || r.Reason != test.reason || !r.FromService || r.NoUpload() != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
+		if r.Status != test.status || r.Reason != test.reason || !r.FromService || session.NoUpload(r) != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
 			t.Errorf("%s: %+v", test.code, r)
 		}
 		if r.Message != "about [redacted]" {
@@ -154,7 +154,7 @@ func TestMultipartErrors(t *testing.T) {
 		}
 	}
 	w := newWire(t, xmlReply(200, "", started), xmlReply(404, "", "<html>no such page</html>"))
-	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || r.NoUpload() || !r.Retryable() {
+	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || session.NoUpload(r) || !r.Retryable() {
 		t.Errorf("a proxy's 404: %+v", r)
 	}
 }

@@ -229,12 +229,12 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 	return "", text, 0
 }
 
-// StaleConnection reports whether object data was sent over a connection that was
+// staleConnection reports whether object data was sent over a connection that was
 // probably closed while it was idle, which is no failure of the service. The next
 // request need not wait, but should use a new connection, see
 // [Client.WithoutKeepAlive].
-func (r Reply) StaleConnection() bool {
-	return r.Reused && r.Status == 0 && r.carriesData() && verdict(&r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
+func (r *Reply) staleConnection() bool {
+	return r.Reused && r.Status == 0 && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
 }
 
 // Refusal returns the error of a permanent failure. It wraps one of the

@@ -29,7 +29,7 @@ type trouble struct {
 // wait.
 func (t *trouble) again(r *Reply, step Step, offset int64) Action {
 	a := Action{Step: step, Err: r.fail(nil, offset)}
-	if !t.reconnected && r.StaleConnection() {
+	if !t.reconnected && r.staleConnection() {
 		t.reconnected = true
 		return a
 	}
@@ -104,7 +104,7 @@ func (r *Reply) success() bool {
 func (r *Reply) absent() bool {
 	switch r.Op {
 	case OpPart, OpParts, OpComplete, OpAbort:
-		return r.NoUpload()
+		return r.noUpload()
 	case OpCancel:
 		return r.FromService && (r.Status == 404 || r.Status == 410)
 	case OpDelete, OpStat, OpRead:

@@ -324,7 +324,7 @@ func TestPartWalk(t *testing.T) {
 			return p, stepIs(a, step, session.Fail)
 		case is == impossible || is == forbidden && step == session.Send:
 			return p, stepIs(a, session.Fail)
-		case is == denied && r.NoUpload():
+		case is == denied && session.NoUpload(r):
 			confirmed := p.confirmed(r)
 			return p, stepIs(a, choose(confirmed && step == session.Query, session.Absent, session.Query))
 		case is == denied && step == session.Send && r.Reason == "BadDigest":

@@ -6,9 +6,63 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
 	"gcsup/session/state"
 )
+
+// This example saves a session and resumes it, as another process would.
+func ExampleAcquire() {
+	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
+	defer srv.Close()
+	client, err := session.NewClient(srv.Client(), srv.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "sessions")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := state.OpenDir(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	ctx := context.Background()
+	lease, err := state.Acquire(ctx, store, "backup-2026")
+	if err != nil {
+		log.Fatal(err)
+	}
+	spec := session.Spec{Bucket: "my-bucket", Object: "disk.img"}
+	err = lease.Release(ctx, &state.Token{
+		ID: "backup-2026", Endpoint: client.Endpoint(), Spec: spec, SourcePath: "/data/disk.img", Source: chunk.Identity{Size: 1 << 20},
+		Session: state.Session{URI: client.Start(ctx, spec, 1<<20).URI, Created: time.Now()},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	lease, err = state.Acquire(ctx, store, "backup-2026")
+	if err != nil {
+		log.Fatal(err) // state.ErrInUse: another process holds the lock
+	}
+	token, err := lease.Load(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := state.Adopt(client, token); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(token.Spec.URL(), client.Query(ctx, token.URI).Status)
+	_ = lease.Release(ctx, nil)
+	// Output:
+	// gs://my-bucket/disk.img 308
+}
 
 // This example locks and loads a saved upload. The store is still empty.
 func ExampleOpenDir() {
