@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a release of another platform here: uploads, kills, resumes, and the tests
-# of chunk, session and upload.
+# of chunk, session, session/state and upload.
 #
 #   sh internal/dist/foreign.sh arm64      # Debian: qemu-user-static
 #   sh internal/dist/foreign.sh windows    # Debian: wine64 gcc-mingw-w64-x86-64
@@ -125,10 +125,11 @@ same tree%2Fbelow%2Fb%20c "tree/below/b c"
 echo "ok   directory: tree/a, tree/below/b c"
 
 failed=
-for package in chunk session upload; do
-	GOOS=$goos GOARCH=$goarch CGO_ENABLED=0 go test $overlay -trimpath -buildvcs=false -c -o "$top/$package.test$exe" ./$package
+for path in chunk session session/state upload; do
+	package=${path##*/}
+	GOOS=$goos GOARCH=$goarch CGO_ENABLED=0 go test $overlay -trimpath -buildvcs=false -c -o "$top/$package.test$exe" ./$path
 	code=0
-	(cd $package && timeout -k 5 "${SECONDS_PER_PACKAGE:-600}" $runner "$top/$package.test$exe" -test.short -test.v -test.skip "^($skip)\$") >"$top/$package.log" 2>&1 || code=$?
+	(cd $path && timeout -k 5 "${SECONDS_PER_PACKAGE:-600}" $runner "$top/$package.test$exe" -test.short -test.v -test.skip "^($skip)\$") >"$top/$package.log" 2>&1 || code=$?
 	tr -d '\r' <"$top/$package.log" >"$top/log"
 	if [ -n "${LOGS:-}" ]; then cp "$top/log" "$LOGS/$platform-$package.log"; fi
 	echo "$package: exit code $code, $(grep -c '^--- PASS' "$top/log") passed, $(grep -c '^--- FAIL' "$top/log") failed, $(grep -c '^--- SKIP' "$top/log") skipped by -short or themselves"
