@@ -113,23 +113,18 @@ func sessionsOf(t *state.Token) []state.Part {
 	if t.Parts != nil {
 		return t.Parts.List
 	}
-	return []state.Part{{
-		Session: state.Session{URI: t.URI, Created: t.Created, Committed: t.Committed, HighWater: t.HighWater,
-			Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt},
-	}}
+	return []state.Part{{Session: t.Session}}
 }
 
 // next returns the Token that is saved next. The caller holds j.mu.
 func (j *journal) next() *state.Token {
 	t := j.token
-	if t.Parts != nil {
-		t.Parts = new(*t.Parts)
-		t.Parts.List = slices.Clone(j.sessions)
+	if t.Parts == nil {
+		t.Session = j.sessions[0].Session
 		return &t
 	}
-	s := j.sessions[0]
-	t.URI, t.Created, t.Committed, t.HighWater = s.URI, s.Created, s.Committed, s.HighWater
-	t.Checkpoints, t.Restarts, t.RejectedAt = s.Checkpoints, s.Restarts, s.RejectedAt
+	t.Parts = new(*t.Parts)
+	t.Parts.List = slices.Clone(j.sessions)
 	return &t
 }
 

@@ -23,17 +23,6 @@ type Session struct {
 	RejectedAt int64 `json:"rejected_at,omitempty"`
 }
 
-// Checkpoint returns the last checkpoint at or before offset.
-func (s *Session) Checkpoint(offset int64) chunk.Checkpoint {
-	var best chunk.Checkpoint
-	for _, c := range s.Checkpoints {
-		if c.Offset <= offset && c.Offset >= best.Offset {
-			best = c
-		}
-	}
-	return best
-}
-
 // sound checks the invariants of a session of size bytes.
 func (s *Session) sound(size int64) error {
 	if s.Committed < 0 || s.Committed > s.HighWater || s.HighWater > size || s.Restarts < 0 || s.RejectedAt < 0 {
