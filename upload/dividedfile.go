@@ -33,7 +33,7 @@ func (j *job) divide(journal *journal) *dividedFile {
 }
 
 // wire returns an exchanger for the object.
-func (f *dividedFile) wire() exchanger { return f.requests.to(f.spec) }
+func (f *dividedFile) wire() *exchanger { return f.requests.to(f.spec) }
 
 // common returns what the Token describes of all parts together. journal.change changes it.
 func (f *dividedFile) common() *state.Parts { return f.journal.token.Parts }

@@ -77,7 +77,7 @@ func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTi
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
-	if err := j.precondition.look(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
 	if err := j.precondition.unmet(); err != nil {
@@ -131,7 +131,7 @@ func (j *job) settle(ctx context.Context, file *source.File) error {
 // settleForNew settles the file of a new session, unless a precondition shows that it
 // will not be read.
 func (j *job) settleForNew(ctx context.Context, file *source.File) error {
-	if err := j.precondition.look(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
 	return j.settle(ctx, file)

@@ -48,7 +48,7 @@ func (j *job) fresh(ctx context.Context) error {
 	if err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}
-	if err := j.precondition.look(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
 	if j.precondition.unmet() != nil {

@@ -33,7 +33,7 @@ func (j *job) compress(on bool) *source.Gzip {
 func (j *job) freshGzip(ctx context.Context, zipped *source.Gzip) error {
 	zipped.Restart()
 	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
-	if err := j.precondition.look(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
 	if j.precondition.unmet() != nil {

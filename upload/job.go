@@ -56,7 +56,6 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		},
 	}
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
-	j.precondition = precondition{requests: j.requests}
 	if u.skip != nil {
 		j.batch = &u.skip.opts
 	}
@@ -67,7 +66,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 }
 
 // wire returns an exchanger for the object at the destination.
-func (j *job) wire() exchanger { return j.requests.to(j.spec) }
+func (j *job) wire() *exchanger { return j.requests.to(j.spec) }
 
 // expectSize sets how many bytes the source must have.
 func (j *job) expectSize(size int64) {

@@ -67,7 +67,7 @@ func abortUnsaved(ctx context.Context, u *uplink, q *requester, spec Spec, uri s
 }
 
 // abortMultipart aborts a multipart upload to the object of x, by ask or askKnown.
-func abortMultipart(ctx context.Context, ask asking, x exchanger, uri session.URI) error {
+func abortMultipart(ctx context.Context, ask asking, x *exchanger, uri session.URI) error {
 	_, err := ask(ctx, func(ctx context.Context) session.Reply { return x.abort(ctx, uri) })
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.spec.URL(), err)

@@ -68,7 +68,7 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	if why := p.u.whyUndivided(); why != nil {
 		return nil, why
 	}
-	if err := p.precondition.look(ctx, p.spec); err != nil {
+	if err := p.precondition.look(ctx, p.requests.to(p.spec)); err != nil {
 		return nil, err
 	}
 	if p.precondition.unmet() != nil {

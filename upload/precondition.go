@@ -14,39 +14,38 @@ import (
 //
 // A nil *precondition is always met.
 type precondition struct {
-	requests *requester
-	looked   bool
-	missing  error // a *session.Error: an object is required, and there is none
+	looked  bool
+	missing error // a *session.Error: an object is required, and there is none
 }
 
-// look compares the preconditions of spec with the destination, once. If the object is missing, the bucket may be missing
-// too, which only the start of a session shows. look then returns nil, and the
-// caller must call unmet when a session is open.
-func (p *precondition) look(ctx context.Context, spec Spec) error {
-	if p == nil || p.looked || !spec.Conditional() {
+// look compares the preconditions of x with the destination, once. If the object is
+// missing, the bucket may be missing too, which only the start of a session shows. look
+// then returns nil, and the caller must call unmet when a session is open.
+func (p *precondition) look(ctx context.Context, x *exchanger) error {
+	if p == nil || p.looked || !x.spec.Conditional() {
 		return nil
 	}
-	a, err := p.requests.ask(ctx, p.requests.to(spec).stat)
+	a, err := x.ask(ctx, x.stat)
 	if err != nil && !refusal(err) {
 		return err
 	}
 	p.looked = true
 	switch a.Step {
 	case session.Done:
-		return p.compare(spec, a.Object)
+		return p.compare(x, a.Object)
 	case session.Absent:
-		p.missing = p.compare(spec, nil)
+		p.missing = p.compare(x, nil)
 	}
 	return nil
 }
 
 // compare compares the preconditions with the object at the destination. The error
 // has the same type as for a 412 of the service.
-func (p *precondition) compare(spec Spec, o *session.Object) error {
-	err := spec.Unmet(o)
+func (p *precondition) compare(x *exchanger, o *session.Object) error {
+	err := x.spec.Unmet(o)
 	if e, ok := errors.AsType[*session.Error](err); ok {
-		e.Offset = p.requests.pos.committed.Load()
-		return p.requests.retry.failure(e, nil)
+		e.Offset = x.pos.committed.Load()
+		return x.retry.failure(e, nil)
 	}
 	return err
 }

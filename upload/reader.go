@@ -39,7 +39,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
-	if err := j.precondition.look(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
 	var whole bool

@@ -56,7 +56,7 @@ func (q *requester) note(r session.Reply) {
 }
 
 // to returns an exchanger for the object of spec.
-func (q *requester) to(spec Spec) exchanger { return exchanger{q, spec} }
+func (q *requester) to(spec Spec) *exchanger { return &exchanger{q, spec} }
 
 // converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
 // errors.

@@ -58,7 +58,7 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 
 // start opens a session.
 func (r *run) start(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
+	if err := r.precondition.look(ctx, r.wire); err != nil {
 		return session.Reply{}, err
 	}
 	reply := r.wire.start(ctx, r.content.Total())
@@ -77,7 +77,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 
 // send sends the next bytes, which may be the last.
 func (r *run) send(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
+	if err := r.precondition.look(ctx, r.wire); err != nil {
 		return session.Reply{}, err
 	}
 	if err := r.precondition.unmet(); err != nil {

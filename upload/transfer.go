@@ -12,7 +12,7 @@ import (
 // meanwhile.
 type transfer struct {
 	*requester
-	wire    exchanger
+	wire    *exchanger
 	content source.Content
 	record  record
 	transferOptions
