@@ -76,7 +76,7 @@ func (d *Dir) Close() error {
 	}
 	lock := d.lock
 	d.lock = nil
-	return lock.Close()
+	return unlockFile(lock)
 }
 
 func (d *Dir) blobPath(id string) string      { return filepath.Join(d.path, "blobs", id) }
