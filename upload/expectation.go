@@ -151,7 +151,7 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	}
 	verdict, err := t.content.Compare(ctx, source.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
 	if verdict == source.Different {
-		err = fmt.Errorf("%w: the source does not have the expected MD5 %x", session.ErrChecksum, t.wire.spec.MD5)
+		err = fmt.Errorf("%w: the source has another MD5, expected is %x", session.ErrChecksum, t.wire.spec.MD5)
 	}
 	if err != nil {
 		return t.sourceFailed(ctx, err)
