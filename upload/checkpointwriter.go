@@ -33,6 +33,5 @@ func (w *checkpointWriter) stop() {
 	<-w.done
 }
 
-// checkpointTimeout bounds the save of a checkpoint, because the next request waits
-// for it.
+// checkpointTimeout bounds the save of a checkpoint, because the next save waits for it.
 const checkpointTimeout = 10 * time.Second

@@ -68,6 +68,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if j.u.opts.Store == nil {
 		return j.fresh(ctx)
 	}
+	want.Gzip = j.spec.Gzip // see SkipSameContent
 	j.spec = want
 	return j.uploadSavableFile(ctx, job.Path)
 }

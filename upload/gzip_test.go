@@ -674,9 +674,12 @@ func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
 		up := w.uploader()
 		for _, gzip := range []bool{false, true} {
 			job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
-			for _, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
+			for res, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
 				if err != nil {
 					w.t.Fatal(err)
+				}
+				if res.Spec.Gzip {
+					w.t.Errorf("Gzip of the job is %v: Result.Spec.Gzip is %v, and the object is not compressed", gzip, res.Spec.Gzip)
 				}
 			}
 			now, err := os.ReadFile(path)
@@ -689,6 +692,37 @@ func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
 			}
 			if err := appendTo(path, "x"); err != nil {
 				w.t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestReplacedGzipWithAStore is TestReplacedGzipIsThatOfTheObject for a file that is saved.
+func TestReplacedGzipWithAStore(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 << 20))
+		for _, stored := range []bool{false, true} {
+			up := w.uploader(func(o *upload.Options) {
+				if !stored {
+					o.Store = nil
+				}
+			})
+			name := fmt.Sprintf("obj-%v", stored)
+			for _, gzip := range []bool{false, true} {
+				job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: name, Gzip: gzip}}
+				for _, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
+					if err != nil {
+						w.t.Fatal(err)
+					}
+				}
+				o, _ := w.srv.Object("bkt", name)
+				w.t.Logf("store %v, Gzip of the job %v: the object has the encoding %q", stored, gzip, o.ContentEncoding)
+				if o.ContentEncoding != "" {
+					w.t.Errorf("store %v: the encoding of the object changed", stored)
+				}
+				if err := appendTo(path, "x"); err != nil {
+					w.t.Fatal(err)
+				}
 			}
 		}
 	})

@@ -103,6 +103,11 @@ func (j *journal) adopt(t *state.Token) {
 func (j *journal) begin(file *source.File, parts *state.Parts, sessions int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.reset(file, parts, sessions)
+}
+
+// reset is begin for a caller that holds j.mu.
+func (j *journal) reset(file *source.File, parts *state.Parts, sessions int) {
 	j.token, j.sessions = j.draft, make([]state.Part, sessions)
 	j.token.Created, j.token.Source, j.token.Parts = time.Now(), file.Identity(), parts
 	j.version++

@@ -45,15 +45,17 @@ func (r *sessionRecord) change(f func(*state.Part)) {
 }
 
 func (r *sessionRecord) started(uri session.URI, restarts int) {
+	j := r.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if !r.part {
-		r.journal.begin(r.file, nil, 1)
+		j.reset(r.file, nil, 1)
 	}
-	r.change(func(s *state.Part) {
-		if r.compressed() {
-			r.journal.token.Gzip = &state.GzipState{}
-		}
-		*s = state.Part{Session: state.Session{URI: uri, Created: time.Now(), Restarts: restarts}}
-	})
+	if r.compressed() {
+		j.token.Gzip = &state.GzipState{}
+	}
+	j.sessions[r.i] = state.Part{Session: state.Session{URI: uri, Created: time.Now(), Restarts: restarts}}
+	j.version++
 }
 
 // sending saves the Token with the range of the next request. If saves are expensive,

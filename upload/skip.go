@@ -105,7 +105,10 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		return false, nil
 	}
 	if rule == SkipSameContent {
-		rule, j.spec.Gzip = SkipIdentical, object.Gzip
+		rule = SkipIdentical
+		spec := j.spec
+		spec.Gzip = object.Gzip
+		j.setSpec(spec)
 	}
 	size := j.file.Total()
 	like := batch.CompareSize(j.spec.Gzip, size, object)

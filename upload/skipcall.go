@@ -46,6 +46,7 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 	want := j.spec
 	j.setSpec(want.Resolved())
 	skipped, err := j.skip(ctx, rule, false, nil)
+	want.Gzip = j.spec.Gzip // see SkipSameContent
 	j.spec = want
 	return skipped, err
 }

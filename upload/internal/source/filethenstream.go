@@ -77,7 +77,8 @@ func (f *FileThenStream) pass(ctx context.Context) error {
 	if !ok || at.Offset != f.base {
 		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, at.Offset)
 	}
-	if err := f.file.Unchanged(ctx, func() chunk.Checkpoint { return at }); err != nil {
+	whole := chunk.Checkpoint{Offset: f.file.Total(), CRC32C: chunk.Update(at.CRC32C, tail)}
+	if err := f.file.Unchanged(ctx, func() chunk.Checkpoint { return whole }); err != nil {
 		return err
 	}
 	f.passed, f.crc32c = true, at.CRC32C

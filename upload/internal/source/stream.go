@@ -157,7 +157,10 @@ func (s *Stream) Compare(_ context.Context, p Prefix, _ bool) (Verdict, error) {
 		return verdict(s.cur.Checkpoint(p.Offset).CRC32C == *p.CRC32C), nil
 	case p.MD5 != nil && s.cur.From == 0:
 		ours, err := MD5(s.cur.Reader(0, p.Offset), p.Offset)
-		return verdict(ours == *p.MD5), err
+		if err != nil {
+			return Unknown, err
+		}
+		return verdict(ours == *p.MD5), nil
 	}
 	return Unknown, nil
 }

@@ -1,0 +1,71 @@
+package upload
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/source"
+)
+
+// emptyURILease counts the saves of a Token without a session.
+type emptyURILease struct {
+	state.Lease
+	saves, empty atomic.Int64
+}
+
+func (l *emptyURILease) Save(_ context.Context, t *state.Token) error {
+	l.saves.Add(1)
+	if t.URI.IsZero() {
+		l.empty.Add(1) // state.Encode refuses it: "incomplete token"
+	}
+	return nil
+}
+
+// TestSaveWhileASessionStarts saves in the background, as saveSoon does, while a lost session is
+// replaced by another one.
+func TestSaveWhileASessionStarts(t *testing.T) {
+	// A URI from a reply: no other code can make one.
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "http://"+r.Host+"/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x")
+	}))
+	defer srv.Close()
+	client, err := session.NewClient(srv.Client(), srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uri := client.Start(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, 1).URI
+	if uri.IsZero() {
+		t.Fatal("no URI")
+	}
+	lease := &emptyURILease{}
+	j := &journal{lease: lease}
+	file := source.FromBytes(make([]byte, 1<<20), func(int64, int64, int64) {})
+	r := j.recordFile(file, file)
+	r.started(uri, 0)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = j.save(context.Background())
+			}
+		}
+	}()
+	for i := range 200_000 {
+		r.started(uri, i)
+	}
+	close(stop)
+	<-done
+	if n := lease.empty.Load(); n > 0 {
+		t.Errorf("%d of %d saves were of a Token without the URI of its session", n, lease.saves.Load())
+	}
+}
