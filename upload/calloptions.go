@@ -72,8 +72,8 @@ type CallOptions struct {
 	// differs, the error is [session.ErrSourceChanged].
 	SourceVersion string
 
-	// Confirm, if not nil, is called once for each upload, when the source has ended,
-	// before the request that publishes the object. If it returns an error, no object is
+	// Confirm, if not nil, is called once for each upload, when the source has ended and was
+	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
 	// program whose output is uploaded, see [os/exec.Cmd.Wait].
 	Confirm func(ctx context.Context) error

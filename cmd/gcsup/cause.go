@@ -82,13 +82,22 @@ func causeOfError(err error) cause {
 		}
 		return cause{"name server fails", "no host"}
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+	if failedTLS(err) {
 		return cause{"TLS error", "TLS"}
 	}
 	if err == nil {
 		return noReply
 	}
 	return shortened(err.Error())
+}
+
+// failedTLS reports whether err is an error of package tls. An alert has no exported type. It
+// is in a net.OpError with its direction as the operation.
+func failedTLS(err error) bool {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	op, ok := errors.AsType[*net.OpError](err)
+	return certificate || record || ok && (op.Op == "remote error" || op.Op == "local error")
 }
 
 // shortened returns the end of the text of an error that has no type.

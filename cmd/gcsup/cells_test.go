@@ -61,6 +61,8 @@ func TestCauseOf(t *testing.T) {
 		{inURL(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", refused)}), "connection refused", "refused"},
 		{inURL(context.DeadlineExceeded), "timeout", "timeout"},
 		{inURL(&tls.CertificateVerificationError{Err: errors.New("expired")}), "TLS error", "TLS"},
+		{inURL(&net.OpError{Op: "remote error", Err: tls.AlertError(40)}), "TLS error", "TLS"},
+		{inURL(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), "TLS error", "TLS"},
 		{inURL(session.ErrStalled), "stalled", "stalled"},
 		{errors.New("write 10.0.0.1:5->10.0.0.2:443"), "write", "write"},
 		{errors.New("127.0.0.1:80"), "network error", "networ…"},
