@@ -18,7 +18,15 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 		c.markOver(ctx)
 	}
 	var left leftovers
-	c.each(func(p *filePart) { c.remove(ctx, p, !deleted, &left) })
+	for _, finished := range []bool{false, true} {
+		// The sessions come first: once the service has answered, a refusal by a stranger is no
+		// longer believed.
+		c.each(func(p *filePart) {
+			if p.finished() == finished {
+				c.remove(ctx, p, !deleted, &left)
+			}
+		})
+	}
 	c.removeGroups(ctx, &left)
 	if left.n == 0 {
 		return nil
