@@ -135,7 +135,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 		if q.opts.MustExist {
 			return fmt.Errorf("fleet %s: %w", q.opts.Fleet, ErrNoQueue)
 		}
-		stream, err = q.js.CreateStream(ctx, q.streamConfig())
+		stream, err = placed(ctx, func() (jetstream.Stream, error) { return q.js.CreateStream(ctx, q.streamConfig()) })
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", q.stream(), err)
@@ -151,7 +151,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	}{{"records", &p.records}, {"failed", &p.failed}, {"workers", &p.workers}, {"control", &p.control}} {
 		*b.kv, err = q.js.KeyValue(ctx, q.bucket(b.of))
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			*b.kv, err = q.js.CreateKeyValue(ctx, q.bucketConfig(b.of))
+			*b.kv, err = placed(ctx, func() (jetstream.KeyValue, error) { return q.js.CreateKeyValue(ctx, q.bucketConfig(b.of)) })
 		}
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", q.bucket(b.of), err)
@@ -163,6 +163,23 @@ func (q *Queue) ensure(ctx context.Context) error {
 	q.open.Store(p)
 	return nil
 }
+
+// placed calls create again while the cluster has too few servers for the replicas, up to ten
+// times: a server that just started does not count at once.
+func placed[T any](ctx context.Context, create func() (T, error)) (made T, err error) {
+	for range 10 {
+		made, err = create()
+		if api, ok := errors.AsType[*jetstream.APIError](err); !ok || api.ErrorCode != errCodeNoPeers || ctx.Err() != nil {
+			return made, err
+		}
+		pause(ctx, recreateDelay)
+	}
+	return made, err
+}
+
+// errCodeNoPeers is the error code of JetStream for a stream with more replicas than the
+// cluster has servers.
+const errCodeNoPeers = 10005
 
 // recreateDelay is how long to wait before a stream is created again. A server
 // removes the directory of a deleted stream with a delay, and would also remove the
