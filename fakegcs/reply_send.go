@@ -17,7 +17,17 @@ type sent struct {
 	status   int    // 0: no reply
 	reported string // its Range header
 	bytes    int64
+	drop     connectionEnd // how the connection ends if there is no reply
 }
+
+// connectionEnd is how a connection ends without a reply.
+type connectionEnd int
+
+const (
+	notDropped connectionEnd = iota
+	dropFIN                  // in order
+	dropRST                  // with a reset
+)
 
 // send writes the reply with the effects of the fault of q. It reads the request to
 // its end first, because a client that still writes when the connection closes may
@@ -28,30 +38,33 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 		if f.readFirst { // with unread data, the close would be a reset
 			_, _ = io.Copy(io.Discard, q.in)
 		}
-		drop(w, f.reset)
+		out.drop = dropFIN
+		if f.reset {
+			out.drop = dropRST
+		}
 		return
 	}
 	if !f.early {
 		_, err := io.Copy(io.Discard, q.in)
 		switch {
 		case errors.Is(err, errCut):
-			drop(w, true)
+			out.drop = dropRST
 			return
 		case errors.Is(err, errInterrupted):
-			drop(w, false)
+			out.drop = dropFIN
 			return
 		}
 	}
 	if f.hold && f.holdAfter == 0 && !s.wait(q.Request, f.holdFor, q.in.stop) {
-		drop(w, false)
+		out.drop = dropFIN
 		return
 	}
 	if f.lose {
-		drop(w, true)
+		out.drop = dropRST
 		return
 	}
 	if s.opts.Latency > 0 && !s.wait(q.Request, s.opts.Latency, q.in.stop) {
-		drop(w, false)
+		out.drop = dropFIN
 		return
 	}
 	s.date(w.Header())

@@ -122,7 +122,8 @@ func (l *requestLog) add(r Request) {
 }
 
 // Requests returns the latest requests in the order in which they ended, at least
-// as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out.
+// as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out. A request
+// that a fault left without a reply is among them before its connection ends.
 func (s *Server) Requests() []Request {
 	s.requests.mu.Lock()
 	defer s.requests.mu.Unlock()

@@ -236,6 +236,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent := &sent{}
 	defer func() { // even if the reply is a panic that ends the connection
 		s.requests.note(q, sent, start)
+		if sent.drop != notDropped { // only now: who sees it finds the request in the log
+			drop(w, sent.drop == dropRST)
+		}
 	}()
 	rep := s.answer(q)
 	if rep.stream != nil {
