@@ -91,7 +91,7 @@ FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
 
 reliability: walk
-	$(FIRE) ./session/... -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Redacted|Dir|Lock'
+	$(FIRE) ./session/... -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Redacted|URI|Dir|Lock'
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
