@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -147,16 +147,17 @@ func (c *Client) WithoutKeepAlive() *Client {
 // Endpoint returns the scheme and host of the endpoint.
 func (c *Client) Endpoint() string { return c.base().String() }
 
-// url returns an absolute URL with the path elements elem, which must be
-// escaped.
-func (c *Client) url(query url.Values, elem ...string) string {
+// url returns an absolute URL with the elements of a path, and without the parameters whose
+// value is "".
+func (c *Client) url(query url.Values, path ...string) string {
 	var b strings.Builder
 	b.Grow(256)
 	b.WriteString(c.base().String())
-	for _, e := range elem {
+	for _, element := range path {
 		b.WriteString("/")
-		b.WriteString(e)
+		b.WriteString(url.PathEscape(element))
 	}
+	maps.DeleteFunc(query, func(_ string, values []string) bool { return len(values) == 1 && values[0] == "" })
 	if len(query) > 0 {
 		b.WriteString("?")
 		b.WriteString(query.Encode())
@@ -164,83 +165,16 @@ func (c *Client) url(query url.Values, elem ...string) string {
 	return b.String()
 }
 
-// setParameters sets the query parameters whose values are not empty.
-func setParameters(q url.Values, values map[string]string) {
-	for key, value := range values {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
-}
-
-// exchange sends one request and parses the reply.
-func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
-	return c.roundTrip(ctx, op, uri, req, parseReply)
-}
-
-// parser parses a reply. scrub removes the secrets of the request from a text.
-type parser func(op Op, scrub func(string) string, resp *http.Response) Reply
-
-// reading returns a parser that passes a successful reply to read. If read returns an
-// error and complete is false, the reply counts as lost.
-func reading(read func(resp *http.Response) (complete bool, err error)) parser {
-	return func(op Op, scrub func(string) string, resp *http.Response) Reply {
-		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-			return parseReply(op, scrub, resp)
-		}
-		r := newReply(op, resp)
-		complete, err := read(resp)
-		if r.Err = err; err != nil && !complete {
-			r.Status = 0
-		}
-		return r
-	}
-}
-
 // Get reads a resource of the JSON API that has no method of its own, or a list of them. It
-// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. path has
-// the elements of the path below /storage/v1. read reads the body of a successful reply. If it
-// returns an error and complete is false, the reply counts as lost.
-func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(body io.Reader) (complete bool, err error)) Reply {
-	elem := []string{"storage", "v1"}
-	for _, e := range path {
-		elem = append(elem, url.PathEscape(e))
-	}
-	req, err := c.request("GET", c.url(query, elem...), nil, 0)
-	if err != nil {
-		return unsent(op, err)
-	}
-	return c.roundTrip(ctx, op, URI{}, req, reading(func(resp *http.Response) (complete bool, err error) { return read(resp.Body) }))
-}
-
-// roundTrip sends one request.
-func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse parser) Reply {
-	reused := false
-	scrub := scrubber(uri, req.Header)
-	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
-	}))
-	if req.Close = c.close; c.close && req.Method != http.MethodGet {
-		c.doer().CloseIdleConnections()
-	}
-	c.addHeader(req)
-	resp, err := c.doer().Do(req)
-	if err != nil {
-		return Reply{Op: op, Committed: -1, Err: transportError(ctx, scrub, err), Reused: reused}
-	}
-	defer func() {
-		// Read to the end, so that the connection can be reused.
-		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
-		_ = resp.Body.Close()
-	}()
-	r := parse(op, scrub, resp)
-	if r.Err != nil {
-		r.Err = transportError(ctx, scrub, r.Err)
-		if ctx.Err() != nil {
-			r.Status = 0
-		}
-	}
-	return r
+// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. Parameters
+// whose value is "" are removed from query. path has the elements of the path below
+// /storage/v1. read reads the body of a successful reply. If it returns an error, the reply
+// counts as lost. If the body is complete, but cannot be used, read sets the Err of the reply.
+func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(r *Reply, body io.Reader) error) Reply {
+	return c.do(ctx, call{
+		op: op, method: "GET", url: c.url(query, append([]string{"storage", "v1"}, path...)...),
+		read: func(r *Reply, resp *http.Response) error { return read(r, resp.Body) },
+	})
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err

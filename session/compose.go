@@ -54,14 +54,9 @@ func (c *Client) Compose(ctx context.Context, spec Spec, components []Component,
 	if err != nil {
 		return unsent(OpCompose, err)
 	}
-	q := url.Values{}
-	spec.addConditions(q)
-	setParameters(q, map[string]string{"destinationPredefinedAcl": spec.PredefinedACL, "kmsKeyName": spec.KMSKeyName, "userProject": spec.UserProject})
-	req, err := c.request("POST", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object), "compose"), bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return unsent(OpCompose, err)
-	}
-	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
-	c.addIdempotencyToken(req, data)
-	return c.exchange(ctx, OpCompose, URI{}, req)
+	q := url.Values{"destinationPredefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject}}
+	return c.do(ctx, call{
+		op: OpCompose, method: "POST", url: c.url(spec.withConditions(q), "storage", "v1", "b", spec.Bucket, "o", spec.Object, "compose"),
+		header: map[string]string{"Content-Type": jsonType}, body: bytes.NewReader(data), length: int64(len(data)), content: data,
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -98,24 +97,6 @@ func (k *EncryptionKey) UnmarshalText(text []byte) error {
 
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
-
-// keyedRequest is request with the headers of k. It refuses to send the key to a host
-// other than that of the endpoint.
-func (c *Client) keyedRequest(method, target string, k EncryptionKey, body io.Reader, length int64) (*http.Request, error) {
-	req, err := c.request(method, target, body, length)
-	switch {
-	case err != nil || k.IsZero():
-		return req, err
-	case !k.HasSecret():
-		return nil, invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
-	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
-		return nil, fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
-	}
-	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
-	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
-	return req, nil
-}
 
 // WithEncryptionKey returns a client that sends k with the requests of a session. A
 // session that was started with a Spec.EncryptionKey needs it for every request.

@@ -301,9 +301,9 @@ func TestTransportThatCancels(t *testing.T) {
 	})
 	c := newClient(t, hc, "")
 	_, read := c.Read(t.Context(), spec, 0)
-	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(body io.Reader) (bool, error) {
+	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(_ *session.Reply, body io.Reader) error {
 		_, err := io.ReadAll(body)
-		return false, err
+		return err
 	})
 	for name, r := range map[string]session.Reply{"read": read, "get": get} {
 		if r.Status != 0 || !r.Retryable() || errors.Is(r.Err, context.Canceled) {

@@ -239,9 +239,9 @@ func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
 }
 
-// carriesData reports whether the request had object data.
-func (r *Reply) carriesData() bool {
-	return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert || r.Op == OpPart
+// carriesData reports whether the request has object data.
+func (op Op) carriesData() bool {
+	return op == OpPut || op == OpFinalize || op == OpInsert || op == OpPart
 }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.

@@ -226,8 +226,8 @@ func (s Spec) contentEncoding() string {
 func (s Spec) query(uploadType string) url.Values {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
-	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"}}
-	s.addConditions(q)
-	setParameters(q, map[string]string{"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject})
-	return q
+	return s.withConditions(url.Values{
+		"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"},
+		"predefinedAcl": {s.PredefinedACL}, "kmsKeyName": {s.KMSKeyName}, "userProject": {s.UserProject},
+	})
 }
