@@ -159,16 +159,3 @@ func boolText(b bool) string {
 	}
 	return ""
 }
-
-// retention is the retention configuration in the JSON API.
-type retention struct {
-	Mode            string    `json:"mode"`
-	RetainUntilTime time.Time `json:"retainUntilTime"`
-}
-
-func (r *Retention) resource() *retention {
-	if r == nil {
-		return nil
-	}
-	return &retention{r.Mode, r.RetainUntil.UTC()}
-}

@@ -24,7 +24,7 @@ type Component struct {
 type composeRequest struct {
 	Kind          string            `json:"kind"`
 	SourceObjects []componentSource `json:"sourceObjects"`
-	Destination   resource          `json:"destination"`
+	Destination   objectResource    `json:"destination"`
 	DeleteSources bool              `json:"deleteSourceObjects,omitempty"`
 }
 
