@@ -147,8 +147,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// fail returns the error of a reply. The driver sets Attempts and Waits.
-func (r *Reply) fail(kind error, offset int64) *Error {
+// fail returns the error of a reply. The table sets Offset, and the driver Attempts and Waits.
+func (r *Reply) fail(kind error) *Error {
 	err := r.Err
 	switch {
 	case err != nil:
@@ -159,10 +159,10 @@ func (r *Reply) fail(kind error, offset int64) *Error {
 	case r.Differs:
 		err = differsError{}
 	}
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }
 
 // Cause returns the status or the error of the transport, for a progress line.
 func (r Reply) Cause() string {
-	return r.fail(nil, 0).Short()
+	return r.fail(nil).Short()
 }

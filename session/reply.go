@@ -236,7 +236,7 @@ func (r *Reply) staleConnection() bool {
 
 // Refusal returns the error of a permanent failure. It wraps one of the
 // sentinel errors.
-func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status), 0) }
+func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status)) }
 
 // Damaged reports whether the service refused the object because its bytes do not
 // have a checksum that was sent for them.
