@@ -45,7 +45,10 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		}
 		if !held && checks < lockChecks {
 			checks++
-			sleep(ctx, lockCheckTime)
+			select {
+			case <-time.After(lockCheckTime):
+			case <-ctx.Done():
+			}
 			continue
 		}
 		if !held {
@@ -85,15 +88,6 @@ const (
 	lockChecks    = 8
 	lockCheckTime = 5 * time.Millisecond
 )
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
 
 // Locked reports whether a process holds the lock of an upload. It creates no lock
 // file.
