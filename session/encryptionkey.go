@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -108,17 +107,6 @@ func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 	own := *c
 	own.key = k
 	return &own
-}
-
-// scrubber removes the secrets of a request from a text of the server or of a
-// transport.
-func scrubber(uri URI, h http.Header) func(text string) string {
-	key := h.Get(encryptionKeyHeader)
-	if key == "" {
-		return func(text string) string { return scrub(uri, text) }
-	}
-	keys := strings.NewReplacer(key, "[encryption key redacted]", url.QueryEscape(key), "[encryption key redacted]")
-	return func(text string) string { return keys.Replace(scrub(uri, text)) }
 }
 
 // OtherEncryption reports whether the service refused a request because the

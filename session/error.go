@@ -94,11 +94,9 @@ func statusText(status int, err error) string {
 	return http.StatusText(status)
 }
 
-// strangerError means that a reply is not from Cloud Storage: it does not have
-// the service's JSON or its header.
-type strangerError struct{}
-
-func (strangerError) Error() string { return "reply is not from Cloud Storage" }
+// errStranger means that a reply is not from Cloud Storage: it does not have the service's JSON
+// or its header.
+var errStranger = errors.New("reply is not from Cloud Storage")
 
 // differsError means that an answer of the service differs from what is known. why may be nil.
 type differsError struct{ why error }
@@ -155,7 +153,7 @@ func (r *Reply) fail(kind error) *Error {
 	case r.Redirect != "":
 		err = redirectError(r.Redirect)
 	case r.fromStranger():
-		err = strangerError{}
+		err = errStranger
 	case r.Differs:
 		err = differsError{}
 	}

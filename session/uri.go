@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -20,27 +21,22 @@ import (
 // from text.
 type URI = secret.URI
 
-// uploadID returns the secret part of a URI.
-func uploadID(u URI) string {
-	p, err := url.Parse(secret.Reveal(u))
-	if err != nil {
-		return ""
+// scrubber removes the secrets of a request from a text of the server or of a transport: its
+// URI u, the ID in it, and the encryption key in its header h.
+func scrubber(u URI, h http.Header) func(text string) string {
+	var pairs []string
+	hide := func(secret, by string) {
+		if secret != "" {
+			pairs = append(pairs, secret, by, url.QueryEscape(secret), by)
+		}
 	}
-	q := p.Query()
-	return cmp.Or(q.Get("upload_id"), q.Get("uploadId"))
-}
-
-// scrub removes the secret of u from a text of the server or of a transport.
-func scrub(u URI, text string) string {
-	if u.IsZero() || text == "" {
-		return text
+	hide(secret.Reveal(u), secret.Redacted)
+	if p, err := url.Parse(secret.Reveal(u)); err == nil {
+		q := p.Query()
+		hide(cmp.Or(q.Get("upload_id"), q.Get("uploadId")), "[redacted]")
 	}
-	text = strings.ReplaceAll(text, secret.Reveal(u), secret.Redacted)
-	if id := uploadID(u); id != "" {
-		text = strings.ReplaceAll(text, id, "[redacted]")
-		text = strings.ReplaceAll(text, url.QueryEscape(id), "[redacted]")
-	}
-	return text
+	hide(h.Get(encryptionKeyHeader), "[encryption key redacted]")
+	return strings.NewReplacer(pairs...).Replace
 }
 
 // fresh returns the URI of a new session from its Location header, which may be
