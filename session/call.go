@@ -99,7 +99,7 @@ func (c *Client) addKey(req *http.Request, k EncryptionKey) error {
 		return nil
 	case !k.HasSecret():
 		return invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
-	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
+	case !c.isEndpoint(req.URL):
 		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}
 	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")

@@ -125,11 +125,16 @@ func (n notRedirected) CloseIdleConnections() {
 // plainHost returns the host of u in canonical form: lower case, and without
 // the default port of the scheme.
 func plainHost(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if u.Port() == port(&url.URL{Scheme: u.Scheme}) {
-		host = strings.TrimSuffix(host, ":"+u.Port())
+	port := ":443"
+	if u.Scheme == "http" {
+		port = ":80"
 	}
-	return host
+	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(u.Host), port), ":")
+}
+
+// isEndpoint reports whether u has the scheme and the host of the endpoint.
+func (c *Client) isEndpoint(u *url.URL) bool {
+	return u.Scheme == c.base().Scheme && plainHost(u) == c.base().Host
 }
 
 // WithoutKeepAlive returns a client that uses each connection for one request. Use it
@@ -150,19 +155,15 @@ func (c *Client) Endpoint() string { return c.base().String() }
 // url returns an absolute URL with the elements of a path, and without the parameters whose
 // value is "".
 func (c *Client) url(query url.Values, path ...string) string {
-	var b strings.Builder
-	b.Grow(256)
-	b.WriteString(c.base().String())
-	for _, element := range path {
-		b.WriteString("/")
-		b.WriteString(url.PathEscape(element))
-	}
 	maps.DeleteFunc(query, func(_ string, values []string) bool { return len(values) == 1 && values[0] == "" })
-	if len(query) > 0 {
-		b.WriteString("?")
-		b.WriteString(query.Encode())
+	target := c.Endpoint()
+	for _, element := range path {
+		target += "/" + url.PathEscape(element)
 	}
-	return b.String()
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	return target
 }
 
 // Get reads a resource of the JSON API that has no method of its own, or a list of them. It

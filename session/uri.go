@@ -52,7 +52,7 @@ func (c *Client) fresh(location string) (URI, error) {
 		return URI{}, errors.New("the Location header is not a URL")
 	}
 	u := c.base().ResolveReference(ref)
-	if u.Scheme != c.base().Scheme || !sameHost(u, c.base()) || u.User != nil {
+	if !c.isEndpoint(u) || u.User != nil {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
 	u.Host = c.base().Host // the same spelling of the host in every URI
@@ -70,7 +70,7 @@ func (c *Client) Adopt(uri URI, bucket string) error {
 	switch {
 	case u.Scheme != c.base().Scheme:
 		return fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.base().Scheme)
-	case !sameHost(u, c.base()) || u.User != nil || u.Opaque != "":
+	case !c.isEndpoint(u) || u.User != nil || u.Opaque != "":
 		return fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.base().Host)
 	case u.Path != "/upload/storage/v1/b/"+bucket+"/o" && u.Path != "/resumable/upload/storage/v1/b/"+bucket+"/o":
 		return fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
@@ -78,18 +78,4 @@ func (c *Client) Adopt(uri URI, bucket string) error {
 		return fmt.Errorf("%w: no upload_id", ErrURIMismatch)
 	}
 	return nil
-}
-
-func sameHost(a, b *url.URL) bool {
-	return strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "http" {
-		return "80"
-	}
-	return "443"
 }
