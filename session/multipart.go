@@ -70,9 +70,9 @@ func isHeaderValue(value string) bool {
 
 // UploadedPart is a part of a multipart upload, as the service has it.
 type UploadedPart struct {
-	Number int    // from 1
-	ETag   string // as in the reply, with its quotes if there are any
-	Size   int64  // bytes
+	Number int    `xml:"PartNumber"`     // from 1
+	ETag   string `xml:"ETag"`           // as in the reply, with its quotes if there are any
+	Size   int64  `xml:"Size,omitempty"` // bytes
 }
 
 // StartMultipart starts a multipart upload for the object of spec. If it succeeds, with status
@@ -164,26 +164,21 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 	var page struct {
 		XMLName     xml.Name `xml:"ListPartsResult"`
 		IsTruncated bool
-		Part        []struct {
-			PartNumber int
-			ETag       string
-			Size       int64
-		}
+		Part        []UploadedPart
 	}
 	if err := readXML(body, &page); err != nil {
 		return nil, false, err
 	}
 	for _, p := range page.Part {
-		if p.PartNumber <= after || p.PartNumber > MultipartMaxParts || p.Size < 0 || !ValidETag(p.ETag) {
+		if p.Number <= after || p.Number > MultipartMaxParts || p.Size < 0 || !ValidETag(p.ETag) {
 			return nil, false, errors.New("the list of parts is not valid")
 		}
-		after = p.PartNumber
-		parts = append(parts, UploadedPart{p.PartNumber, p.ETag, p.Size})
+		after = p.Number
 	}
-	if page.IsTruncated && len(parts) == 0 {
+	if page.IsTruncated && len(page.Part) == 0 {
 		return nil, false, errors.New("the list of parts is truncated but empty")
 	}
-	return parts, page.IsTruncated, nil
+	return page.Part, page.IsTruncated, nil
 }
 
 // CompleteMultipart makes the object from parts, which must be in the order of their
@@ -192,17 +187,13 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 // CRC32C. If the reply is lost, the object may exist, and the upload may no longer
 // exist. https://cloud.google.com/storage/docs/xml-api/post-object-complete
 func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, parts []UploadedPart) Reply {
-	type part struct {
-		PartNumber int
-		ETag       string
-	}
-	body := struct {
+	var body struct {
 		XMLName xml.Name `xml:"CompleteMultipartUpload"`
-		Part    []part
-	}{}
+		Part    []UploadedPart
+	}
 	size := int64(0)
 	for _, p := range parts {
-		body.Part = append(body.Part, part{p.Number, p.ETag})
+		body.Part = append(body.Part, UploadedPart{Number: p.Number, ETag: p.ETag})
 		size += p.Size
 	}
 	data, err := xml.Marshal(body)
