@@ -159,8 +159,3 @@ func (r *Reply) fail(kind error) *Error {
 	}
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }
-
-// Cause returns the status or the error of the transport, for a progress line.
-func (r Reply) Cause() string {
-	return r.fail(nil).Short()
-}

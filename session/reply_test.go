@@ -318,12 +318,12 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-func TestReplyCause(t *testing.T) {
+func TestErrorShort(t *testing.T) {
 	for _, c := range []struct {
 		r    session.Reply
 		want string
 	}{{status(503), "503"}, {broken(io.EOF), "EOF"}, {session.Reply{}, "no reply"}} {
-		if got := c.r.Cause(); got != c.want {
+		if got := c.r.Refusal().Short(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
 		}
 	}
