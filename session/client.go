@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 )
 
 // DefaultEndpoint is the endpoint of Cloud Storage.
@@ -20,7 +20,7 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 // value is the client of NewClient(nil, ""). A Client is safe for concurrent use,
 // but a session must not have two requests in flight.
 type Client struct {
-	http     *http.Client  // nil: defaultHTTP
+	http     *http.Client  // nil: http.DefaultClient
 	endpoint *url.URL      // nil: defaultBase
 	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
@@ -43,12 +43,8 @@ type Client struct {
 // If the transport of hc records URLs, for example for tracing, wrap it with
 // [Traced]. Otherwise it records the session URI, which is a secret.
 func NewClient(hc *http.Client, endpoint string) (*Client, error) {
-	if hc == nil {
-		hc = http.DefaultClient
-	}
-	if endpoint == "" {
-		endpoint = DefaultEndpoint
-	}
+	own := *cmp.Or(hc, http.DefaultClient)
+	endpoint = cmp.Or(endpoint, DefaultEndpoint)
 	u, err := url.Parse(endpoint)
 	if err == nil && u.User != nil {
 		return nil, fmt.Errorf("endpoint %q: must not have a user name or password", u.Redacted())
@@ -56,37 +52,21 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
-	if hc.Timeout != 0 {
-		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", hc.Timeout)
+	if own.Timeout != 0 {
+		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", own.Timeout)
 	}
-	return &Client{http: withoutRedirects(hc), endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
 }
 
-// Defaults of the zero Client.
-var (
-	defaultHTTP = sync.OnceValue(func() *http.Client { return withoutRedirects(http.DefaultClient) })
-	defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndpoint, "https://")}
-)
-
-// doer returns the HTTP client for the requests.
-func (c *Client) doer() *http.Client {
-	if c.http == nil {
-		return defaultHTTP()
-	}
-	return c.http
-}
+// defaultBase is the endpoint of the zero Client.
+var defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndpoint, "https://")}
 
 // base returns the URL of the endpoint. The caller must not change it.
-func (c *Client) base() *url.URL {
-	if c.endpoint == nil {
-		return defaultBase
-	}
-	return c.endpoint
-}
+func (c *Client) base() *url.URL { return cmp.Or(c.endpoint, defaultBase) }
 
-// withoutRedirects returns a copy of hc that returns a redirect as a reply.
-func withoutRedirects(hc *http.Client) *http.Client {
-	own := *hc
+// doer returns the HTTP client for a request. It returns a redirect as a reply.
+func (c *Client) doer() *http.Client {
+	own := *cmp.Or(c.http, http.DefaultClient)
 	own.Transport = notRedirected{own.Transport}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
