@@ -179,6 +179,9 @@ func (s *State) decide(r *Reply) Action {
 			return s.again(r)
 		}
 	}
+	if r.damaged(status) && !r.forbidden() {
+		return s.corrupt(r)
+	}
 	switch status {
 	case 200, 201:
 		return s.complete(r)
@@ -187,34 +190,23 @@ func (s *State) decide(r *Reply) Action {
 	case 404, 410:
 		return s.gone(r)
 	case 412:
-		if r.forbidden() {
-			return r.end(ErrPermission)
+		if !r.forbidden() {
+			return s.check(r)
 		}
-		if r.damaged(status) {
-			return s.corrupt(r)
-		}
-		return s.check(r)
 	case 499:
 		if s.Temporary && !r.Op.begins() {
 			return s.gone(r)
 		}
 		return r.end(ErrCanceled)
 	}
-	if r.damaged(status) {
-		return s.corrupt(r)
-	}
 	switch verdict(r, s.begun(r)) {
 	case backoff.Transient:
 		return s.again(r)
 	case backoff.Credentials:
-		if s.refreshed {
-			return r.end(ErrCredentials)
-		}
-		s.refreshed = true
 		if r.Op == OpInsert {
 			s.doubt = *r
 		}
-		return Action{Step: s.afterFailure(r), Err: r.fail(nil)}
+		return s.refresh(r, s.afterFailure(r))
 	}
 	return r.end(permanent(r, status))
 }
@@ -437,8 +429,7 @@ func (s *State) checked(r *Reply) Action {
 		r.Err = errors.New("another client wrote the temporary object")
 		return r.end(ErrUnexpectedData)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
-		s.refreshed = true
-		return Action{Step: Check, Err: r.fail(nil)}
+		return s.refresh(r, Check)
 	case !s.Unconditional:
 		return s.unmade() // no object, another client's object, or no permission
 	case r.Status == 0:
