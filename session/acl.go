@@ -3,8 +3,6 @@ package session
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // ACLRule gives an entity a role for an object. An upload sends Entity and Role.
@@ -55,7 +53,7 @@ func (s Spec) validACL() error {
 		switch {
 		case rule.Entity == "":
 			return invalid("an ACL rule without an entity")
-		case !utf8.ValidString(rule.Entity), strings.ContainsFunc(rule.Entity, unicode.IsControl):
+		case unprintable(rule.Entity):
 			return invalid("the ACL entity %q has a control character or is not valid UTF-8", rule.Entity)
 		case rule.Role != RoleReader && rule.Role != RoleOwner:
 			return invalid("the role %q of the ACL entity %q: want %s or %s", rule.Role, rule.Entity, RoleReader, RoleOwner)

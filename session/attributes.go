@@ -73,11 +73,8 @@ func (s Spec) validAttributes() error {
 		{"KMS key", s.KMSKeyName},
 		{"user project", s.UserProject},
 	} {
-		switch {
-		case strings.ContainsFunc(text.value, unicode.IsControl):
-			return invalid("the %s %q has a control character", text.name, text.value)
-		case !utf8.ValidString(text.value):
-			return invalid("the %s %q is not valid UTF-8", text.name, text.value)
+		if unprintable(text.value) {
+			return invalid("the %s %q has a control character or is not valid UTF-8", text.name, text.value)
 		}
 	}
 	size := 0
@@ -86,7 +83,7 @@ func (s Spec) validAttributes() error {
 		switch {
 		case key == "":
 			return invalid("a key of the custom metadata is empty")
-		case !utf8.ValidString(key + value), strings.ContainsFunc(key+value, unicode.IsControl):
+		case unprintable(key + value):
 			return invalid("the custom metadata %q: %q has a control character or is not valid UTF-8", key, value)
 		}
 	}
@@ -108,6 +105,12 @@ func (s Spec) validAttributes() error {
 		return err
 	}
 	return s.Contexts.valid()
+}
+
+// unprintable reports whether text has a control character or is not valid UTF-8. The service
+// refuses it.
+func unprintable(text string) bool {
+	return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // metadataConflict compares the custom metadata of a saved upload with want, as
@@ -158,17 +161,4 @@ func boolText(b bool) string {
 		return "on"
 	}
 	return ""
-}
-
-// retention is the retention configuration in the JSON API.
-type retention struct {
-	Mode            string    `json:"mode"`
-	RetainUntilTime time.Time `json:"retainUntilTime"`
-}
-
-func (r *Retention) resource() *retention {
-	if r == nil {
-		return nil
-	}
-	return &retention{r.Mode, r.RetainUntil.UTC()}
 }

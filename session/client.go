@@ -1,16 +1,16 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 )
 
 // DefaultEndpoint is the endpoint of Cloud Storage.
@@ -20,7 +20,7 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 // value is the client of NewClient(nil, ""). A Client is safe for concurrent use,
 // but a session must not have two requests in flight.
 type Client struct {
-	http     *http.Client  // nil: defaultHTTP
+	http     *http.Client  // nil: http.DefaultClient
 	endpoint *url.URL      // nil: defaultBase
 	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
@@ -43,12 +43,8 @@ type Client struct {
 // If the transport of hc records URLs, for example for tracing, wrap it with
 // [Traced]. Otherwise it records the session URI, which is a secret.
 func NewClient(hc *http.Client, endpoint string) (*Client, error) {
-	if hc == nil {
-		hc = http.DefaultClient
-	}
-	if endpoint == "" {
-		endpoint = DefaultEndpoint
-	}
+	own := *cmp.Or(hc, http.DefaultClient)
+	endpoint = cmp.Or(endpoint, DefaultEndpoint)
 	u, err := url.Parse(endpoint)
 	if err == nil && u.User != nil {
 		return nil, fmt.Errorf("endpoint %q: must not have a user name or password", u.Redacted())
@@ -56,37 +52,21 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
-	if hc.Timeout != 0 {
-		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", hc.Timeout)
+	if own.Timeout != 0 {
+		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", own.Timeout)
 	}
-	return &Client{http: withoutRedirects(hc), endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
 }
 
-// Defaults of the zero Client.
-var (
-	defaultHTTP = sync.OnceValue(func() *http.Client { return withoutRedirects(http.DefaultClient) })
-	defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndpoint, "https://")}
-)
-
-// doer returns the HTTP client for the requests.
-func (c *Client) doer() *http.Client {
-	if c.http == nil {
-		return defaultHTTP()
-	}
-	return c.http
-}
+// defaultBase is the endpoint of the zero Client.
+var defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndpoint, "https://")}
 
 // base returns the URL of the endpoint. The caller must not change it.
-func (c *Client) base() *url.URL {
-	if c.endpoint == nil {
-		return defaultBase
-	}
-	return c.endpoint
-}
+func (c *Client) base() *url.URL { return cmp.Or(c.endpoint, defaultBase) }
 
-// withoutRedirects returns a copy of hc that returns a redirect as a reply.
-func withoutRedirects(hc *http.Client) *http.Client {
-	own := *hc
+// doer returns the HTTP client for a request. It returns a redirect as a reply.
+func (c *Client) doer() *http.Client {
+	own := *cmp.Or(c.http, http.DefaultClient)
 	own.Transport = notRedirected{own.Transport}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
@@ -125,11 +105,16 @@ func (n notRedirected) CloseIdleConnections() {
 // plainHost returns the host of u in canonical form: lower case, and without
 // the default port of the scheme.
 func plainHost(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if u.Port() == port(&url.URL{Scheme: u.Scheme}) {
-		host = strings.TrimSuffix(host, ":"+u.Port())
+	port := ":443"
+	if u.Scheme == "http" {
+		port = ":80"
 	}
-	return host
+	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(u.Host), port), ":")
+}
+
+// isEndpoint reports whether u has the scheme and the host of the endpoint.
+func (c *Client) isEndpoint(u *url.URL) bool {
+	return u.Scheme == c.base().Scheme && plainHost(u) == c.base().Host
 }
 
 // WithoutKeepAlive returns a client that uses each connection for one request. Use it
@@ -147,100 +132,30 @@ func (c *Client) WithoutKeepAlive() *Client {
 // Endpoint returns the scheme and host of the endpoint.
 func (c *Client) Endpoint() string { return c.base().String() }
 
-// url returns an absolute URL with the path elements elem, which must be
-// escaped.
-func (c *Client) url(query url.Values, elem ...string) string {
-	var b strings.Builder
-	b.Grow(256)
-	b.WriteString(c.base().String())
-	for _, e := range elem {
-		b.WriteString("/")
-		b.WriteString(e)
+// url returns an absolute URL with the elements of a path, and without the parameters whose
+// value is "".
+func (c *Client) url(query url.Values, path ...string) string {
+	maps.DeleteFunc(query, func(_ string, values []string) bool { return len(values) == 1 && values[0] == "" })
+	target := c.Endpoint()
+	for _, element := range path {
+		target += "/" + url.PathEscape(element)
 	}
 	if len(query) > 0 {
-		b.WriteString("?")
-		b.WriteString(query.Encode())
+		target += "?" + query.Encode()
 	}
-	return b.String()
-}
-
-// setParameters sets the query parameters whose values are not empty.
-func setParameters(q url.Values, values map[string]string) {
-	for key, value := range values {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
-}
-
-// exchange sends one request and parses the reply.
-func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
-	return c.roundTrip(ctx, op, uri, req, parseReply)
-}
-
-// parser parses a reply. scrub removes the secrets of the request from a text.
-type parser func(op Op, scrub func(string) string, resp *http.Response) Reply
-
-// reading returns a parser that passes a successful reply to read. If read returns an
-// error and complete is false, the reply counts as lost.
-func reading(read func(resp *http.Response) (complete bool, err error)) parser {
-	return func(op Op, scrub func(string) string, resp *http.Response) Reply {
-		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-			return parseReply(op, scrub, resp)
-		}
-		r := newReply(op, resp)
-		complete, err := read(resp)
-		if r.Err = err; err != nil && !complete {
-			r.Status = 0
-		}
-		return r
-	}
+	return target
 }
 
 // Get reads a resource of the JSON API that has no method of its own, or a list of them. It
-// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. path has
-// the elements of the path below /storage/v1. read reads the body of a successful reply. If it
-// returns an error and complete is false, the reply counts as lost.
-func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(body io.Reader) (complete bool, err error)) Reply {
-	elem := []string{"storage", "v1"}
-	for _, e := range path {
-		elem = append(elem, url.PathEscape(e))
-	}
-	req, err := c.request("GET", c.url(query, elem...), nil, 0)
-	if err != nil {
-		return unsent(op, err)
-	}
-	return c.roundTrip(ctx, op, URI{}, req, reading(func(resp *http.Response) (complete bool, err error) { return read(resp.Body) }))
-}
-
-// roundTrip sends one request.
-func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse parser) Reply {
-	reused := false
-	scrub := scrubber(uri, req.Header)
-	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
-	}))
-	if req.Close = c.close; c.close && req.Method != http.MethodGet {
-		c.doer().CloseIdleConnections()
-	}
-	c.addHeader(req)
-	resp, err := c.doer().Do(req)
-	if err != nil {
-		return Reply{Op: op, Committed: -1, Err: transportError(ctx, scrub, err), Reused: reused}
-	}
-	defer func() {
-		// Read to the end, so that the connection can be reused.
-		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
-		_ = resp.Body.Close()
-	}()
-	r := parse(op, scrub, resp)
-	if r.Err != nil {
-		r.Err = transportError(ctx, scrub, r.Err)
-		if ctx.Err() != nil {
-			r.Status = 0
-		}
-	}
-	return r
+// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. Parameters
+// whose value is "" are removed from query. path has the elements of the path below
+// /storage/v1. read reads the body of a successful reply. If it returns an error, the reply
+// counts as lost. If the body is complete, but cannot be used, read sets the Err of the reply.
+func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(r *Reply, body io.Reader) error) Reply {
+	return c.do(ctx, call{
+		op: op, method: "GET", url: c.url(query, append([]string{"storage", "v1"}, path...)...),
+		read: func(r *Reply, resp *http.Response) error { return read(r, resp.Body) },
+	})
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err

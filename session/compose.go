@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"strconv"
 
 	"gcsup/chunk"
 )
@@ -16,24 +15,25 @@ const ComposeMax = 32
 
 // Component is an object that a compose makes a part of another object.
 type Component struct {
-	Name       string
-	Generation int64
+	Name       string `json:"name"`
+	Generation int64  `json:"generation,string"`
 }
 
 // composeRequest is the body of a compose.
 type composeRequest struct {
-	Kind          string            `json:"kind"`
-	SourceObjects []componentSource `json:"sourceObjects"`
-	Destination   resource          `json:"destination"`
-	DeleteSources bool              `json:"deleteSourceObjects,omitempty"`
+	Kind          string          `json:"kind"`
+	SourceObjects []composeSource `json:"sourceObjects"`
+	Destination   objectResource  `json:"destination"`
+	DeleteSources bool            `json:"deleteSourceObjects,omitempty"`
 }
 
-type componentSource struct {
-	Name          string `json:"name"`
-	Generation    string `json:"generation"`
-	Preconditions struct {
-		IfGenerationMatch string `json:"ifGenerationMatch"`
-	} `json:"objectPreconditions"`
+type composeSource struct {
+	Component
+	Preconditions composePrecondition `json:"objectPreconditions"`
+}
+
+type composePrecondition struct {
+	IfGenerationMatch int64 `json:"ifGenerationMatch,string"`
 }
 
 // Compose makes the object of spec from at most ComposeMax objects of its bucket, in
@@ -45,23 +45,15 @@ func (c *Client) Compose(ctx context.Context, spec Spec, components []Component,
 	body := composeRequest{Kind: "storage#composeRequest", Destination: spec.resource(), DeleteSources: deleteSources}
 	body.Destination.CRC32C, body.Destination.Name = chunk.EncodeCRC32C(crc32c), ""
 	for _, component := range components {
-		generation := strconv.FormatInt(component.Generation, 10)
-		source := componentSource{Name: component.Name, Generation: generation}
-		source.Preconditions.IfGenerationMatch = generation
-		body.SourceObjects = append(body.SourceObjects, source)
+		body.SourceObjects = append(body.SourceObjects, composeSource{component, composePrecondition{component.Generation}})
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return unsent(OpCompose, err)
 	}
-	q := url.Values{}
-	spec.addConditions(q)
-	setParameters(q, map[string]string{"destinationPredefinedAcl": spec.PredefinedACL, "kmsKeyName": spec.KMSKeyName, "userProject": spec.UserProject})
-	req, err := c.request("POST", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object), "compose"), bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return unsent(OpCompose, err)
-	}
-	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
-	c.addIdempotencyToken(req, data)
-	return c.exchange(ctx, OpCompose, URI{}, req)
+	q := url.Values{"destinationPredefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject}}
+	return c.do(ctx, call{
+		op: OpCompose, method: "POST", url: c.url(spec.withConditions(q), "storage", "v1", "b", spec.Bucket, "o", spec.Object, "compose"),
+		header: map[string]string{"Content-Type": jsonType}, body: bytes.NewReader(data), length: int64(len(data)), content: data,
+	})
 }

@@ -41,7 +41,7 @@ func (c *ObjectContexts) valid() error {
 			switch {
 			case n == 0 || n > contextLimit:
 				return invalid("the %s of the context %q has %d characters, want 1 to %d", text.name, key, n, contextLimit)
-			case !utf8.ValidString(text.value), strings.ContainsFunc(text.value, unicode.IsControl):
+			case unprintable(text.value):
 				return invalid("the context %q: %q has a control character or is not valid UTF-8", key, payload.Value)
 			case !unicode.IsLetter(first) && !unicode.IsDigit(first):
 				return invalid("the %s of the context %q: %q does not begin with a letter or a digit", text.name, key, payload.Value)

@@ -139,6 +139,9 @@ func (s State) Guarded(generation int64) State {
 func Decide(s State, r Reply) (State, Action) {
 	a := s.decide(&r)
 	a.Fresh = s.reconnected && a.Step != Done && a.Step != Fail
+	if a.Err != nil {
+		a.Err.Offset = s.Committed
+	}
 	return s, a
 }
 
@@ -176,6 +179,9 @@ func (s *State) decide(r *Reply) Action {
 			return s.again(r)
 		}
 	}
+	if r.damaged(status) && !r.forbidden() {
+		return s.corrupt(r)
+	}
 	switch status {
 	case 200, 201:
 		return s.complete(r)
@@ -184,60 +190,45 @@ func (s *State) decide(r *Reply) Action {
 	case 404, 410:
 		return s.gone(r)
 	case 412:
-		if r.forbidden() {
-			return s.fail(r, ErrPermission)
+		if !r.forbidden() {
+			return s.check(r)
 		}
-		if r.damaged(status) {
-			return s.corrupt(r)
-		}
-		return s.check(r)
 	case 499:
 		if s.Temporary && !r.Op.begins() {
 			return s.gone(r)
 		}
-		return s.fail(r, ErrCanceled)
-	}
-	if r.damaged(status) {
-		return s.corrupt(r)
+		return r.end(ErrCanceled)
 	}
 	switch verdict(r, s.begun(r)) {
 	case backoff.Transient:
 		return s.again(r)
 	case backoff.Credentials:
-		if s.refreshed {
-			return s.fail(r, ErrCredentials)
-		}
-		s.refreshed = true
 		if r.Op == OpInsert {
 			s.doubt = *r
 		}
-		return Action{Step: s.afterFailure(r), Err: r.fail(nil, s.Committed)}
+		return s.refresh(r, s.afterFailure(r))
 	}
-	return s.fail(r, permanent(r, status))
+	return r.end(permanent(r, status))
 }
 
 // destructive returns 404 or 400, the family of a status that would end the session,
 // or 0. One such answer is not enough to discard committed bytes.
-func (r *Reply) destructive() int {
+func (s *State) destructive(r *Reply) int {
 	switch {
 	case r.Op != OpPut && r.Op != OpQuery && r.Op != OpFinalize:
 		return 0
 	case r.Status == 404 || r.Status == 410:
 		return 404
-	case r.Status == 401 || r.Status == 412 || r.Status == 429 || r.Status == 499 || r.denied() || r.damaged(r.Status):
+	case r.damaged(r.Status):
+		return 0
+	case s.Temporary && (r.Status == 412 || r.Status == 499):
+		return 404
+	case r.Status == 401 || r.Status == 412 || r.Status == 429 || r.Status == 499 || r.denied():
 		return 0
 	case ineffective(r.Status):
 		return 400
 	}
 	return 0
-}
-
-// destructive is [Reply.destructive], for the session of a temporary object, too.
-func (s *State) destructive(r *Reply) int {
-	if s.Temporary && (r.Status == 412 || r.Status == 499) && !r.Op.begins() && !r.damaged(r.Status) {
-		return 404
-	}
-	return r.destructive()
 }
 
 // complete handles a reply of success.
@@ -262,7 +253,7 @@ func (s *State) complete(r *Reply) Action {
 			s.suspect = 200
 			return s.again(r)
 		}
-		return s.fail(r, ErrUnexpectedData)
+		return r.end(ErrUnexpectedData)
 	}
 	return Action{Step: Done, Object: r.Object}
 }
@@ -271,7 +262,7 @@ func (s *State) complete(r *Reply) Action {
 // session sends them again.
 func (s *State) corrupt(r *Reply) Action {
 	if !s.Replayable || s.Restarts >= maxRestarts {
-		return s.fail(r, ErrChecksum)
+		return r.end(ErrChecksum)
 	}
 	return s.restart(r)
 }
@@ -281,9 +272,9 @@ func (s *State) corrupt(r *Reply) Action {
 func (s *State) incomplete(r *Reply) Action {
 	if r.Op == OpStart || r.Op == OpInsert {
 		if r.Redirect != "" {
-			return s.fail(r, ErrNotFound)
+			return r.end(ErrNotFound)
 		}
-		return s.fail(r, ErrProtocol)
+		return r.end(ErrProtocol)
 	}
 	held := r.Committed
 	if held < 0 {
@@ -300,14 +291,14 @@ func (s *State) incomplete(r *Reply) Action {
 	switch {
 	case held < s.Committed:
 		r.Err = fmt.Errorf("server reports %d committed bytes, but reported %d before", held, s.Committed)
-		return s.fail(r, ErrProtocol)
+		return r.end(ErrProtocol)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
 			if s.Adopted && s.Replayable && s.Restarts < maxRestarts {
 				return s.restart(r)
 			}
 			r.Err = fmt.Errorf("server reports %d committed bytes, but only %d were sent", held, s.Sent)
-			return s.fail(r, ErrUnexpectedData)
+			return r.end(ErrUnexpectedData)
 		}
 		s.beyond = true
 		return s.again(r)
@@ -341,7 +332,7 @@ func (s *State) rejected() Action {
 		return s.restart(&r)
 	}
 	s.Rejected, s.RejectedAt = true, s.Committed
-	a := s.fail(&r, ErrProtocol)
+	a := r.end(ErrProtocol)
 	a.Err.Open = true
 	return a
 }
@@ -359,7 +350,7 @@ func (s *State) again(r *Reply) Action {
 	if r.Op == OpInsert {
 		s.doubt = *r
 	}
-	a := s.trouble.again(r, s.afterFailure(r), s.Committed)
+	a := s.trouble.again(r, s.afterFailure(r))
 	if a.Wait {
 		s.Failures++
 	}
@@ -385,7 +376,7 @@ func (s *State) afterFailure(r *Reply) Step {
 // gone handles a bucket or a session that does not exist.
 func (s *State) gone(r *Reply) Action {
 	if r.Op == OpStart || r.Op == OpInsert {
-		return s.fail(r, ErrNotFound)
+		return r.end(ErrNotFound)
 	}
 	if s.MayExist {
 		return s.check(r)
@@ -395,7 +386,7 @@ func (s *State) gone(r *Reply) Action {
 
 func (s *State) restart(r *Reply) Action {
 	if !s.Replayable || s.Restarts >= maxRestarts {
-		return s.fail(r, ErrSessionLost)
+		return r.end(ErrSessionLost)
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
@@ -403,7 +394,7 @@ func (s *State) restart(r *Reply) Action {
 	s.MayExist = s.MayExist && r.Op == OpInsert // a lost session made no object, but an earlier insert may have
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
 	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
-	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
+	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil)}
 	if r.Inner == 429 || r.Inner == 403 {
 		// The session ended because of a rate limit on the object, which also
 		// applies to a new session.
@@ -422,7 +413,7 @@ func (s *State) check(r *Reply) Action {
 	if !s.MayExist && !s.Temporary && !(s.guarded && r.unmet()) {
 		return s.unmade()
 	}
-	return Action{Step: Check, Err: r.fail(nil, s.Committed)}
+	return Action{Step: Check, Err: r.fail(nil)}
 }
 
 // checked handles the reply to the check of the destination.
@@ -436,23 +427,22 @@ func (s *State) checked(r *Reply) Action {
 		return s.again(r)
 	case s.Temporary && found:
 		r.Err = errors.New("another client wrote the temporary object")
-		return s.fail(r, ErrUnexpectedData)
+		return r.end(ErrUnexpectedData)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
-		s.refreshed = true
-		return Action{Step: Check, Err: r.fail(nil, s.Committed)}
+		return s.refresh(r, Check)
 	case !s.Unconditional:
 		return s.unmade() // no object, another client's object, or no permission
 	case r.Status == 0:
-		return s.fail(r, permanent(r, 0))
+		return r.end(permanent(r, 0))
 	case !s.MayExist:
 		s.guarded, s.doubt = false, Reply{}
 		return Action{Step: Begin}
 	case found && !older:
-		return s.fail(&s.doubt, ErrOutcomeUnknown)
+		return s.doubt.end(ErrOutcomeUnknown)
 	case found:
 		return s.insertGuarded(r.Object.Generation)
 	case r.Status != 404 && s.doubt.unmet():
-		return s.fail(&s.doubt, ErrOutcomeUnknown) // no permission to read
+		return s.doubt.end(ErrOutcomeUnknown) // no permission to read
 	}
 	return s.insertGuarded(0)
 }
@@ -464,7 +454,7 @@ func (s *State) insertGuarded(generation int64) Action {
 	if s.doubt.unmet() {
 		// There was no wait yet.
 		s.Failures++
-		a.Wait, a.Err = true, s.doubt.fail(nil, 0)
+		a.Wait, a.Err = true, s.doubt.fail(nil)
 	}
 	s.guarded, s.guard, s.doubt = true, generation, Reply{}
 	return a
@@ -475,13 +465,9 @@ func (s *State) unmade() Action {
 	r := s.doubt
 	s.doubt = Reply{}
 	if r.unmet() && !s.Temporary {
-		return s.fail(&r, ErrPrecondition)
+		return r.end(ErrPrecondition)
 	}
 	return s.restart(&r)
-}
-
-func (s *State) fail(r *Reply, kind error) Action {
-	return Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
 // begun reports whether the service answered before the reply r: it opened a session,

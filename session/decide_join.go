@@ -78,14 +78,14 @@ func (s *JoinState) decide(r *Reply) Action {
 	}
 	switch {
 	case outcome == unknown:
-		return s.again(r, Check, 0)
+		return s.again(r, Check)
 	case outcome == unauthorized:
 		return s.refresh(r, Finish)
 	case outcome == succeeded && !r.Differs:
 		return Action{Step: Done, Object: r.Object}
 	}
 	s.doubt = *r
-	return Action{Step: Check, Err: r.fail(nil, 0)}
+	return Action{Step: Check, Err: r.fail(nil)}
 }
 
 // checked handles the metadata of the object at the destination.
@@ -95,11 +95,11 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 	case found && r.Ours:
 		return Action{Step: Done, Object: r.Object}
 	case o == unknown:
-		return s.again(r, Check, 0)
+		return s.again(r, Check)
 	case o == unauthorized:
 		return s.refresh(r, Check)
 	case o == refused:
-		return s.fail(r, permanent(r, r.Status))
+		return r.end(permanent(r, r.Status))
 	}
 	generation := int64(0)
 	if found {
@@ -110,37 +110,27 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 	switch {
 	case found && (s.Temporary || why.Object != nil):
 		r.Err = errors.New("the object is not that of the parts")
-		return s.fail(r, ErrUnexpectedData)
+		return r.end(ErrUnexpectedData)
 	case why.Op == "":
 		return Action{Step: Finish}
 	case why.Object != nil:
-		return s.again(&why, Finish, 0)
+		return s.again(&why, Finish)
 	case why.unmet() && r.Unmet:
-		return s.fail(&why, ErrPrecondition)
+		return why.end(ErrPrecondition)
 	case why.unmet() && generation != s.Seen && !s.Pinned:
 		if s.foreign++; s.foreign > maxForeign {
 			why.Err = errors.New("other clients keep writing the object")
-			return s.fail(&why, ErrOutcomeUnknown)
+			return why.end(ErrOutcomeUnknown)
 		}
 		s.Seen = generation
-		return Action{Step: Finish, Err: why.fail(nil, 0)}
+		return Action{Step: Finish, Err: why.fail(nil)}
 	case why.Status == 0 || why.denied() || s.refused.confirms(&why):
-		return s.fail(&why, s.kind(&why))
+		if why.unmet() {
+			return why.end(ErrProtocol) // the caller's precondition holds, and the service has all parts
+		}
+		return why.end(permanent(&why, why.Status))
 	}
-	a := s.again(&why, Inspect, 0)
+	a := s.again(&why, Inspect)
 	a.Wait = true
 	return a
-}
-
-// kind returns the sentinel error for a refusal that a second one confirmed. The caller's
-// precondition holds, and the service has all parts.
-func (s *JoinState) kind(r *Reply) error {
-	if r.unmet() {
-		return ErrProtocol
-	}
-	return permanent(r, r.Status)
-}
-
-func (s *JoinState) fail(r *Reply, kind error) Action {
-	return Action{Step: Fail, Err: r.fail(kind, 0)}
 }

@@ -62,27 +62,27 @@ func (s *PartState) decide(r *Reply) Action {
 		return Action{Step: Done}
 	case unknown:
 		if r.Unsent {
-			return s.again(r, Send, 0)
+			return s.again(r, Send)
 		}
-		return s.again(r, Query, 0)
+		return s.again(r, Query)
 	case unauthorized:
 		return s.refresh(r, Send)
 	case absent:
 		s.doubt.confirms(r)
-		return s.again(r, Query, 0)
+		return s.again(r, Query)
 	}
 	switch {
 	case r.Status == 0 || r.denied():
-		return s.fail(r)
+		return r.end(permanent(r, r.Status))
 	case r.damaged(r.Status):
 		if s.damaged++; s.damaged > maxDamaged {
-			return s.fail(r)
+			return r.end(permanent(r, r.Status))
 		}
-		return s.again(r, Send, 0)
+		return s.again(r, Send)
 	case s.doubt.confirms(r):
-		return s.fail(r)
+		return r.end(permanent(r, r.Status))
 	}
-	return s.again(r, Query, 0)
+	return s.again(r, Query)
 }
 
 // asked handles the reply to the question which parts the service has.
@@ -96,23 +96,19 @@ func (s *PartState) asked(r *Reply, o outcome) Action {
 			return Action{Step: Done}
 		}
 	case unknown:
-		return s.again(r, Query, 0)
+		return s.again(r, Query)
 	case unauthorized:
 		return s.refresh(r, Query)
 	case absent:
 		if !s.doubt.confirms(r) {
-			return s.again(r, Query, 0)
+			return s.again(r, Query)
 		}
-		return Action{Step: Absent, Err: r.fail(ErrSessionLost, 0)}
+		return Action{Step: Absent, Err: r.fail(ErrSessionLost)}
 	case refused:
 		if r.Status == 0 {
-			return s.fail(r) // no request can be made
+			return r.end(permanent(r, r.Status)) // no request can be made
 		}
-		return Action{Step: Send, Err: r.fail(nil, 0)}
+		return Action{Step: Send, Err: r.fail(nil)}
 	}
 	return Action{Step: Send}
-}
-
-func (s *PartState) fail(r *Reply) Action {
-	return Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
 }

@@ -61,21 +61,21 @@ func (s *Request) decide(r *Reply) Action {
 	switch r.outcome(r.Reached || !r.Op.begins()) {
 	case succeeded:
 		if r.Differs && s.Known && !s.doubt.confirms(r) {
-			return s.again(r, Repeat, 0)
+			return s.again(r, Repeat)
 		}
 		return Action{Step: Done, Object: r.Object}
 	case unknown:
-		return s.again(r, Repeat, 0)
+		return s.again(r, Repeat)
 	case unauthorized:
 		return s.refresh(r, Repeat)
 	case absent:
 		if s.Known && !s.doubt.confirms(r) {
-			return s.again(r, Repeat, 0)
+			return s.again(r, Repeat)
 		}
-		return Action{Step: Absent, Err: r.fail(ErrNotFound, 0)}
+		return Action{Step: Absent, Err: r.fail(ErrNotFound)}
 	}
 	if s.Known && r.Status != 0 && !r.denied() && !s.doubt.confirms(r) {
-		return s.again(r, Repeat, 0)
+		return s.again(r, Repeat)
 	}
-	return Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
+	return r.end(permanent(r, r.Status))
 }

@@ -13,19 +13,14 @@
 // # The two calls
 //
 // A driver alternates two calls: a method of [Client], which makes one
-// exchange, and [Decide], which returns the next step.
+// exchange, and [Decide], which returns the next step. Decide is a pure function from
+// ([State], [Reply]) to (State, [Action]), with no clock and no I/O.
 //
 // The methods of Client are [Client.Start], [Client.Put], [Client.Query],
 // [Client.Finalize] and [Client.Cancel]. [Client.Insert] uploads a small object
 // in one request. [Client.Stat], [Client.Read] and [Client.Delete] are for one
 // object. None of them loops, waits or retries. Each returns a [Reply], even if no
 // reply arrived.
-//
-// # Decisions
-//
-// Decide is a pure function from ([State], [Reply]) to (State, [Action]). It
-// has no clock and does no I/O, so that a test can check any sequence of
-// replies. Its documentation has the decision table.
 //
 // # Guarantees
 //   - The server's committed offset is authoritative: 0 <= Committed <= Sent <=

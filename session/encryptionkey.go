@@ -5,10 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -99,24 +97,6 @@ func (k *EncryptionKey) UnmarshalText(text []byte) error {
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
 
-// keyedRequest is request with the headers of k. It refuses to send the key to a host
-// other than that of the endpoint.
-func (c *Client) keyedRequest(method, target string, k EncryptionKey, body io.Reader, length int64) (*http.Request, error) {
-	req, err := c.request(method, target, body, length)
-	switch {
-	case err != nil || k.IsZero():
-		return req, err
-	case !k.HasSecret():
-		return nil, invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
-	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
-		return nil, fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
-	}
-	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
-	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
-	return req, nil
-}
-
 // WithEncryptionKey returns a client that sends k with the requests of a session. A
 // session that was started with a Spec.EncryptionKey needs it for every request.
 // Start, Insert and Stat use the key of their Spec. The zero k removes the key.
@@ -127,17 +107,6 @@ func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 	own := *c
 	own.key = k
 	return &own
-}
-
-// scrubber removes the secrets of a request from a text of the server or of a
-// transport.
-func scrubber(uri URI, h http.Header) func(text string) string {
-	key := h.Get(encryptionKeyHeader)
-	if key == "" {
-		return func(text string) string { return scrub(uri, text) }
-	}
-	keys := strings.NewReplacer(key, "[encryption key redacted]", url.QueryEscape(key), "[encryption key redacted]")
-	return func(text string) string { return keys.Replace(scrub(uri, text)) }
 }
 
 // OtherEncryption reports whether the service refused a request because the

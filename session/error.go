@@ -94,11 +94,9 @@ func statusText(status int, err error) string {
 	return http.StatusText(status)
 }
 
-// strangerError means that a reply is not from Cloud Storage: it does not have
-// the service's JSON or its header.
-type strangerError struct{}
-
-func (strangerError) Error() string { return "reply is not from Cloud Storage" }
+// errStranger means that a reply is not from Cloud Storage: it does not have the service's JSON
+// or its header.
+var errStranger = errors.New("reply is not from Cloud Storage")
 
 // differsError means that an answer of the service differs from what is known. why may be nil.
 type differsError struct{ why error }
@@ -147,22 +145,17 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// fail returns the error of a reply. The driver sets Attempts and Waits.
-func (r *Reply) fail(kind error, offset int64) *Error {
+// fail returns the error of a reply. The table sets Offset, and the driver Attempts and Waits.
+func (r *Reply) fail(kind error) *Error {
 	err := r.Err
 	switch {
 	case err != nil:
 	case r.Redirect != "":
 		err = redirectError(r.Redirect)
 	case r.fromStranger():
-		err = strangerError{}
+		err = errStranger
 	case r.Differs:
 		err = differsError{}
 	}
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
-}
-
-// Cause returns the status or the error of the transport, for a progress line.
-func (r Reply) Cause() string {
-	return r.fail(nil, 0).Short()
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"gcsup/chunk"
-	"gcsup/session/internal/secret"
 )
 
 // Op names an exchange.
@@ -53,29 +52,23 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	if err != nil {
 		return unsent(OpStart, err)
 	}
-	target := c.url(spec.query("resumable"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o")
-	req, err := c.keyedRequest("POST", target, spec.EncryptionKey, bytes.NewReader(body), int64(len(body)))
-	if err != nil {
-		return unsent(OpStart, err)
-	}
-	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
-	req.Header.Set("X-Upload-Content-Type", spec.contentType())
+	header := map[string]string{"Content-Type": jsonType, "X-Upload-Content-Type": spec.contentType()}
 	if size >= 0 {
 		// With this header, the service refuses another total, and completes
 		// the object when it has that many bytes.
-		req.Header.Set("X-Upload-Content-Length", strconv.FormatInt(size, 10))
+		header["X-Upload-Content-Length"] = strconv.FormatInt(size, 10)
 	}
-	c.addIdempotencyToken(req, body)
-	r := c.exchange(ctx, OpStart, URI{}, req)
-	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
-		if r.URI, err = c.fresh(secret.Reveal(r.location)); err != nil {
-			r.Err = err
-			if errors.Is(err, ErrURIMismatch) {
-				r.Status = 0
+	return c.do(ctx, call{
+		op: OpStart, method: "POST", url: c.uploads(spec, "resumable"), key: spec.EncryptionKey,
+		header: header, body: bytes.NewReader(body), length: int64(len(body)), content: body,
+		read: func(r *Reply, resp *http.Response) error {
+			r.URI, r.Err = c.fresh(resp.Header.Get("Location"))
+			if errors.Is(r.Err, ErrURIMismatch) {
+				return r.Err
 			}
-		}
-	}
-	return r
+			return nil
+		},
+	})
 }
 
 // Put sends the bytes of rng, which it reads from body. They must not be the
@@ -107,35 +100,20 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	case rng.Len() > 0 && body == nil:
 		return unsent(op, invalid("no body"))
 	}
-	var detachable *detachableBody
-	var reader io.Reader
-	if rng.Len() > 0 {
-		detachable = &detachableBody{r: body}
-		reader = detachable
+	if rng.Len() == 0 {
+		body = nil
 	}
-	req, err := c.keyedRequest("PUT", secret.Reveal(uri), c.key, reader, rng.Len())
-	if err != nil {
-		return unsent(op, err)
+	header := map[string]string{
+		"Content-Range": contentRange(rng, total),
+		// Request replies of 200 with X-HTTP-Status-Code-Override: 308 instead of 308, which
+		// some proxies treat as a redirect. parseReply accepts both.
+		"X-GUploader-No-308": "yes",
 	}
-	req.Header.Set("Content-Range", contentRange(rng, total))
-	// Request replies of 200 with X-HTTP-Status-Code-Override: 308 instead of 308, which
-	// some proxies treat as a redirect. parseReply accepts both.
-	req.Header.Set("X-GUploader-No-308", "yes")
 	if crc32c != nil {
-		req.Header.Set("X-Goog-Hash", "crc32c="+chunk.EncodeCRC32C(*crc32c))
+		header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(*crc32c)
 	}
-	if op != OpQuery {
-		c.addIdempotencyToken(req, nil)
-	}
-	r := c.exchange(ctx, op, uri, req)
-	r.Sent = rng.From
-	if detachable != nil {
-		// net/http may still be reading the body when it returns an early
-		// reply.
-		n := detachable.stop()
-		r.Sent += n
-		r.Unsent = r.Status == 0 && n == 0
-	}
+	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len()}.to(uri, ""))
+	r.Sent += rng.From
 	return r
 }
 
@@ -162,14 +140,7 @@ func (c *Client) Query(ctx context.Context, uri URI) Reply {
 // success, see [Reply.Canceled]. An object that is already finalized is not
 // deleted.
 func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
-	req, err := c.request("DELETE", secret.Reveal(uri), nil, 0)
-	if err != nil {
-		return unsent(OpCancel, err)
-	}
-	// Make net/http send Content-Length: 0, which the service requires.
-	req.TransferEncoding = []string{"identity"}
-	c.addIdempotencyToken(req, nil)
-	return c.exchange(ctx, OpCancel, uri, req)
+	return c.do(ctx, call{op: OpCancel, method: "DELETE"}.to(uri, ""))
 }
 
 // Insert uploads an object of size bytes, which it reads from data, in one
@@ -193,19 +164,22 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	if data == nil {
 		data = http.NoBody
 	}
-	body := &detachableBody{r: fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}}
-	target := c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o")
-	req, err := c.keyedRequest("POST", target, spec.EncryptionKey, body, int64(len(front)+len(back))+size)
-	if err != nil {
-		return unsent(OpInsert, err)
-	}
-	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
-	c.addIdempotencyToken(req, head)
-	r := c.exchange(ctx, OpInsert, URI{}, req)
-	n := body.stop()
-	r.Sent = min(max(n-int64(len(front)), 0), size)
-	r.Unsent = r.Status == 0 && n == 0
+	r := c.do(ctx, call{
+		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
+		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
+		body:   fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))},
+		length: int64(len(front)+len(back)) + size, content: head,
+	})
+	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
 	return r
+}
+
+// jsonType is the content type of a request of the JSON API.
+const jsonType = "application/json; charset=UTF-8"
+
+// uploads returns the URL of the request that starts an upload.
+func (c *Client) uploads(spec Spec, uploadType string) string {
+	return c.url(spec.query(uploadType), "upload", "storage", "v1", "b", spec.Bucket, "o")
 }
 
 // Stat reads the metadata of the object at the destination. The service sends
@@ -213,15 +187,15 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	stat := func(key EncryptionKey) Reply {
-		return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{}, parseReply)
-	}
+	x := c.onObject(OpStat, "GET", spec, url.Values{})
 	if !spec.EncryptionKey.HasSecret() {
-		return stat(EncryptionKey{})
+		return c.do(ctx, x)
 	}
-	r := stat(spec.EncryptionKey)
+	keyed := x
+	keyed.key = spec.EncryptionKey
+	r := c.do(ctx, keyed)
 	if r.OtherEncryption() {
-		if r = stat(EncryptionKey{}); r.Object != nil {
+		if r = c.do(ctx, x); r.Object != nil {
 			r.Object.CRC32C, r.Object.HasCRC32C = 0, false
 		}
 	}
@@ -240,21 +214,3 @@ func (f fullReader) Read(p []byte) (n int, err error) {
 	}
 	return n, err
 }
-
-// request returns a request with an explicit length, so that net/http never
-// uses chunked transfer encoding.
-func (c *Client) request(method, target string, body io.Reader, length int64) (*http.Request, error) {
-	if body == nil {
-		body = http.NoBody
-	}
-	req, err := http.NewRequest(method, target, body)
-	if err != nil || req.URL.Host == "" {
-		return nil, invalid("cannot build the request for %s", c.Endpoint()) // the text of err has the URI
-	}
-	req.ContentLength = length
-	req.GetBody = nil // net/http must not send the request again
-	return req, nil
-}
-
-// unsent returns the Reply for a request that was not sent because of err.
-func unsent(op Op, err error) Reply { return Reply{Op: op, Committed: -1, Err: err} }

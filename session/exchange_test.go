@@ -89,7 +89,7 @@ Content-Length: 250
 Content-Type: application/json; charset=UTF-8
 X-Upload-Content-Type: application/octet-stream
 
-{"name":"object","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","crc32c":"AQIDBA=="}`},
+{"name":"object","md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"crc32c":"AQIDBA=="}`},
 		{"start with compression", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Start(ctx, session.Spec{Bucket: "bucket", Object: "object", Gzip: true}, -1)
 		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
@@ -301,9 +301,9 @@ func TestTransportThatCancels(t *testing.T) {
 	})
 	c := newClient(t, hc, "")
 	_, read := c.Read(t.Context(), spec, 0)
-	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(body io.Reader) (bool, error) {
+	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(_ *session.Reply, body io.Reader) error {
 		_, err := io.ReadAll(body)
-		return false, err
+		return err
 	})
 	for name, r := range map[string]session.Reply{"read": read, "get": get} {
 		if r.Status != 0 || !r.Retryable() || errors.Is(r.Err, context.Canceled) {

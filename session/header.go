@@ -53,10 +53,3 @@ func reservedHeader(name string) bool {
 	}
 	return false
 }
-
-// addHeader adds the caller's headers to a request.
-func (c *Client) addHeader(req *http.Request) {
-	for name, values := range c.header {
-		req.Header[name] = values
-	}
-}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 )
@@ -43,8 +42,7 @@ func (c *Client) addIdempotencyToken(req *http.Request, content []byte) {
 	h.Write(content)
 	sum := h.Sum(nil)
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80 // https://www.rfc-editor.org/rfc/rfc9562#section-5.4
-	digits := hex.EncodeToString(sum[:16])
-	req.Header.Set(idempotencyHeader, digits[:8]+"-"+digits[8:12]+"-"+digits[12:16]+"-"+digits[16:20]+"-"+digits[20:])
+	req.Header.Set(idempotencyHeader, fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
 // notHashed are the headers that do not affect the token: a Content-Type may have a random

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"gcsup/session/internal/oneline"
+	"gcsup/chunk"
 	"gcsup/session/internal/secret"
 )
 
@@ -69,9 +70,9 @@ func isHeaderValue(value string) bool {
 
 // UploadedPart is a part of a multipart upload, as the service has it.
 type UploadedPart struct {
-	Number int    // from 1
-	ETag   string // as in the reply, with its quotes if there are any
-	Size   int64  // bytes
+	Number int    `xml:"PartNumber"`     // from 1
+	ETag   string `xml:"ETag"`           // as in the reply, with its quotes if there are any
+	Size   int64  `xml:"Size,omitempty"` // bytes
 }
 
 // StartMultipart starts a multipart upload for the object of spec. If it succeeds, with status
@@ -84,36 +85,33 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	if why := spec.NotMultipart(); why != "" {
 		return unsent(OpMultipartStart, invalid("%s", why))
 	}
-	req, err := c.xmlRequest("POST", c.multipartURL(spec, "")+"?uploads", spec, nil, 0)
-	if err != nil {
-		return unsent(OpMultipartStart, err)
-	}
-	for name, value := range map[string]string{
+	header := map[string]string{
 		"Content-Type": spec.contentType(), "Content-Encoding": spec.ContentEncoding, "Content-Disposition": spec.ContentDisposition,
 		"Content-Language": spec.ContentLanguage, "Cache-Control": spec.CacheControl, "X-Goog-Storage-Class": spec.StorageClass,
 		"X-Goog-Encryption-Kms-Key-Name": spec.KMSKeyName, "X-Goog-Custom-Time": timeText(spec.CustomTime),
-	} {
-		if value != "" {
-			req.Header.Set(name, value)
-		}
+		userProjectHeader: spec.UserProject,
 	}
+	maps.DeleteFunc(header, func(_, value string) bool { return value == "" })
 	for key, value := range spec.Metadata {
-		req.Header.Set("X-Goog-Meta-"+key, value)
+		header["X-Goog-Meta-"+key] = value
 	}
-	var started struct {
-		XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
-		UploadID string   `xml:"UploadId"`
-	}
-	r := c.exchangeXML(ctx, OpMultipartStart, URI{}, req, func(resp *http.Response) error { return readXML(resp.Body, &started) })
-	if r.Status != http.StatusOK {
-		return r
-	}
-	if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
-		r.Status, r.Err = 0, errors.New("the reply has no upload ID")
-		return r
-	}
-	r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
-	return r
+	return c.do(ctx, call{
+		op: OpMultipartStart, method: "POST", url: c.multipartURL(spec, "") + "?uploads", header: header,
+		read: func(r *Reply, resp *http.Response) error {
+			var started struct {
+				XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
+				UploadID string   `xml:"UploadId"`
+			}
+			if err := readXML(resp.Body, &started); err != nil {
+				return err
+			}
+			if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
+				return errors.New("the reply has no upload ID")
+			}
+			r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
+			return nil
+		},
+	})
 }
 
 // PutPart sends size bytes from body as the part with a number from 1. It replaces an earlier
@@ -121,27 +119,22 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 // unless the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
-	detachable := &detachableBody{r: body}
-	req, err := c.xmlRequest("PUT", secret.Reveal(uri)+"&partNumber="+strconv.Itoa(number), spec, detachable, size)
-	if err != nil {
-		return "", unsent(OpPart, err)
-	}
-	req.Header.Set("X-Goog-Hash", "crc32c="+crcText(&crc32c))
-	r = c.exchangeXML(ctx, OpPart, uri, req, func(resp *http.Response) error {
+	x := onUpload(OpPart, "PUT", spec, uri, "&partNumber="+strconv.Itoa(number))
+	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
+	x.body, x.length = body, size
+	x.read = func(_ *Reply, resp *http.Response) error {
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && crc != crc32c {
 			return fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
 		}
-		if etag = resp.Header.Get("ETag"); !ValidETag(etag) {
+		made := resp.Header.Get("ETag")
+		if !ValidETag(made) {
 			return errors.New("the reply has no valid ETag of a part")
 		}
+		etag = made
 		return nil
-	})
-	n := detachable.stop()
-	r.Sent = min(n, size)
-	r.Unsent = r.Status == 0 && n == 0
-	if r.Status != http.StatusOK {
-		etag = ""
 	}
+	r = c.do(ctx, x)
+	r.Sent = min(r.Sent, size)
 	return etag, r
 }
 
@@ -153,18 +146,16 @@ func ValidETag(etag string) bool { return etag != "" && len(etag) <= 256 && isHe
 // the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
 func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (parts []UploadedPart, more bool, r Reply) {
-	target := secret.Reveal(uri)
+	parameters := ""
 	if after > 0 {
-		target += "&part-number-marker=" + strconv.Itoa(after)
+		parameters = "&part-number-marker=" + strconv.Itoa(after)
 	}
-	req, err := c.xmlRequest("GET", target, spec, nil, 0)
-	if err != nil {
-		return nil, false, unsent(OpParts, err)
-	}
-	r = c.exchangeXML(ctx, OpParts, uri, req, func(resp *http.Response) error {
+	x := onUpload(OpParts, "GET", spec, uri, parameters)
+	x.read = func(_ *Reply, resp *http.Response) (err error) {
 		parts, more, err = readParts(resp.Body, after)
 		return err
-	})
+	}
+	r = c.do(ctx, x)
 	return parts, more, r
 }
 
@@ -173,26 +164,21 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 	var page struct {
 		XMLName     xml.Name `xml:"ListPartsResult"`
 		IsTruncated bool
-		Part        []struct {
-			PartNumber int
-			ETag       string
-			Size       int64
-		}
+		Part        []UploadedPart
 	}
 	if err := readXML(body, &page); err != nil {
 		return nil, false, err
 	}
 	for _, p := range page.Part {
-		if p.PartNumber <= after || p.PartNumber > MultipartMaxParts || p.Size < 0 || !ValidETag(p.ETag) {
+		if p.Number <= after || p.Number > MultipartMaxParts || p.Size < 0 || !ValidETag(p.ETag) {
 			return nil, false, errors.New("the list of parts is not valid")
 		}
-		after = p.PartNumber
-		parts = append(parts, UploadedPart{p.PartNumber, p.ETag, p.Size})
+		after = p.Number
 	}
-	if page.IsTruncated && len(parts) == 0 {
+	if page.IsTruncated && len(page.Part) == 0 {
 		return nil, false, errors.New("the list of parts is truncated but empty")
 	}
-	return parts, page.IsTruncated, nil
+	return page.Part, page.IsTruncated, nil
 }
 
 // CompleteMultipart makes the object from parts, which must be in the order of their
@@ -201,56 +187,63 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 // CRC32C. If the reply is lost, the object may exist, and the upload may no longer
 // exist. https://cloud.google.com/storage/docs/xml-api/post-object-complete
 func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, parts []UploadedPart) Reply {
-	type part struct {
-		PartNumber int
-		ETag       string
-	}
-	body := struct {
+	var body struct {
 		XMLName xml.Name `xml:"CompleteMultipartUpload"`
-		Part    []part
-	}{}
+		Part    []UploadedPart
+	}
 	size := int64(0)
 	for _, p := range parts {
-		body.Part = append(body.Part, part{p.Number, p.ETag})
+		body.Part = append(body.Part, UploadedPart{Number: p.Number, ETag: p.ETag})
 		size += p.Size
 	}
 	data, err := xml.Marshal(body)
 	if err != nil {
 		return unsent(OpComplete, err)
 	}
-	req, err := c.xmlRequest("POST", secret.Reveal(uri), spec, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return unsent(OpComplete, err)
-	}
-	req.Header.Set("Content-Type", "application/xml")
-	var object *Object
-	r := c.exchangeXML(ctx, OpComplete, uri, req, func(resp *http.Response) error {
+	x := onUpload(OpComplete, "POST", spec, uri, "")
+	x.header["Content-Type"] = "application/xml"
+	x.body, x.length = bytes.NewReader(data), int64(len(data))
+	x.read = func(r *Reply, resp *http.Response) error {
 		var made struct {
 			XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
 		}
 		if err := readXML(resp.Body, &made); err != nil {
 			return err // the body may have an error, which the service sent after the status 200
 		}
-		object = &Object{Bucket: spec.Bucket, Name: spec.Object, Size: size}
-		object.Generation, _ = strconv.ParseInt(resp.Header.Get("X-Goog-Generation"), 10, 64)
-		object.CRC32C, object.HasCRC32C = hashHeader(resp.Header, "X-Goog-Hash")
+		r.Object = &Object{Bucket: spec.Bucket, Name: spec.Object, Size: size}
+		r.Object.Generation, _ = strconv.ParseInt(resp.Header.Get("X-Goog-Generation"), 10, 64)
+		r.Object.CRC32C, r.Object.HasCRC32C = hashHeader(resp.Header, "X-Goog-Hash")
 		return nil
-	})
-	if r.Status == http.StatusOK {
-		r.Object = object
 	}
-	return r
+	return c.do(ctx, x)
 }
 
 // AbortMultipart aborts a multipart upload, and the service deletes its parts. The status is 204
 // if it succeeds. An upload that does not exist was completed or aborted.
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
-	req, err := c.xmlRequest("DELETE", secret.Reveal(uri), spec, nil, 0)
-	if err != nil {
-		return unsent(OpAbort, err)
+	return c.do(ctx, onUpload(OpAbort, "DELETE", spec, uri, ""))
+}
+
+// userProjectHeader is the header with the project that is billed for a request of the XML API.
+const userProjectHeader = "X-Goog-User-Project"
+
+// onUpload returns a call for a multipart upload. parameters are added to its URL.
+func onUpload(op Op, method string, spec Spec, uri URI, parameters string) call {
+	x := call{op: op, method: method, header: map[string]string{}}
+	if spec.UserProject != "" {
+		x.header[userProjectHeader] = spec.UserProject
 	}
-	return c.exchangeXML(ctx, OpAbort, uri, req, func(*http.Response) error { return nil })
+	return x.to(uri, parameters)
+}
+
+// isXML reports whether an exchange is one of the XML API.
+func (op Op) isXML() bool {
+	switch op {
+	case OpMultipartStart, OpPart, OpParts, OpComplete, OpAbort:
+		return true
+	}
+	return false
 }
 
 // noUpload reports whether the service answered that the multipart upload does not exist, because
@@ -266,7 +259,7 @@ func (c *Client) multipartURL(spec Spec, id string) string {
 	if id != "" {
 		q = url.Values{"uploadId": {id}}
 	}
-	return c.url(q, url.PathEscape(spec.Bucket), url.PathEscape(spec.Object))
+	return c.url(q, spec.Bucket, spec.Object)
 }
 
 // AdoptMultipart checks the URI of a multipart upload from a saved upload of spec, as Adopt
@@ -279,33 +272,6 @@ func (c *Client) AdoptMultipart(uri URI, spec Spec) error {
 	return nil
 }
 
-// xmlRequest returns a request to the XML API.
-func (c *Client) xmlRequest(method, target string, spec Spec, body io.Reader, length int64) (*http.Request, error) {
-	req, err := c.request(method, target, body, length)
-	if err == nil && spec.UserProject != "" {
-		req.Header.Set("X-Goog-User-Project", spec.UserProject)
-	}
-	return req, err
-}
-
-// exchangeXML makes an exchange with the XML API. read reads the reply if it reports success. If
-// read fails, the outcome is not known, and the reply counts as lost.
-func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Request, read func(*http.Response) error) Reply {
-	return c.roundTrip(ctx, op, uri, req, func(_ Op, scrub func(string) string, resp *http.Response) Reply {
-		r := newReply(op, resp)
-		switch {
-		case r.Status == http.StatusNoContent && op == OpAbort:
-		case r.Status != http.StatusOK || op == OpAbort:
-			r.readXMLError(scrub, resp)
-		default:
-			if err := read(resp); err != nil {
-				r.Status, r.Err = 0, err
-			}
-		}
-		return r
-	})
-}
-
 // readXMLError sets r from the XML error in the body of a reply.
 // https://cloud.google.com/storage/docs/xml-api/reference-status
 func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
@@ -314,8 +280,7 @@ func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
 		Code, Message string
 	}
 	isError := readXML(resp.Body, &e) == nil && e.Code != ""
-	r.FromService = isError || resp.Header.Get("X-Guploader-Uploadid") != ""
-	r.Reason, r.Message = oneline.Text(scrub(e.Code)), oneline.Text(scrub(e.Message))
+	r.setError(scrub, resp, isError, e.Code, e.Message)
 	if r.Reason == "SlowDown" {
 		r.Reason = "rateLimitExceeded" // as the JSON API names it
 	}

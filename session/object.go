@@ -19,101 +19,76 @@ import (
 // listing.
 //
 // The fields have the names of the corresponding fields of storage.ObjectAttrs in
-// cloud.google.com/go/storage.
+// cloud.google.com/go/storage. In JSON they have the names of the JSON API, if it has them.
 // https://cloud.google.com/storage/docs/json_api/v1/objects#resource
 type Object struct {
-	Bucket         string
-	Name           string
-	Generation     int64
-	Metageneration int64
-	Size           int64
-	CRC32C         uint32
-	HasCRC32C      bool   // the reply had a CRC32C; the service has one for every object
-	MD5            []byte // nil for a composed object
-	Etag           string
-	MediaLink      string
-	SelfLink       string
+	Bucket         string `json:"bucket,omitempty"`
+	Name           string `json:"name,omitempty"`
+	Generation     int64  `json:"generation,omitempty"`
+	Metageneration int64  `json:"metageneration,omitempty"`
+	Size           int64  `json:"size"`
+	CRC32C         uint32 `json:"crc32c"`
+	HasCRC32C      bool   `json:"hasCRC32C,omitempty"` // the reply had a CRC32C; the service has one for every object
+	MD5            []byte `json:"md5Hash,omitempty"`   // nil for a composed object
+	Etag           string `json:"etag,omitempty"`
+	MediaLink      string `json:"mediaLink,omitempty"`
+	SelfLink       string `json:"selfLink,omitempty"`
 
-	ContentType        string
-	ContentEncoding    string
-	ContentDisposition string
-	ContentLanguage    string
-	CacheControl       string
-	StorageClass       string
-	Metadata           map[string]string
-	CustomTime         time.Time
-	Contexts           *ObjectContexts
-	ComponentCount     int64 // of a composed object
+	ContentType        string            `json:"contentType,omitempty"`
+	ContentEncoding    string            `json:"contentEncoding,omitempty"`
+	ContentDisposition string            `json:"contentDisposition,omitempty"`
+	ContentLanguage    string            `json:"contentLanguage,omitempty"`
+	CacheControl       string            `json:"cacheControl,omitempty"`
+	StorageClass       string            `json:"storageClass,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	CustomTime         time.Time         `json:"customTime,omitzero"`
+	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
+	ComponentCount     int64             `json:"componentCount,omitempty"` // of a composed object
 
-	ACL               []ACLRule
-	Owner             string // of the form user-ID
-	KMSKeyName        string // with the version of the key
-	CustomerKeySHA256 string // base64; "" without a customer-supplied key
+	ACL               []ACLRule `json:"acl,omitempty"`
+	Owner             string    `json:"owner,omitempty"`             // of the form user-ID
+	KMSKeyName        string    `json:"kmsKeyName,omitempty"`        // with the version of the key
+	CustomerKeySHA256 string    `json:"customerKeySHA256,omitempty"` // base64; "" without a customer-supplied key
 
-	TemporaryHold           bool
-	EventBasedHold          bool
-	Retention               *Retention
-	RetentionExpirationTime time.Time // from the retention policy of the bucket
+	TemporaryHold           bool       `json:"temporaryHold,omitempty"`
+	EventBasedHold          bool       `json:"eventBasedHold,omitempty"`
+	Retention               *Retention `json:"retention,omitempty"`
+	RetentionExpirationTime time.Time  `json:"retentionExpirationTime,omitzero"` // from the retention policy of the bucket
 
-	Created             time.Time // when this generation was created; zero if the reply does not have it
-	Finalized           time.Time
-	Updated             time.Time // of the metadata
-	StorageClassUpdated time.Time
-	Deleted             time.Time // when it became noncurrent
-	SoftDeleteTime      time.Time
-	HardDeleteTime      time.Time
-	RestoreToken        string // of a soft-deleted object in a bucket with a hierarchical namespace
+	Created             time.Time `json:"timeCreated,omitzero"` // when this generation was created; zero if the reply does not have it
+	Finalized           time.Time `json:"timeFinalized,omitzero"`
+	Updated             time.Time `json:"updated,omitzero"` // of the metadata
+	StorageClassUpdated time.Time `json:"timeStorageClassUpdated,omitzero"`
+	Deleted             time.Time `json:"timeDeleted,omitzero"` // when it became noncurrent
+	SoftDeleteTime      time.Time `json:"softDeleteTime,omitzero"`
+	HardDeleteTime      time.Time `json:"hardDeleteTime,omitzero"`
+	RestoreToken        string    `json:"restoreToken,omitempty"` // of a soft-deleted object in a bucket with a hierarchical namespace
 
-	FileModTime time.Time // modification time of the source in whole seconds, from FileModTimeKey; zero if the object or the reply does not have it
+	FileModTime time.Time `json:"fileModTime,omitzero"` // modification time of the source in whole seconds, from FileModTimeKey; zero if the object or the reply does not have it
 
 	// Gzip reports that the object is a file that was uploaded with Spec.Gzip:
 	// its content encoding is gzip, and it has UncompressedSizeKey.
-	Gzip             bool
-	UncompressedSize int64 // of that file; 0 without Gzip
+	Gzip             bool  `json:"gzip,omitempty"`
+	UncompressedSize int64 `json:"uncompressedSize,omitempty"` // of that file; 0 without Gzip
 }
 
-// objectResource is the Object resource in a reply.
+// objectResource is the Object resource of the JSON API, in a request and in a reply. It has
+// the fields of Object, except those that have another form there.
 type objectResource struct {
-	Bucket         string      `json:"bucket"`
-	Name           string      `json:"name"`
-	Generation     json.Number `json:"generation"`
-	Metageneration json.Number `json:"metageneration"`
-	Size           json.Number `json:"size"`
-	CRC32C         string      `json:"crc32c"`
-	MD5            []byte      `json:"md5Hash"`
-	Etag           string      `json:"etag"`
-	MediaLink      string      `json:"mediaLink"`
-	SelfLink       string      `json:"selfLink"`
+	Object
+	Generation     json.Number    `json:"generation,omitempty"`
+	Metageneration json.Number    `json:"metageneration,omitempty"`
+	Size           json.Number    `json:"size,omitempty"`
+	ComponentCount json.Number    `json:"componentCount,omitempty"`
+	CRC32C         string         `json:"crc32c,omitempty"`
+	Retention      *retention     `json:"retention,omitempty"`
+	Owner          owner          `json:"owner,omitzero"`
+	Encryption     encryptionHash `json:"customerEncryption,omitzero"`
+}
 
-	ContentType        string            `json:"contentType"`
-	ContentEncoding    string            `json:"contentEncoding"`
-	ContentDisposition string            `json:"contentDisposition"`
-	ContentLanguage    string            `json:"contentLanguage"`
-	CacheControl       string            `json:"cacheControl"`
-	StorageClass       string            `json:"storageClass"`
-	Metadata           map[string]string `json:"metadata"`
-	CustomTime         time.Time         `json:"customTime"`
-	Contexts           *ObjectContexts   `json:"contexts"`
-	ComponentCount     json.Number       `json:"componentCount"`
-
-	ACL        []ACLRule      `json:"acl"`
-	Owner      owner          `json:"owner"`
-	KMSKeyName string         `json:"kmsKeyName"`
-	Encryption encryptionHash `json:"customerEncryption"`
-
-	TemporaryHold  bool       `json:"temporaryHold"`
-	EventBasedHold bool       `json:"eventBasedHold"`
-	Retention      *retention `json:"retention"`
-	Expiration     time.Time  `json:"retentionExpirationTime"`
-
-	Created             time.Time `json:"timeCreated"`
-	Finalized           time.Time `json:"timeFinalized"`
-	Updated             time.Time `json:"updated"`
-	StorageClassUpdated time.Time `json:"timeStorageClassUpdated"`
-	Deleted             time.Time `json:"timeDeleted"`
-	SoftDeleteTime      time.Time `json:"softDeleteTime"`
-	HardDeleteTime      time.Time `json:"hardDeleteTime"`
-	RestoreToken        string    `json:"restoreToken"`
+type retention struct {
+	Mode            string    `json:"mode"`
+	RetainUntilTime time.Time `json:"retainUntilTime"`
 }
 
 type owner struct {
@@ -137,9 +112,10 @@ func decodeObject(body []byte) (r objectResource, ok bool) {
 	}
 	r = objectResource{}
 	v := reflect.ValueOf(&r).Elem()
-	for i := range v.NumField() {
-		if json.Unmarshal(fields[v.Type().Field(i).Tag.Get("json")], v.Field(i).Addr().Interface()) != nil {
-			v.Field(i).SetZero()
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		name, _, tagged := strings.Cut(field.Tag.Get("json"), ",")
+		if to := v.FieldByIndex(field.Index); tagged && json.Unmarshal(fields[name], to.Addr().Interface()) != nil {
+			to.SetZero()
 		}
 	}
 	return r, true
@@ -148,7 +124,7 @@ func decodeObject(body []byte) (r objectResource, ok bool) {
 // SetGzip sets Gzip and UncompressedSize. size is the value of
 // UncompressedSizeKey.
 func (o *Object) SetGzip(contentEncoding, size string) {
-	o.Gzip = false
+	o.Gzip, o.UncompressedSize = false, 0
 	if contentEncoding != gzipEncoding {
 		return
 	}
@@ -166,17 +142,9 @@ func parseObject(body []byte) *Object {
 	if !ok {
 		return nil
 	}
-	o := &Object{
-		Bucket: r.Bucket, Name: r.Name, MD5: r.MD5, Etag: r.Etag, MediaLink: r.MediaLink, SelfLink: r.SelfLink,
-		ContentType: r.ContentType, ContentEncoding: r.ContentEncoding, ContentDisposition: r.ContentDisposition,
-		ContentLanguage: r.ContentLanguage, CacheControl: r.CacheControl, StorageClass: r.StorageClass,
-		Metadata: r.Metadata, CustomTime: r.CustomTime, Contexts: r.Contexts,
-		ACL: r.ACL, Owner: r.Owner.Entity, KMSKeyName: r.KMSKeyName, CustomerKeySHA256: r.Encryption.KeySHA256,
-		TemporaryHold: r.TemporaryHold, EventBasedHold: r.EventBasedHold, RetentionExpirationTime: r.Expiration,
-		Created: r.Created, Finalized: r.Finalized, Updated: r.Updated, StorageClassUpdated: r.StorageClassUpdated,
-		Deleted: r.Deleted, SoftDeleteTime: r.SoftDeleteTime, HardDeleteTime: r.HardDeleteTime, RestoreToken: r.RestoreToken,
-		FileModTime: ParseFileModTime(r.Metadata[FileModTimeKey]),
-	}
+	o := &r.Object
+	o.Owner, o.CustomerKeySHA256 = r.Owner.Entity, r.Encryption.KeySHA256
+	o.FileModTime = ParseFileModTime(r.Metadata[FileModTimeKey])
 	o.SetGzip(r.ContentEncoding, r.Metadata[UncompressedSizeKey])
 	if r.Retention != nil {
 		o.Retention = &Retention{Mode: r.Retention.Mode, RetainUntil: r.Retention.RetainUntilTime}
@@ -190,12 +158,9 @@ func parseObject(body []byte) *Object {
 		return nil
 	}
 	o.Metageneration, _ = r.Metageneration.Int64()
-	if r.ComponentCount != "" {
-		o.ComponentCount, _ = r.ComponentCount.Int64()
-	}
-	if crc, err := chunk.DecodeCRC32C(r.CRC32C); err == nil {
-		o.CRC32C, o.HasCRC32C = crc, true
-	}
+	o.ComponentCount, _ = r.ComponentCount.Int64()
+	o.CRC32C, err = chunk.DecodeCRC32C(r.CRC32C)
+	o.HasCRC32C = err == nil
 	return o
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
 // Conditional reports whether a precondition is set.
@@ -94,11 +93,10 @@ func (s Spec) Unmet(o *Object) error {
 	return &Error{Op: OpStat, Status: http.StatusPreconditionFailed, Kind: ErrPrecondition, Err: errors.Join(errs...), Early: true, Existing: o}
 }
 
-// addConditions adds the preconditions to the parameters of a request.
-func (s Spec) addConditions(q url.Values) {
+// withConditions returns the parameters q of a request with those of the preconditions.
+func (s Spec) withConditions(q url.Values) url.Values {
 	for _, c := range s.conditions() {
-		if c.value != nil {
-			q.Set(c.parameter, strconv.FormatInt(*c.value, 10))
-		}
+		q.Set(c.parameter, number(c.value))
 	}
+	return q
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,6 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session/internal/oneline"
-	"gcsup/session/internal/secret"
 )
 
 const (
@@ -32,9 +32,8 @@ type Reply struct {
 	Sent      int64 // put, finalize: end of the object bytes passed to the network; insert, part: their number
 	Committed int64 // 308: the committed offset; -1 without a Range header
 
-	RunningCRC32C *uint32  // 308: CRC32C of the committed bytes; nil if the reply does not have it
-	RangeMD5      [16]byte // 308: MD5 of the committed bytes, if HasRangeMD5
-	HasRangeMD5   bool
+	RunningCRC32C *uint32         // 308: CRC32C of the committed bytes; nil if the reply does not have it
+	RangeMD5      *[md5.Size]byte // 308: MD5 of the committed bytes; nil if the reply does not have it
 
 	URI    URI     // start, multipart-start: the session URI, or the multipart upload
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
@@ -61,12 +60,7 @@ type Reply struct {
 	// is none. The service never redirects, so that the redirect is from a
 	// proxy.
 	Redirect string
-
-	location URI // start: the Location header, not checked
 }
-
-// Lost reports that no reply arrived.
-func (r *Reply) Lost() bool { return r.Status == 0 }
 
 // Held returns the committed offset that the reply reports for an open session; -1 if the
 // reply has no Range header. ok is false for any other reply.
@@ -94,38 +88,41 @@ func (r Reply) Canceled() bool {
 	return r.Status == 499 || (r.Status == 404 || r.Status == 410) && r.FromService
 }
 
-// parseReply parses an HTTP response. It accepts an incomplete body, because a
-// query can ask for the missing data. It requires no particular error body,
-// because the upload server also sends text and HTML.
-func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
-	r := newReply(op, resp)
-	if resp.StatusCode == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
+// parseReply parses the reply to x. It accepts an incomplete body, because a query can ask for
+// the missing data. It requires no particular error body, because the upload server also sends
+// text and HTML. scrub removes the secrets of the request from a text.
+func (x *call) parseReply(scrub func(string) string, resp *http.Response) Reply {
+	r := Reply{Op: x.op, Status: resp.StatusCode, Err: anonymous(resp), Committed: -1}
+	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
+	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	if r.Status >= 300 && r.Status < 400 {
+		r.Redirect = target(resp)
+	}
+	if r.Status == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
 		r.Status = 308
 	}
-	switch {
+	switch success := r.Status == 200 || r.Status == 201 && !x.op.isXML(); {
+	case success && x.read != nil:
+		if err := x.read(&r, resp); err != nil {
+			r.Status, r.Err = 0, err
+		}
+	case x.op.isXML():
+		r.readXMLError(scrub, resp)
 	case r.Status == 308:
 		r.Committed = parseRange(resp.Header.Get("Range"))
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Running-Hash"); ok {
 			r.RunningCRC32C = &crc
 		}
-		if sum, err := hex.DecodeString(resp.Header.Get("X-Range-Md5")); err == nil && len(sum) == len(r.RangeMD5) {
-			copy(r.RangeMD5[:], sum)
-			r.HasRangeMD5 = true
+		if sum, err := hex.DecodeString(resp.Header.Get("X-Range-Md5")); err == nil && len(sum) == md5.Size {
+			r.RangeMD5 = (*[md5.Size]byte)(sum)
 		}
-	case r.Status == 200 || r.Status == 201:
-		if op == OpStart {
-			r.location = secret.NewURI(resp.Header.Get("Location"))
-		} else {
-			r.Object = readReplyObject(resp)
-		}
+	case success:
+		r.Object = readReplyObject(resp)
 	default:
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
 		var reason, message string
 		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
-		r.FromService = r.Inner != 0 || resp.Header.Get("X-Guploader-Uploadid") != ""
-		// Remove the secrets before oneline.Text shortens the text, which could leave
-		// a part of one.
-		r.Reason, r.Message = oneline.Text(scrub(reason)), oneline.Text(scrub(message))
+		r.setError(scrub, resp, r.Inner != 0, reason, message)
 		if r.Status != 410 {
 			r.Inner = 0
 		}
@@ -133,15 +130,11 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 	return r
 }
 
-// newReply returns a Reply with the fields that every response has.
-func newReply(op Op, resp *http.Response) Reply {
-	r := Reply{Op: op, Status: resp.StatusCode, Err: anonymous(resp), Committed: -1}
-	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
-	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		r.Redirect = target(resp)
-	}
-	return r
+// setError sets r from an error of the service, or of another server.
+func (r *Reply) setError(scrub func(string) string, resp *http.Response, fromService bool, reason, message string) {
+	r.FromService = fromService || resp.Header.Get("X-Guploader-Uploadid") != ""
+	// Remove the secrets before oneline.Text shortens the text, which could leave a part of one.
+	r.Reason, r.Message = oneline.Text(scrub(reason)), oneline.Text(scrub(message))
 }
 
 // replyBodies are buffers for the bodies of replies that describe an object. They
@@ -234,12 +227,12 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 // request need not wait, but should use a new connection, see
 // [Client.WithoutKeepAlive].
 func (r *Reply) staleConnection() bool {
-	return r.Reused && r.Status == 0 && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
+	return r.Reused && r.Status == 0 && r.Op.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
 }
 
 // Refusal returns the error of a permanent failure. It wraps one of the
 // sentinel errors.
-func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status), 0) }
+func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status)) }
 
 // Damaged reports whether the service refused the object because its bytes do not
 // have a checksum that was sent for them.

@@ -88,8 +88,8 @@ func TestHashesOfCommittedBytes(t *testing.T) {
 		if !reflect.DeepEqual(r.RunningCRC32C, c.crc) {
 			t.Errorf("%q: CRC32C %v, want %v", c.header, r.RunningCRC32C, c.crc)
 		}
-		if r.HasRangeMD5 != c.md5 || c.md5 && r.RangeMD5 != sum {
-			t.Errorf("%q: MD5 %v %x, want %v %x", c.header, r.HasRangeMD5, r.RangeMD5, c.md5, sum)
+		if (r.RangeMD5 != nil) != c.md5 || c.md5 && *r.RangeMD5 != sum {
+			t.Errorf("%q: MD5 %v %x, want %v %x", c.header, r.RangeMD5 != nil, r.RangeMD5, c.md5, sum)
 		}
 	}
 }
@@ -318,12 +318,12 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-func TestReplyCause(t *testing.T) {
+func TestErrorShort(t *testing.T) {
 	for _, c := range []struct {
 		r    session.Reply
 		want string
 	}{{status(503), "503"}, {broken(io.EOF), "EOF"}, {session.Reply{}, "no reply"}} {
-		if got := c.r.Cause(); got != c.want {
+		if got := c.r.Refusal().Short(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
 		}
 	}

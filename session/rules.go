@@ -27,8 +27,8 @@ type trouble struct {
 
 // again backs off before step. After the first failure on a reused connection there is no
 // wait.
-func (t *trouble) again(r *Reply, step Step, offset int64) Action {
-	a := Action{Step: step, Err: r.fail(nil, offset)}
+func (t *trouble) again(r *Reply, step Step) Action {
+	a := Action{Step: step, Err: r.fail(nil)}
 	if !t.reconnected && r.staleConnection() {
 		t.reconnected = true
 		return a
@@ -42,11 +42,14 @@ func (t *trouble) again(r *Reply, step Step, offset int64) Action {
 // after a 401.
 func (t *trouble) refresh(r *Reply, step Step) Action {
 	if t.refreshed {
-		return Action{Step: Fail, Err: r.fail(ErrCredentials, 0)}
+		return r.end(ErrCredentials)
 	}
 	t.refreshed = true
-	return Action{Step: step, Err: r.fail(nil, 0)}
+	return Action{Step: step, Err: r.fail(nil)}
 }
+
+// end ends a conversation that failed. kind is a sentinel error.
+func (r *Reply) end(kind error) Action { return Action{Step: Fail, Err: r.fail(kind)} }
 
 // outcome is what a reply shows about the effect of its request.
 type outcome int
@@ -239,9 +242,9 @@ func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
 }
 
-// carriesData reports whether the request had object data.
-func (r *Reply) carriesData() bool {
-	return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert || r.Op == OpPart
+// carriesData reports whether the request has object data.
+func (op Op) carriesData() bool {
+	return op == OpPut || op == OpFinalize || op == OpInsert || op == OpPart
 }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.

@@ -181,7 +181,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				t.Errorf("%s: %s: %+v", c.name, name, a)
 				continue
 			}
-			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Cause()} {
+			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Refusal().Short()} {
 				if secrettest.In(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
 					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}

@@ -170,45 +170,31 @@ func (s Spec) Validate() error {
 	return s.validAttributes()
 }
 
-// resource is the Object resource of the JSON API for the body of a request.
-type resource struct {
-	Name               string            `json:"name,omitempty"`
-	ContentType        string            `json:"contentType,omitempty"`
-	ContentEncoding    string            `json:"contentEncoding,omitempty"`
-	ContentDisposition string            `json:"contentDisposition,omitempty"`
-	ContentLanguage    string            `json:"contentLanguage,omitempty"`
-	CacheControl       string            `json:"cacheControl,omitempty"`
-	StorageClass       string            `json:"storageClass,omitempty"`
-	Metadata           map[string]string `json:"metadata,omitempty"`
-	CustomTime         time.Time         `json:"customTime,omitzero"`
-	TemporaryHold      bool              `json:"temporaryHold,omitempty"`
-	EventBasedHold     bool              `json:"eventBasedHold,omitempty"`
-	Retention          *retention        `json:"retention,omitempty"`
-	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
-	ACL                []ACLRule         `json:"acl,omitempty"`
-	MD5                []byte            `json:"md5Hash,omitempty"`
-	CRC32C             string            `json:"crc32c,omitempty"`
-}
-
-func (s Spec) resource() resource {
-	return resource{
-		Name:               s.Object,
-		ContentType:        s.contentType(),
-		ContentEncoding:    s.contentEncoding(),
-		ContentDisposition: s.ContentDisposition,
-		ContentLanguage:    s.ContentLanguage,
-		CacheControl:       s.CacheControl,
-		StorageClass:       s.StorageClass,
-		Metadata:           s.Metadata,
-		CustomTime:         s.CustomTime,
-		TemporaryHold:      s.TemporaryHold,
-		EventBasedHold:     s.EventBasedHold,
-		Retention:          s.Retention.resource(),
-		Contexts:           s.Contexts.sent(),
-		ACL:                sentACL(s.ACL),
-		MD5:                s.MD5,
-		CRC32C:             crcText(s.CRC32C),
+// resource returns the Object resource for the body of a request.
+func (s Spec) resource() objectResource {
+	r := objectResource{
+		Object: Object{
+			Name:               s.Object,
+			ContentType:        s.contentType(),
+			ContentEncoding:    s.contentEncoding(),
+			ContentDisposition: s.ContentDisposition,
+			ContentLanguage:    s.ContentLanguage,
+			CacheControl:       s.CacheControl,
+			StorageClass:       s.StorageClass,
+			Metadata:           s.Metadata,
+			CustomTime:         s.CustomTime,
+			TemporaryHold:      s.TemporaryHold,
+			EventBasedHold:     s.EventBasedHold,
+			Contexts:           s.Contexts.sent(),
+			ACL:                sentACL(s.ACL),
+			MD5:                s.MD5,
+		},
+		CRC32C: crcText(s.CRC32C),
 	}
+	if s.Retention != nil {
+		r.Retention = &retention{s.Retention.Mode, s.Retention.RetainUntil.UTC()}
+	}
+	return r
 }
 
 func (s Spec) contentType() string {
@@ -226,8 +212,8 @@ func (s Spec) contentEncoding() string {
 func (s Spec) query(uploadType string) url.Values {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
-	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"}}
-	s.addConditions(q)
-	setParameters(q, map[string]string{"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject})
-	return q
+	return s.withConditions(url.Values{
+		"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"},
+		"predefinedAcl": {s.PredefinedACL}, "kmsKeyName": {s.KMSKeyName}, "userProject": {s.UserProject},
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -20,27 +21,22 @@ import (
 // from text.
 type URI = secret.URI
 
-// uploadID returns the secret part of a URI.
-func uploadID(u URI) string {
-	p, err := url.Parse(secret.Reveal(u))
-	if err != nil {
-		return ""
+// scrubber removes the secrets of a request from a text of the server or of a transport: its
+// URI u, the ID in it, and the encryption key in its header h.
+func scrubber(u URI, h http.Header) func(text string) string {
+	var pairs []string
+	hide := func(secret, by string) {
+		if secret != "" {
+			pairs = append(pairs, secret, by, url.QueryEscape(secret), by)
+		}
 	}
-	q := p.Query()
-	return cmp.Or(q.Get("upload_id"), q.Get("uploadId"))
-}
-
-// scrub removes the secret of u from a text of the server or of a transport.
-func scrub(u URI, text string) string {
-	if u.IsZero() || text == "" {
-		return text
+	hide(secret.Reveal(u), secret.Redacted)
+	if p, err := url.Parse(secret.Reveal(u)); err == nil {
+		q := p.Query()
+		hide(cmp.Or(q.Get("upload_id"), q.Get("uploadId")), "[redacted]")
 	}
-	text = strings.ReplaceAll(text, secret.Reveal(u), secret.Redacted)
-	if id := uploadID(u); id != "" {
-		text = strings.ReplaceAll(text, id, "[redacted]")
-		text = strings.ReplaceAll(text, url.QueryEscape(id), "[redacted]")
-	}
-	return text
+	hide(h.Get(encryptionKeyHeader), "[encryption key redacted]")
+	return strings.NewReplacer(pairs...).Replace
 }
 
 // fresh returns the URI of a new session from its Location header, which may be
@@ -56,7 +52,7 @@ func (c *Client) fresh(location string) (URI, error) {
 		return URI{}, errors.New("the Location header is not a URL")
 	}
 	u := c.base().ResolveReference(ref)
-	if u.Scheme != c.base().Scheme || !sameHost(u, c.base()) || u.User != nil {
+	if !c.isEndpoint(u) || u.User != nil {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
 	u.Host = c.base().Host // the same spelling of the host in every URI
@@ -74,7 +70,7 @@ func (c *Client) Adopt(uri URI, bucket string) error {
 	switch {
 	case u.Scheme != c.base().Scheme:
 		return fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.base().Scheme)
-	case !sameHost(u, c.base()) || u.User != nil || u.Opaque != "":
+	case !c.isEndpoint(u) || u.User != nil || u.Opaque != "":
 		return fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.base().Host)
 	case u.Path != "/upload/storage/v1/b/"+bucket+"/o" && u.Path != "/resumable/upload/storage/v1/b/"+bucket+"/o":
 		return fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
@@ -82,18 +78,4 @@ func (c *Client) Adopt(uri URI, bucket string) error {
 		return fmt.Errorf("%w: no upload_id", ErrURIMismatch)
 	}
 	return nil
-}
-
-func sameHost(a, b *url.URL) bool {
-	return strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "http" {
-		return "80"
-	}
-	return "443"
 }

@@ -76,9 +76,6 @@ func TestZeroValues(t *testing.T) {
 	if got := new(session.Error).Error(); got != "no reply" {
 		t.Errorf("zero Error: %q, want %q", got, "no reply")
 	}
-	if got := (session.Reply{}).Cause(); got != "no reply" {
-		t.Errorf("zero Reply: cause %q, want %q", got, "no reply")
-	}
 	if got := fmt.Sprint(session.URI{}); got == "" || !(session.URI{}).IsZero() {
 		t.Errorf("zero URI: %q", got)
 	}

@@ -50,7 +50,7 @@ func (q *requester) note(r session.Reply) {
 	q.tally.requests.Add(1)
 	q.retry.attempts++
 	q.aim.learn(r)
-	if r.Reused && r.Lost() {
+	if r.Reused && r.Status == 0 {
 		q.stale.Store(true)
 	}
 }

@@ -97,15 +97,12 @@ const bodyLimit = 1 << 20
 
 // read reads the resource at path below a bucket into v. The request has the parameter key.
 func read(ctx context.Context, client *session.Client, op session.Op, name, userProject, key string, values []string, v any, path ...string) session.Reply {
-	q := url.Values{key: values}
-	if userProject != "" {
-		q.Set("userProject", userProject)
-	}
-	return client.Get(ctx, op, q, append([]string{"b", name}, path...), func(body io.Reader) (complete bool, err error) {
+	q := url.Values{key: values, "userProject": {userProject}}
+	return client.Get(ctx, op, q, append([]string{"b", name}, path...), func(_ *session.Reply, body io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
 		if err == nil {
 			err = json.Unmarshal(text, v)
 		}
-		return false, err
+		return err
 	})
 }

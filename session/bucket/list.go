@@ -55,42 +55,26 @@ func List(ctx context.Context, client *session.Client, query Query) (*Page, sess
 	if limit <= 0 {
 		limit = PageMax
 	}
-	q := url.Values{"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}}
-	for key, value := range map[string]string{
-		"prefix": query.Prefix, "startOffset": query.StartOffset, "pageToken": query.PageToken, "userProject": query.UserProject,
-	} {
-		if value != "" {
-			q.Set(key, value)
-		}
+	q := url.Values{
+		"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}, "prefix": {query.Prefix}, "startOffset": {query.StartOffset},
+		"pageToken": {query.PageToken}, "userProject": {query.UserProject},
 	}
 	var page *Page
-	r := client.Get(ctx, session.OpList, q, []string{"b", query.Bucket, "o"}, func(body io.Reader) (complete bool, err error) {
-		page, complete, err = readPage(body)
-		return complete, err
-	})
-	if page != nil {
-		for i := range page.Objects {
-			page.Objects[i].Bucket = query.Bucket
+	reply := client.Get(ctx, session.OpList, q, []string{"b", query.Bucket, "o"}, func(r *session.Reply, body io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(body, listLimit+1))
+		if err != nil {
+			return fmt.Errorf("read the listing: %w", err)
 		}
-	}
-	return page, r
-}
-
-// readPage reads a page of a listing. complete is false if the connection was cut.
-func readPage(r io.Reader) (page *Page, complete bool, err error) {
-	body, err := io.ReadAll(io.LimitReader(r, listLimit+1))
-	switch {
-	case err != nil:
-	case len(body) > listLimit:
-		complete, err = true, fmt.Errorf("more than %d bytes", listLimit)
-	default:
-		page, err = parsePage(body)
-		complete = !errors.Is(err, io.ErrUnexpectedEOF)
-	}
-	if err != nil {
-		err = fmt.Errorf("read the listing: %w", err)
-	}
-	return page, complete, err
+		if page, err = parsePage(query.Bucket, text); err != nil {
+			err = fmt.Errorf("read the listing: %w", err)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return err // the connection was cut
+		}
+		r.Err = err
+		return nil
+	})
+	return page, reply
 }
 
 // listItem is an object as a listing describes it.
@@ -128,9 +112,12 @@ func (d *decimal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parsePage parses the body of a page. If the body is the beginning of a page, the
-// error is io.ErrUnexpectedEOF.
-func parsePage(body []byte) (*Page, error) {
+// parsePage parses the body of a page of the objects in a bucket. If the body is the
+// beginning of a page, the error is io.ErrUnexpectedEOF.
+func parsePage(bucket string, body []byte) (*Page, error) {
+	if len(body) > listLimit {
+		return nil, fmt.Errorf("more than %d bytes", listLimit)
+	}
 	var list struct {
 		Items         []listItem `json:"items"`
 		NextPageToken string     `json:"nextPageToken"`
@@ -147,7 +134,7 @@ func parsePage(body []byte) (*Page, error) {
 			return nil, errors.New("an object has no name, or a negative size")
 		}
 		o := &page.Objects[i]
-		o.Name, o.Size, o.Generation = item.Name, int64(item.Size), int64(item.Generation)
+		o.Bucket, o.Name, o.Size, o.Generation = bucket, item.Name, int64(item.Size), int64(item.Generation)
 		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}

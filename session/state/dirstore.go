@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,7 +30,7 @@ const (
 // error.
 type Dir struct {
 	root   *os.Root
-	writes idMutex // serializes goroutines that save or delete one upload
+	writes [64]sync.Mutex // each serializes goroutines that save or delete an upload, see lockWrites
 }
 
 var (
@@ -137,13 +139,21 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	return t, nil
 }
 
+// lockWrites waits until no other goroutine saves or deletes the upload. Some uploads share a
+// mutex.
+func (d *Dir) lockWrites(id string) (unlock func()) {
+	m := &d.writes[crc32.ChecksumIEEE([]byte(id))%uint32(len(d.writes))]
+	m.Lock()
+	return m.Unlock
+}
+
 // SetAside renames a damaged Token to ID.damaged and keeps it for a week. The
 // caller must hold the lock of the upload. It is no error if there is no Token.
 func (d *Dir) SetAside(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
 	}
-	defer d.writes.lock(id)()
+	defer d.lockWrites(id)()
 	disk := rootDisk{d.root}
 	err := disk.Rename(id+tokenSuffix, id+damagedSuffix)
 	if err == nil {
@@ -184,8 +194,8 @@ func (d *Dir) sweep(now time.Time) {
 // old reports whether a file is older than a week and, if it is temporary, begins like
 // a Token. The directory may also have temporary files of other programs.
 func (d *Dir) old(name string, temporary bool, now time.Time) bool {
-	info, err := d.root.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() || now.Sub(info.ModTime()) <= lifetime {
+	info, err := d.regular(name)
+	if err != nil || now.Sub(info.ModTime()) <= lifetime {
 		return false
 	}
 	if !temporary {
@@ -219,16 +229,21 @@ func (d *Dir) read(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
+// regular returns the FileInfo of a regular file.
+func (d *Dir) regular(name string) (fs.FileInfo, error) {
+	info, err := d.root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, filepath.Join(d.root.Name(), name))
+	}
+	return info, err
+}
+
 // open opens a regular file and returns it with its FileInfo.
 func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
-	path := filepath.Join(d.root.Name(), name)
 	for range 100 {
-		info, err := d.root.Lstat(name)
+		info, err := d.regular(name)
 		if err != nil {
 			return nil, nil, err
-		}
-		if !info.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
 		}
 		f, err := d.root.Open(name)
 		if err != nil {
@@ -244,7 +259,7 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 		}
 		// The holder of the lock saved a new file in between.
 	}
-	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrInsecurePermissions, path)
+	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrInsecurePermissions, filepath.Join(d.root.Name(), name))
 }
 
 // Save writes the Token durably. When it returns nil, the Token survives a
@@ -260,7 +275,7 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	if err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
-	defer d.writes.lock(t.ID)()
+	defer d.lockWrites(t.ID)()
 	if err := replace(rootDisk{d.root}, t.ID+tempSuffix, t.ID+tokenSuffix, data); err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
@@ -356,7 +371,7 @@ func (d *Dir) Delete(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
 	}
-	defer d.writes.lock(id)()
+	defer d.lockWrites(id)()
 	if err := remove(rootDisk{d.root}, id+tokenSuffix, id+tempSuffix); err != nil {
 		return fmt.Errorf("delete saved upload: %w", err)
 	}

@@ -32,8 +32,8 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock upload: %w: %v", ctx.Err(), context.Cause(ctx))
 		}
-		if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
+		if _, err := d.regular(name); errors.Is(err, ErrInsecurePermissions) {
+			return nil, err
 		}
 		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		held, err := lock.TryLock()
@@ -45,7 +45,10 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		}
 		if !held && checks < lockChecks {
 			checks++
-			sleep(ctx, lockCheckTime)
+			select {
+			case <-time.After(lockCheckTime):
+			case <-ctx.Done():
+			}
 			continue
 		}
 		if !held {
@@ -86,15 +89,6 @@ const (
 	lockCheckTime = 5 * time.Millisecond
 )
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // Locked reports whether a process holds the lock of an upload. It creates no lock
 // file.
 func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
@@ -102,18 +96,14 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 		return false, err
 	}
 	name := id + lockSuffix
-	info, err := d.root.Lstat(name)
+	_, err := d.regular(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("lock of upload: %w", err)
 	}
-	path := filepath.Join(d.root.Name(), name)
-	if !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
-	}
-	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	lock := flock.New(filepath.Join(d.root.Name(), name), flock.SetFlag(os.O_RDONLY))
 	free, err := lock.TryRLock()
 	_ = lock.Close()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

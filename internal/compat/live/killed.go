@@ -172,7 +172,7 @@ func (u *killedUpload) committed(ctx context.Context, stateDir string) (int64, e
 			case http.StatusOK, http.StatusCreated:
 				held = t.Source.Size
 			default:
-				return fmt.Errorf("status query: %s", reply.Cause())
+				return fmt.Errorf("status query: %s", reply.Refusal().Short())
 			}
 			return nil
 		})

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+
+	"gcsup/session/internal/secret"
+)
+
+// call is an exchange: its request, and how the reply to it is read.
+type call struct {
+	op     Op
+	method string
+	url    string
+	uri    URI           // the session or the multipart upload of the request
+	key    EncryptionKey // sent with the request; zero if there is none
+	header map[string]string
+	body   io.Reader // nil if there is none
+	length int64     // of body
+
+	// content is the part of the body that distinguishes the request from others with the same
+	// headers, see addIdempotencyToken.
+	content []byte
+
+	// read sets r from a response that reports success. If it returns an error, the reply counts
+	// as lost. If read is nil, the reply describes an object.
+	read func(r *Reply, resp *http.Response) error
+}
+
+// to returns x with the URL of a session or of a multipart upload.
+func (x call) to(uri URI, parameters string) call {
+	x.uri, x.url = uri, secret.Reveal(uri)+parameters
+	return x
+}
+
+// do makes an exchange. For object data, the reply has the number of bytes that were passed to
+// the network.
+func (c *Client) do(ctx context.Context, x call) Reply {
+	var data *detachableBody
+	if x.body != nil && x.op.carriesData() {
+		data = &detachableBody{r: x.body}
+		x.body = data
+	}
+	req, err := c.request(x)
+	if err != nil {
+		return unsent(x.op, err)
+	}
+	r := c.roundTrip(ctx, x, req)
+	if data != nil {
+		// net/http may still be reading the body when it returns an early reply.
+		r.Sent = data.stop()
+		r.Unsent = r.Status == 0 && r.Sent == 0
+	}
+	return r
+}
+
+// unsent returns the Reply for a request that was not sent because of err.
+func unsent(op Op, err error) Reply { return Reply{Op: op, Committed: -1, Err: err} }
+
+// request returns the request of x.
+func (c *Client) request(x call) (*http.Request, error) {
+	if x.body == nil {
+		x.body = http.NoBody
+	}
+	req, err := http.NewRequest(x.method, x.url, x.body)
+	if err != nil || req.URL.Host == "" {
+		return nil, invalid("cannot build the request for %s", c.Endpoint()) // the text of err has the URI
+	}
+	req.ContentLength = x.length // explicit, so that net/http never uses chunked transfer encoding
+	req.GetBody = nil            // net/http must not send the request again
+	if x.op == OpCancel {
+		// Make net/http send Content-Length: 0, which the service requires.
+		req.TransferEncoding = []string{"identity"}
+	}
+	for name, value := range x.header {
+		req.Header.Set(name, value)
+	}
+	if err := c.addKey(req, x.key); err != nil {
+		return nil, err
+	}
+	if x.method != "GET" && x.op != OpQuery && !x.op.isXML() {
+		c.addIdempotencyToken(req, x.content)
+	}
+	for name, values := range c.header {
+		req.Header[name] = values
+	}
+	return req, nil
+}
+
+// addKey adds the headers of k. It refuses to send the key to a host other than that of the
+// endpoint.
+func (c *Client) addKey(req *http.Request, k EncryptionKey) error {
+	switch {
+	case k.IsZero():
+		return nil
+	case !k.HasSecret():
+		return invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
+	case !c.isEndpoint(req.URL):
+		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
+	}
+	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
+	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
+	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
+	return nil
+}
+
+// roundTrip sends the request of x and parses the reply.
+func (c *Client) roundTrip(ctx context.Context, x call, req *http.Request) Reply {
+	reused := false
+	scrub := scrubber(x.uri, req.Header)
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
+	}))
+	if req.Close = c.close; c.close && req.Method != http.MethodGet {
+		c.doer().CloseIdleConnections()
+	}
+	resp, err := c.doer().Do(req)
+	if err != nil {
+		return Reply{Op: x.op, Committed: -1, Err: transportError(ctx, scrub, err), Reused: reused}
+	}
+	defer func() {
+		// Read to the end, so that the connection can be reused.
+		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
+		_ = resp.Body.Close()
+	}()
+	r := x.parseReply(scrub, resp)
+	if r.Err != nil {
+		r.Err = transportError(ctx, scrub, r.Err)
+		if ctx.Err() != nil {
+			r.Status = 0
+		}
+	}
+	return r
+}
