@@ -25,12 +25,17 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if skipped, err := j.skipped(ctx); skipped || err != nil {
 		return err
 	}
-	want := j.spec
 	if j.u.opts.Store == nil {
-		j.setSpec(want.Resolved())
-		return j.fresh(ctx)
+		return j.uploadUnsaved(ctx)
 	}
 	return j.uploadSavableFile(ctx, path)
+}
+
+// uploadUnsaved uploads the open source, and saves nothing.
+func (j *job) uploadUnsaved(ctx context.Context) error {
+	j.want = j.spec.Resolved()
+	j.setSpec(j.want)
+	return j.untilMade(ctx, j.fresh)
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
@@ -62,11 +67,11 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
-			return j.fresh(ctx)
+			return j.uploadUnsaved(ctx)
 		}
 	}
 	if j.u.opts.Store == nil {
-		return j.fresh(ctx)
+		return j.uploadUnsaved(ctx)
 	}
 	want.Gzip = j.spec.Gzip // see SkipSameContent
 	j.spec = want

@@ -59,12 +59,3 @@ func (j *job) freshGzip(ctx context.Context, zipped *source.Gzip) error {
 	}
 	return j.uploadNew(ctx, -1)
 }
-
-// compressAgain starts over because this version of the program compresses the file
-// differently. It uses the options of the first run, as after the loss of a session, whose URI
-// is uri.
-func (j *job) compressAgain(ctx context.Context, uri session.URI, why *source.OtherCompressor) error {
-	j.want = j.spec
-	j.unresume()
-	return j.startOver(ctx, why.Error(), uri)
-}

@@ -17,7 +17,7 @@ import (
 type job struct {
 	u        *Uploader
 	spec     Spec // in use
-	want     Spec // of a call of File, also if a saved upload with other options is resumed
+	want     Spec // of the call, also if a saved upload with other options is resumed
 	expect   expectation
 	uplink   *uplink
 	requests *requester
@@ -101,62 +101,57 @@ func (j *job) uploadRun(ctx context.Context, t *transfer, size int64) error {
 }
 
 // upload makes the object with c, a conversation of t. It makes a new session for each one
-// that is lost, and verifies the object.
+// that is lost, and verifies the object. The error is a *startOver if the bytes that were sent
+// cannot be used.
 func (j *job) upload(ctx context.Context, t *transfer, c conversation, first session.Action) error {
 	guarded, stop := j.journal.guard(ctx)
 	defer stop()
-	for {
-		object, err := t.drive(guarded, c, first)
-		var uri session.URI
-		var unqueried bool // the session is of another process, and the server has not reported how much it holds
-		r, _ := c.(*run)
-		if r != nil {
-			uri, unqueried = r.uri, r.resume != nil
+	object, err := t.drive(guarded, c, first)
+	lost, again := errors.AsType[*sessionLost](err)
+	for ; again; lost, again = errors.AsType[*sessionLost](err) {
+		t.pos.sent.Store(0) // of the new session
+		j.events.post(Event{Kind: Restarted, Cause: lost.cause})
+		t.retry.stake(t.pos.handed)
+		if j.source != nil {
+			j.source.Restart()
+			lost.state.Size = j.source.Total()
+			t.pos.size.Store(lost.state.Size)
 		}
-		if lost, ok := errors.AsType[*sessionLost](err); ok {
-			t.pos.sent.Store(0) // of the new session
-			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
-			t.retry.stake(t.pos.handed)
-			if j.source != nil {
-				j.source.Restart()
-				lost.state.Size = j.source.Total()
-				t.pos.size.Store(lost.state.Size)
-			}
-			c, first = j.newRun(t, lost.state), lost.next
-			continue
-		}
-		if err == nil {
-			object, err = t.verify(guarded, object)
-		}
-		if err == nil {
-			j.result.update(func(r *Result) {
-				r.Object = object
-				if unqueried {
-					r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
-				}
-			})
-			j.events.committed()
-		}
-		if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
-			return j.discardCopy(ctx, differs)
-		}
-		if slow, ok := errors.AsType[*slowConnection](err); ok {
-			return j.restartInParts(ctx, uri, slow)
-		}
-		if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
-			return j.compressAgain(ctx, uri, other)
-		}
-		err = j.endError(ctx, err)
-		if r != nil && j.journal.saved() && r.askStored(ctx, err) {
-			e, _ := errors.AsType[*InterruptedError](err)
-			e.Committed = t.pos.committed.Load()
-		}
-		if failed := j.result.failed; err != nil && failed != nil {
-			failed(err)
-		}
-		j.dropUseless(ctx, uri, err)
-		return j.keepSaved(err, unqueried)
+		c = j.newRun(t, lost.state)
+		object, err = t.drive(guarded, c, lost.next)
 	}
+	var uri session.URI
+	var unqueried bool // the session is of another process, and the server has not reported how much it holds
+	r, _ := c.(*run)
+	if r != nil {
+		uri, unqueried = r.uri, r.resume != nil
+	}
+	if err == nil {
+		object, err = t.verify(guarded, object)
+	}
+	if err == nil {
+		j.result.update(func(r *Result) {
+			r.Object = object
+			if unqueried {
+				r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
+			}
+		})
+		j.events.committed()
+	}
+	err = j.overBecause(err, uri)
+	if _, over := err.(*startOver); over {
+		return err
+	}
+	err = j.endError(ctx, err)
+	if r != nil && j.journal.saved() && r.askStored(ctx, err) {
+		e, _ := errors.AsType[*InterruptedError](err)
+		e.Committed = t.pos.committed.Load()
+	}
+	if failed := j.result.failed; err != nil && failed != nil {
+		failed(err)
+	}
+	j.dropUseless(ctx, uri, err)
+	return j.keepSaved(err, unqueried)
 }
 
 // dropUseless cancels a session that can never be resumed, so that the service need

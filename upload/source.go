@@ -92,8 +92,7 @@ func (j *job) uploadSource(ctx context.Context, file *source.File, identity stri
 		return err
 	}
 	if identity == "" || j.u.opts.Store == nil {
-		j.setSpec(j.spec.Resolved())
-		return j.fresh(ctx)
+		return j.uploadUnsaved(ctx)
 	}
 	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 }
