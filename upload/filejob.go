@@ -63,7 +63,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if j.small() {
 		size := min(j.file.Total(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
-			return j.requests.interrupted(ctx, nil)
+			return newInterruption(ctx, nil)
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {

@@ -143,12 +143,11 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 		return err
 	}
 	err = j.endError(ctx, err)
-	if r != nil && j.journal.saved() && r.askStored(ctx, err) {
-		e, _ := errors.AsType[*InterruptedError](err)
-		e.Committed = t.pos.committed.Load()
+	if err != nil && r != nil && j.journal.saved() {
+		r.askStored(ctx)
 	}
 	if failed := j.result.failed; err != nil && failed != nil {
-		failed(err)
+		failed(j.callError(err))
 	}
 	j.dropUseless(ctx, uri, err)
 	return j.keepSaved(err, unqueried)
