@@ -274,7 +274,7 @@ func (b *filesCall) do(job Job) outcome {
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	switch {
 	case err != nil:
-		b.breaker.Failed(job.Spec.Bucket, err, j.requests.retry.failing)
+		b.breaker.Failed(job.Spec.Bucket, err)
 	case result.Skipped == SkipNothing && !result.Planned:
 		b.breaker.Succeeded(job.Spec.Bucket)
 	}

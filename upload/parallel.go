@@ -198,7 +198,6 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.requests.retry.failing = part.transfer.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
 					return
