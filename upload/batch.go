@@ -131,9 +131,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	if opts != nil {
 		b.opts = *opts
 	}
-	if b.opts.Skip == SkipNothing && u.skip != nil {
-		b.opts.Skip = u.skip.opts.Skip
-	}
+	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
 	b.opts.Small = cmp.Or(max(b.opts.Small, 0), defaultSmall)
 	b.opts.Large = cmp.Or(max(b.opts.Large, 0), defaultLarge)
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
@@ -270,7 +268,7 @@ func (b *filesCall) do(job Job) outcome {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
-	j.batch = &b.opts
+	j.rule, j.batch = b.opts.Skip, true
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	switch {
 	case err != nil:

@@ -114,9 +114,11 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	var err error
 	own.opts, err = own.opts.withDefaults()
 	own.reject(err)
-	if o.Skip != SkipNothing {
-		own.skip, err = newCallSkip(o.Skip)
-		own.reject(err)
+	switch {
+	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
+		own.reject(fmt.Errorf("%v: no such rule", o.Skip))
+	case o.Skip != SkipNothing:
+		own.rule, own.skip = o.Skip, (*job).skipped
 	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))

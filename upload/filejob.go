@@ -20,22 +20,31 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.open(path); err != nil {
 		return err
 	}
-	defer j.closeSource()
-	j.detect(j.file.Head)
-	if skipped, err := j.skipped(ctx); skipped || err != nil {
-		return err
-	}
-	if j.u.opts.Store == nil {
-		return j.uploadUnsaved(ctx)
-	}
-	return j.uploadSavableFile(ctx, path)
+	return j.uploadUnlisted(ctx, path, "")
 }
 
-// uploadUnsaved uploads the open source, and saves nothing.
-func (j *job) uploadUnsaved(ctx context.Context) error {
-	j.want = j.spec.Resolved()
-	j.setSpec(j.want)
-	return j.untilMade(ctx, j.fresh)
+// uploadSource uploads a source that has no path. identity is the one that the caller
+// gave; "" if the upload is not saved.
+func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
+	if err := j.validate(); err != nil {
+		return err
+	}
+	if err := j.use(file, "the source"); err != nil {
+		return err
+	}
+	return j.uploadUnlisted(ctx, "", identity)
+}
+
+// uploadUnlisted uploads the open source, unless the rule of the call skips it.
+func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
+	defer j.closeSource()
+	j.detect(j.file.Head)
+	if j.u.skip != nil {
+		if skipped, err := j.u.skip(j, ctx, false, nil); skipped || err != nil {
+			return err
+		}
+	}
+	return j.uploadOpen(ctx, path, identity)
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
@@ -51,10 +60,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		j.spec = withPOSIX(j.spec, j.file.Info())
 	}
 	j.detect(j.file.Head)
-	j.writeTime()
-	want := j.spec
-	j.setSpec(want.Resolved())
-	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
+	if skipped, err := j.skipped(ctx, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}
 	if b.opts.DryRun {
@@ -67,19 +73,25 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
-			return j.uploadUnsaved(ctx)
+			return j.uploadOpen(ctx, "", "")
 		}
 	}
-	if j.u.opts.Store == nil {
-		return j.uploadUnsaved(ctx)
-	}
-	want.Gzip = j.spec.Gzip // see SkipSameContent
-	j.spec = want
-	return j.uploadSavableFile(ctx, job.Path)
+	return j.uploadOpen(ctx, job.Path, "")
 }
 
-// timed reports whether the upload writes the modification time of its file.
-func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTime }
+// uploadOpen uploads the open source. If there is a store, the upload is saved, unless the
+// source has neither a path nor an identity.
+func (j *job) uploadOpen(ctx context.Context, path, identity string) error {
+	switch {
+	case j.u.opts.Store == nil || path == "" && identity == "":
+		j.want = j.spec.Resolved()
+		j.setSpec(j.want)
+		return j.untilMade(ctx, j.fresh)
+	case identity != "":
+		return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
+	}
+	return j.uploadSavableFile(ctx, path)
+}
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {

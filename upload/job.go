@@ -31,7 +31,8 @@ type job struct {
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
-	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
+	rule         Skip                    // of the batch or the call
+	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 	measure      *measurement            // of the next transfer; may be nil
 }
@@ -42,7 +43,7 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now()}}
+	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, result: jobResult{began: time.Now()}}
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
@@ -56,9 +57,6 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		},
 	}
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
-	if u.skip != nil {
-		j.batch = &u.skip.opts
-	}
 	if size := u.expect.size; size != nil {
 		j.expectSize(*size)
 	}

@@ -51,7 +51,7 @@ func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, e
 	if e, ok := err.(*InterruptedError); ok && res.Resumable {
 		e.Resumable = true
 	}
-	if j.batch != nil && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
+	if (j.batch || j.rule != SkipNothing) && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
 		res.Skipped, err = SkipExisting, nil
 	}
 	if j.events != nil {

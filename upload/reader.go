@@ -11,8 +11,8 @@ import (
 
 // uploadReader uploads a stream.
 func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
-	if err := j.skipsStream(); err != nil {
-		return err
+	if j.rule != SkipNothing && j.rule != SkipExisting {
+		return fmt.Errorf("%w: a stream cannot be compared with an object to skip it", session.ErrInvalid)
 	}
 	if err := j.validate(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
 func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) error {
-	if j.u.skip != nil {
+	if j.rule != SkipNothing {
 		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
 	}
 	if first == nil {

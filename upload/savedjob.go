@@ -56,7 +56,7 @@ func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged e
 		}
 		return &startOver{"discarded, as requested", uri}
 	case token != nil:
-		if j.timed() {
+		if j.rule == SkipSameTime {
 			want = sameMTime(want, token.Spec)
 		}
 		if conflict := token.Spec.Conflict(want); conflict != "" {

@@ -77,6 +77,25 @@ func (s Skip) unread(job Job) bool {
 	return false
 }
 
+// skipped applies the rule of the job, whose source is open, and reports whether the
+// upload is not necessary. listed and object are as in skip.
+func (j *job) skipped(ctx context.Context, listed bool, object *session.Object) (bool, error) {
+	rule := j.rule
+	switch modified := time.Unix(0, j.file.Identity().ModTimeNS); {
+	case rule != SkipSameTime:
+	case modified.UnixNano() == 0: // the source has none
+		rule = SkipIdentical
+	case !batch.Recent(modified):
+		j.spec = withMetadata(j.spec, session.FileModTimeKey, modified.Unix())
+	}
+	want := j.spec
+	j.setSpec(want.Resolved())
+	skipped, err := j.skip(ctx, rule, listed, object)
+	want.Gzip = j.spec.Gzip // see SkipSameContent
+	j.spec = want
+	return skipped, err
+}
+
 // skip applies a rule to the job, whose source is open, and reports whether the
 // upload is not necessary. listed is false if the destination was not looked up;
 // object is the object at the destination. skip notes its generation for the insert of a

@@ -77,26 +77,6 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	return j.uploadReader(ctx, f)
 }
 
-// uploadSource uploads a source that has no path. identity is the one that the caller
-// gave; "" if the upload is not saved.
-func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
-	if err := j.validate(); err != nil {
-		return err
-	}
-	if err := j.use(file, "the source"); err != nil {
-		return err
-	}
-	defer j.closeSource()
-	j.detect(j.file.Head)
-	if skipped, err := j.skipped(ctx); skipped || err != nil {
-		return err
-	}
-	if identity == "" || j.u.opts.Store == nil {
-		return j.uploadUnsaved(ctx)
-	}
-	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
-}
-
 // hashID returns the ID of an upload from its destination and source.
 func (u *Uploader) hashID(spec Spec, source ...string) string {
 	h := sha256.New()

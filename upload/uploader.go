@@ -42,7 +42,11 @@ type Uploader struct {
 	retry   retryRule
 	parts   *partsShared
 	running *runningUploads
-	skip    *callSkip // of calls; nil if they skip nothing
+	rule    Skip // of calls
+
+	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
+	// rule does not link the comparison.
+	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
 
 	compressor source.Compressor
 }
