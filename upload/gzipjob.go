@@ -1,11 +1,6 @@
 package upload
 
-import (
-	"context"
-
-	"gcsup/session"
-	"gcsup/upload/internal/source"
-)
+import "gcsup/upload/internal/source"
 
 // compress sets whether the file is compressed while it is sent. It returns the
 // compressed content, or nil.
@@ -26,36 +21,4 @@ func (j *job) compress(on bool) *source.Gzip {
 		return nil
 	}
 	return zipped
-}
-
-// freshGzip compresses and uploads the file from byte 0, in a single request if the
-// compressed size is small enough.
-func (j *job) freshGzip(ctx context.Context, zipped *source.Gzip) error {
-	zipped.Restart()
-	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
-	if err := j.precondition.look(ctx, j.wire()); err != nil {
-		return err
-	}
-	if j.precondition.unmet() != nil {
-		// Start a session: its reply also shows whether the bucket is missing.
-		return j.uploadRun(ctx, j.newTransfer(zipped, unrecorded{}), -1)
-	}
-	load := zipped.Load
-	if !j.small() {
-		if err := j.settle(ctx, j.file); err != nil {
-			return err
-		}
-		load = zipped.LoadWindow
-	}
-	loaded, err := load(ctx)
-	if err != nil {
-		return j.requests.sourceFailed(ctx, err)
-	}
-	if loaded.Open != nil && j.u.single(loaded.Size) {
-		return j.insert(ctx, zipped, loaded)
-	}
-	if err := j.settle(ctx, j.file); err != nil {
-		return err
-	}
-	return j.uploadNew(ctx, -1)
 }

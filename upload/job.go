@@ -93,9 +93,10 @@ func (j *job) newRun(t *transfer, s session.State) *run {
 	return &run{transfer: t, precondition: &j.precondition, state: s}
 }
 
-// uploadRun is upload through a new session. size is -1 if it is not known.
-func (j *job) uploadRun(ctx context.Context, t *transfer, size int64) error {
-	return j.upload(ctx, t, j.newRun(t, session.State{Size: size}), session.Action{Step: session.Begin})
+// uploadNew uploads src through a new session. r keeps the state of the session.
+func (j *job) uploadNew(ctx context.Context, src source.Content, r record) error {
+	t := j.newTransfer(src, r)
+	return j.upload(ctx, t, j.newRun(t, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
 }
 
 // upload makes the object with c, a conversation of t. It makes a new session for each one

@@ -53,7 +53,7 @@ func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	}
 	j.setSpec(j.spec.Resolved())
 	if !whole {
-		return j.uploadRun(ctx, j.newTransfer(stream, unrecorded{}), -1)
+		return j.uploadNew(ctx, stream, unrecorded{})
 	}
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
@@ -91,5 +91,5 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 	if err := j.settleForNew(ctx, file); err != nil {
 		return err
 	}
-	return j.uploadRun(ctx, j.newTransfer(content, unrecorded{}), -1)
+	return j.uploadNew(ctx, content, unrecorded{})
 }
