@@ -28,12 +28,7 @@ var sessionStates = [...]string{
 }
 
 // String returns the name of s in lower case, such as "open".
-func (s SessionState) String() string {
-	if s < 0 || int(s) >= len(sessionStates) {
-		return fmt.Sprintf("SessionState(%d)", int(s))
-	}
-	return sessionStates[s]
-}
+func (s SessionState) String() string { return nameOf(int(s), sessionStates[:], "SessionState") }
 
 // Holding describes what the service stores of a saved upload.
 type Holding struct {

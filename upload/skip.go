@@ -40,11 +40,14 @@ var skipNames = [...]string{
 	SkipSameContent: "same content",
 }
 
-func (s Skip) String() string {
-	if s < 0 || int(s) >= len(skipNames) {
-		return fmt.Sprintf("Skip(%d)", int(s))
+func (s Skip) String() string { return nameOf(int(s), skipNames[:], "Skip") }
+
+// nameOf returns the name of a value, or its number if it has none.
+func nameOf(value int, names []string, kind string) string {
+	if value < 0 || value >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, value)
 	}
-	return skipNames[s]
+	return names[value]
 }
 
 // sameMTime returns want with the modification time in the metadata of saved, or
