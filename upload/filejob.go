@@ -146,15 +146,6 @@ func (j *job) settle(ctx context.Context, file *source.File) error {
 	return nil
 }
 
-// settleForNew settles the file of a new session, unless a precondition shows that it
-// will not be read.
-func (j *job) settleForNew(ctx context.Context, file *source.File) error {
-	if err := j.precondition.look(ctx, j.wire()); err != nil || j.precondition.unmet() != nil {
-		return err
-	}
-	return j.settle(ctx, file)
-}
-
 // closeSource ends what reads the source, and closes it.
 func (j *job) closeSource() { j.source.Close() }
 

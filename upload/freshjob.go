@@ -27,8 +27,9 @@ func (u *Uploader) single(size int64) bool {
 // fresh uploads the file from byte 0: in a single request if that is small, in parts, or
 // through a new session.
 func (j *job) fresh(ctx context.Context) error {
-	if zipped := j.compress(j.spec.Gzip); zipped != nil {
-		zipped.Restart()
+	j.compress()
+	if j.spec.Gzip {
+		j.source.Restart()
 		j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
 	}
 	if err := j.precondition.look(ctx, j.wire()); err != nil {
@@ -66,6 +67,24 @@ func (j *job) fresh(ctx context.Context) error {
 		return j.uploadNew(ctx, j.source, unrecorded{})
 	}
 	return j.uploadNew(ctx, j.source, j.journal.recordFile(j.file, j.source))
+}
+
+// compress makes the source that is sent the compressed file, or the file itself, as the Spec
+// requires.
+func (j *job) compress() {
+	switch zipped, compressed := j.source.(*source.Gzip); {
+	case j.spec.Gzip && !compressed:
+		zipped = source.NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
+		j.source = zipped
+		j.progress.source.Store(zipped.Offsets())
+		j.requests.pos.size.Store(-1)
+		j.expect.size = nil // it is the size of the file, which was checked
+	case !j.spec.Gzip && compressed:
+		zipped.Stop()
+		j.source = j.file
+		j.progress.source.Store(nil)
+		j.requests.pos.size.Store(j.file.Total())
+	}
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.

@@ -88,8 +88,13 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 	j.detect(file.Head)
 	j.setSpec(j.spec.Resolved())
 	content := source.NewFileThenStream(file, stream, first.tail)
-	if err := j.settleForNew(ctx, file); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
+	}
+	if j.precondition.unmet() == nil { // otherwise the file is not read
+		if err := j.settle(ctx, file); err != nil {
+			return err
+		}
 	}
 	return j.uploadNew(ctx, content, unrecorded{})
 }

@@ -208,7 +208,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
-	j.compress(saved.Gzip)
+	j.compress()
 	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {

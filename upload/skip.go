@@ -171,7 +171,7 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if !object.HasCRC32C {
 		return false, nil
 	}
-	j.compress(j.spec.Gzip)
+	j.compress()
 	same, err := j.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
 	if err != nil {
 		return false, j.requests.sourceFailed(ctx, err)
