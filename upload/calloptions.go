@@ -133,10 +133,10 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	own.reject(err)
 	if err == nil && o.Header != nil {
 		own.client = client
-		if u.opts.Objects == Objects(u.client) {
+		if with, ok := u.opts.Objects.(interface{ WithHeader(http.Header) Objects }); ok {
+			own.opts.Objects = with.WithHeader(o.Header)
+		} else if u.opts.Objects == Objects(u.client) {
 			own.opts.Objects = client
-		} else {
-			own.opts.Objects = withHeader(u.opts.Objects, o.Header)
 		}
 	}
 	return &own

@@ -141,7 +141,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 	if _, over := err.(*startOver); over {
 		return err
 	}
-	err = j.endError(ctx, err)
+	err = endedBy(ctx, err, j.journal)
 	if err != nil && r != nil && j.journal.saved() {
 		r.askStored(ctx)
 	}

@@ -12,7 +12,7 @@ import (
 // finish delivers the last event and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.callError(j.endError(ctx, err))
+	err = j.callError(endedBy(ctx, err, j.journal))
 	j.requests.retry.close()
 	q := j.requests
 	res := j.result.snapshot(&j.progress)
@@ -96,11 +96,6 @@ func (j *job) callError(err error) error {
 	}
 	_, sent, committed := j.progress.position()
 	return &InterruptedError{Committed: committed, Sent: max(sent, committed), why: *why}
-}
-
-// endError is endedBy for the job.
-func (j *job) endError(ctx context.Context, err error) error {
-	return endedBy(ctx, err, j.journal)
 }
 
 // endedBy returns err, with which something ended, or an interruption if ctx is done:

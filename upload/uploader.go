@@ -23,14 +23,6 @@ type Objects interface {
 	Stat(ctx context.Context, spec Spec) session.Reply
 }
 
-// withHeader returns o with headers for each request, if it can have some.
-func withHeader(o Objects, header http.Header) Objects {
-	if h, ok := o.(interface{ WithHeader(http.Header) Objects }); ok {
-		return h.WithHeader(header)
-	}
-	return o
-}
-
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
 // that share one also share a gate for their retries ([Options.Gate]).
 type Uploader struct {
