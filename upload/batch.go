@@ -227,7 +227,6 @@ func (b *filesCall) size(job Job) int64 {
 	return job.Size
 }
 
-// work processes the jobs of a queue.
 func (b *filesCall) work(queue <-chan Job) {
 	for {
 		select {
@@ -242,7 +241,6 @@ func (b *filesCall) work(queue <-chan Job) {
 	}
 }
 
-// do processes one job.
 func (b *filesCall) do(job Job) outcome {
 	err := cmp.Or(job.Err, b.u.invalid)
 	if why := b.breaker.Err(job.Spec.Bucket); err == nil && why != nil {

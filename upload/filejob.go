@@ -12,7 +12,6 @@ import (
 // maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
 const maxObject = 5 << 40
 
-// uploadFile uploads a file.
 func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.validate(); err != nil {
 		return err
@@ -105,7 +104,6 @@ func (j *job) plan(ctx context.Context) error {
 	return nil
 }
 
-// open opens the source.
 func (j *job) open(path string) error {
 	j.result.label.set(func(n *names) { n.path = path })
 	src, err := chunk.Open(path)

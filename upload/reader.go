@@ -9,7 +9,6 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// uploadReader uploads a stream.
 func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if j.rule != SkipNothing && j.rule != SkipExisting {
 		return fmt.Errorf("%w: a stream cannot be compared with an object to skip it", session.ErrInvalid)
@@ -35,7 +34,6 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// uploadStream uploads a stream.
 func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.

@@ -45,7 +45,6 @@ func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadFS(ctx, fsys, name) })
 }
 
-// uploadFS uploads a file of fsys.
 func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -58,7 +58,12 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
-	client, err := session.NewClient(untimed(hc), o.Endpoint)
+	if hc != nil {
+		untimed := *hc // the program may use hc too
+		untimed.Timeout = 0
+		hc = &untimed
+	}
+	client, err := session.NewClient(hc, o.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
@@ -123,5 +128,4 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
-// newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }
