@@ -32,6 +32,8 @@ type Error struct {
 
 	FromService bool // the reply came from Cloud Storage and not from a proxy
 
+	Since time.Time // ErrRetriesExhausted: when the requests of an upload began to fail; zero in any other error
+
 	// Early means that the driver checked the destination before it sent the last byte,
 	// and a precondition did not hold. The service refused nothing, and the session still
 	// exists. Kind is ErrPrecondition and Status is 412, as if the service had refused

@@ -15,7 +15,7 @@ func (j *job) validate() error {
 	if j.u.invalid != nil {
 		return j.u.invalid
 	}
-	if j.batch != nil && j.batch.Skip == SkipExisting {
+	if j.rule == SkipExisting {
 		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
 		j.setSpec(j.spec)
 	}

@@ -131,9 +131,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	if opts != nil {
 		b.opts = *opts
 	}
-	if b.opts.Skip == SkipNothing && u.skip != nil {
-		b.opts.Skip = u.skip.opts.Skip
-	}
+	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
 	b.opts.Small = cmp.Or(max(b.opts.Small, 0), defaultSmall)
 	b.opts.Large = cmp.Or(max(b.opts.Large, 0), defaultLarge)
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
@@ -208,22 +206,14 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 				if b.ctx.Err() != nil {
 					return
 				}
-				b.warn(err)
+				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}
+				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
 				continue
 			}
 			if !yield(job) {
 				return
 			}
 		}
-	}
-}
-
-// warn reports a listing that failed. It is called from the goroutine that reads
-// the jobs.
-func (b *filesCall) warn(err error) {
-	if observe := b.u.opts.Observer; observe != nil {
-		l := b.opts.Listing
-		observe(Event{Kind: Warning, Time: time.Now(), ctx: b.ctx, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
 	}
 }
 
@@ -237,7 +227,6 @@ func (b *filesCall) size(job Job) int64 {
 	return job.Size
 }
 
-// work processes the jobs of a queue.
 func (b *filesCall) work(queue <-chan Job) {
 	for {
 		select {
@@ -252,16 +241,10 @@ func (b *filesCall) work(queue <-chan Job) {
 	}
 }
 
-// do processes one job.
 func (b *filesCall) do(job Job) outcome {
-	err := job.Err
-	if err == nil {
-		err = b.u.invalid
-	}
-	if err == nil {
-		if why := b.breaker.Err(job.Spec.Bucket); why != nil {
-			err = fmt.Errorf("%w: %w", ErrNotTried, why)
-		}
+	err := cmp.Or(job.Err, b.u.invalid)
+	if why := b.breaker.Err(job.Spec.Bucket); err == nil && why != nil {
+		err = fmt.Errorf("%w: %w", ErrNotTried, why)
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
@@ -270,32 +253,38 @@ func (b *filesCall) do(job Job) outcome {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
-	j.batch = &b.opts
+	j.rule, j.batch = b.opts.Skip, true
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	switch {
 	case err != nil:
-		b.breaker.Failed(job.Spec.Bucket, err, j.requests.retry.failing)
+		b.breaker.Failed(job.Spec.Bucket, err)
 	case result.Skipped == SkipNothing && !result.Planned:
 		b.breaker.Succeeded(job.Spec.Bucket)
 	}
 	return outcome{result, err}
 }
 
-// untried reports the outcome of a job that was not started. There may be millions of
-// them, so no goroutine for events is started.
+// untried reports the outcome of a job that was not started.
 func (b *filesCall) untried(res Result, err error) outcome {
-	if observe := b.u.opts.Observer; observe != nil {
-		e := terminal(b.ctx, res, err)
-		e.Time, e.Upload, e.ctx = time.Now(), uploads.Add(1), b.ctx
-		e.Path, e.Spec, e.Size = res.Path, res.Spec, res.Size
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			observe(e)
-		}()
-		awaitDone(b.ctx, done, lastEventGrace)
-	}
+	e := terminal(b.ctx, res, err)
+	e.Upload, e.Path, e.Spec, e.Size = uploads.Add(1), res.Path, res.Spec, res.Size
+	b.observe(e)
 	return outcome{&res, err}
+}
+
+// observe delivers an event of no upload, or of one that was not started. There may be millions of
+// them, so they have no queue.
+func (b *filesCall) observe(e Event) {
+	if b.u.opts.Observer == nil {
+		return
+	}
+	e.Time, e.ctx = time.Now(), b.ctx
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.u.opts.Observer(e)
+	}()
+	awaitDone(b.ctx, done, lastEventGrace)
 }
 
 // count adds up the sizes of all files once, as long as the gate is closed. The sum

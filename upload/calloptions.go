@@ -114,9 +114,11 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	var err error
 	own.opts, err = own.opts.withDefaults()
 	own.reject(err)
-	if o.Skip != SkipNothing {
-		own.skip, err = newCallSkip(o.Skip)
-		own.reject(err)
+	switch {
+	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
+		own.reject(fmt.Errorf("%v: no such rule", o.Skip))
+	case o.Skip != SkipNothing:
+		own.rule, own.skip = o.Skip, (*job).skipped
 	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
@@ -131,10 +133,10 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	own.reject(err)
 	if err == nil && o.Header != nil {
 		own.client = client
-		if u.opts.Objects == Objects(u.client) {
+		if with, ok := u.opts.Objects.(interface{ WithHeader(http.Header) Objects }); ok {
+			own.opts.Objects = with.WithHeader(o.Header)
+		} else if u.opts.Objects == Objects(u.client) {
 			own.opts.Objects = client
-		} else {
-			own.opts.Objects = withHeader(u.opts.Objects, o.Header)
 		}
 	}
 	return &own

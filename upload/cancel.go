@@ -67,17 +67,14 @@ func (j *job) cancel(ctx context.Context, token *state.Token, discard func() err
 		}
 		return err
 	}
-	a, err := j.requests.retry.request(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
+	a, err := j.requests.askKnown(ctx, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
 	switch {
-	case err == nil && a.Step == session.Fail:
-		return a.Err
-	case err == nil && a.Object != nil:
+	case refusal(err):
+		return err
+	case err != nil:
+		return fmt.Errorf("cancel: %w", err)
+	case a.Object != nil:
 		j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
-		return discard()
-	case err == nil:
-		return discard()
-	case ctx.Err() != nil:
-		return fmt.Errorf("cancel: %w: %v", ctx.Err(), context.Cause(ctx))
 	}
-	return fmt.Errorf("cancel: %w", err)
+	return discard()
 }

@@ -28,7 +28,7 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 			continue
 		}
 		if err != nil {
-			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, err) {
+			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx) {
 				p.record.change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)

@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -43,12 +42,7 @@ var eventNames = [kindCount]string{
 }
 
 // String returns the name of k in lower case, such as "waiting".
-func (k EventKind) String() string {
-	if k < 0 || k >= kindCount {
-		return fmt.Sprintf("EventKind(%d)", int(k))
-	}
-	return eventNames[k]
-}
+func (k EventKind) String() string { return nameOf(int(k), eventNames[:], "EventKind") }
 
 // Terminal reports whether an event of this kind is the last one of its upload.
 func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k == Failed }

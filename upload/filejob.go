@@ -12,7 +12,6 @@ import (
 // maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
 const maxObject = 5 << 40
 
-// uploadFile uploads a file.
 func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.validate(); err != nil {
 		return err
@@ -20,17 +19,31 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.open(path); err != nil {
 		return err
 	}
-	defer j.closeSource()
-	j.detect(j.file.Head)
-	if skipped, err := j.skipped(ctx); skipped || err != nil {
+	return j.uploadUnlisted(ctx, path, "")
+}
+
+// uploadSource uploads a source that has no path. identity is the one that the caller
+// gave; "" if the upload is not saved.
+func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
+	if err := j.validate(); err != nil {
 		return err
 	}
-	want := j.spec
-	if j.u.opts.Store == nil {
-		j.setSpec(want.Resolved())
-		return j.fresh(ctx)
+	if err := j.use(file, "the source"); err != nil {
+		return err
 	}
-	return j.uploadSavableFile(ctx, path)
+	return j.uploadUnlisted(ctx, "", identity)
+}
+
+// uploadUnlisted uploads the open source, unless the rule of the call skips it.
+func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
+	defer j.closeSource()
+	j.detect(j.file.Head)
+	if j.u.skip != nil {
+		if skipped, err := j.u.skip(j, ctx, false, nil); skipped || err != nil {
+			return err
+		}
+	}
+	return j.uploadOpen(ctx, path, identity)
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
@@ -46,10 +59,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		j.spec = withPOSIX(j.spec, j.file.Info())
 	}
 	j.detect(j.file.Head)
-	j.writeTime()
-	want := j.spec
-	j.setSpec(want.Resolved())
-	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
+	if skipped, err := j.skipped(ctx, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}
 	if b.opts.DryRun {
@@ -58,23 +68,29 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if j.small() {
 		size := min(j.file.Total(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
-			return j.requests.interrupted(ctx, nil)
+			return newInterruption(ctx, nil)
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
-			return j.fresh(ctx)
+			return j.uploadOpen(ctx, "", "")
 		}
 	}
-	if j.u.opts.Store == nil {
-		return j.fresh(ctx)
-	}
-	want.Gzip = j.spec.Gzip // see SkipSameContent
-	j.spec = want
-	return j.uploadSavableFile(ctx, job.Path)
+	return j.uploadOpen(ctx, job.Path, "")
 }
 
-// timed reports whether the upload writes the modification time of its file.
-func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTime }
+// uploadOpen uploads the open source. If there is a store, the upload is saved, unless the
+// source has neither a path nor an identity.
+func (j *job) uploadOpen(ctx context.Context, path, identity string) error {
+	switch {
+	case j.u.opts.Store == nil || path == "" && identity == "":
+		j.want = j.spec.Resolved()
+		j.setSpec(j.want)
+		return j.untilMade(ctx, j.fresh)
+	case identity != "":
+		return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
+	}
+	return j.uploadSavableFile(ctx, path)
+}
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
@@ -88,7 +104,6 @@ func (j *job) plan(ctx context.Context) error {
 	return nil
 }
 
-// open opens the source.
 func (j *job) open(path string) error {
 	j.result.label.set(func(n *names) { n.path = path })
 	src, err := chunk.Open(path)
@@ -127,15 +142,6 @@ func (j *job) settle(ctx context.Context, file *source.File) error {
 		return j.requests.sourceFailed(ctx, err)
 	}
 	return nil
-}
-
-// settleForNew settles the file of a new session, unless a precondition shows that it
-// will not be read.
-func (j *job) settleForNew(ctx context.Context, file *source.File) error {
-	if err := j.precondition.look(ctx, j.wire()); err != nil || j.precondition.unmet() != nil {
-		return err
-	}
-	return j.settle(ctx, file)
 }
 
 // closeSource ends what reads the source, and closes it.

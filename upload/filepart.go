@@ -26,7 +26,7 @@ func (j *job) newPart(journal *journal, i int, rng chunk.Range, spec Spec) *file
 		p.record.file, p.record.content, content = p.content, p.content, p.content
 	}
 	pos := newPosition(rng.Len())
-	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
+	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
 	p.transfer = newTransfer(newRequester(j.uplink, i+1, pos), spec, content, p.record, transferOptions{moved: p.moved})
 	n := p.state().Committed
 	if p.finished() {

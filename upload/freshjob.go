@@ -24,47 +24,67 @@ func (u *Uploader) single(size int64) bool {
 	return size <= smallLimit
 }
 
-// fresh uploads a file from byte 0.
+// fresh uploads the file from byte 0: in a single request if that is small, in parts, or
+// through a new session.
 func (j *job) fresh(ctx context.Context) error {
-	if zipped := j.compress(j.spec.Gzip); zipped != nil {
-		return j.freshGzip(ctx, zipped)
-	}
-	size := j.file.Total()
-	if !j.small() {
-		if err := j.settleForNew(ctx, j.file); err != nil {
-			return err
-		}
-		if parts := j.u.opts.Parallel; parts != nil {
-			if send, err := parts.engine.plan(ctx, j); err != nil {
-				return err
-			} else if send != nil {
-				return send(ctx)
-			}
-		}
-		return j.uploadNew(ctx, size)
-	}
-	// A single request is not saved and not resumed.
-	loaded, err := j.file.Load(ctx)
-	if err != nil {
-		return j.requests.sourceFailed(ctx, err)
+	j.compress()
+	if j.spec.Gzip {
+		j.source.Restart()
+		j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
 	}
 	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
 	if j.precondition.unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
-		return j.uploadRun(ctx, j.newTransfer(j.source, unrecorded{}), size)
+		return j.uploadNew(ctx, j.source, unrecorded{})
 	}
-	return j.insert(ctx, j.file, loaded)
+	load := j.source.Load
+	if !j.small() {
+		if err := j.settle(ctx, j.file); err != nil {
+			return err
+		}
+		load = j.source.LoadWindow
+	}
+	loaded, err := load(ctx)
+	if err != nil {
+		return j.requests.sourceFailed(ctx, err)
+	}
+	if loaded.Open != nil && j.u.single(loaded.Size) {
+		return j.insert(ctx, j.source, loaded) // it is not saved and not resumed
+	}
+	if err := j.settle(ctx, j.file); err != nil {
+		return err
+	}
+	if parts := j.u.opts.Parallel; parts != nil && !j.spec.Gzip {
+		if send, err := parts.engine.plan(ctx, j); err != nil {
+			return err
+		} else if send != nil {
+			return send(ctx)
+		}
+	}
+	if j.journal == nil {
+		return j.uploadNew(ctx, j.source, unrecorded{})
+	}
+	return j.uploadNew(ctx, j.source, j.journal.recordFile(j.file, j.source))
 }
 
-// uploadNew uploads the file through a new session. size is -1 if it is not known.
-func (j *job) uploadNew(ctx context.Context, size int64) error {
-	var kept record = unrecorded{}
-	if j.journal != nil {
-		kept = j.journal.recordFile(j.file, j.source)
+// compress makes the source that is sent the compressed file, or the file itself, as the Spec
+// requires.
+func (j *job) compress() {
+	switch zipped, compressed := j.source.(*source.Gzip); {
+	case j.spec.Gzip && !compressed:
+		zipped = source.NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
+		j.source = zipped
+		j.progress.source.Store(zipped.Offsets())
+		j.requests.pos.size.Store(-1)
+		j.expect.size = nil // it is the size of the file, which was checked
+	case !j.spec.Gzip && compressed:
+		zipped.Stop()
+		j.source = j.file
+		j.progress.source.Store(nil)
+		j.requests.pos.size.Store(j.file.Total())
 	}
-	return j.uploadRun(ctx, j.newTransfer(j.source, kept), size)
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.

@@ -1,10 +1,6 @@
 package upload
 
-import (
-	"context"
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // InterruptedError is the error of an upload that was interrupted before the object
 // existed: its context was done, or [Uploader.Pause] or [Uploader.Cancel] ended it. If the
@@ -19,35 +15,13 @@ type InterruptedError struct {
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
-	of   *requester // the upload; the cause of ctx may belong to another one
-	err  error      // of the context, or of the call that ended the upload
-	text string
-}
-
-// stopped is the cause of the context of an upload that a call of its Uploader ended. It
-// has no Unwrap: an error of a request that has this cause is not the service's answer.
-type stopped struct{ error }
-
-// newInterrupted returns the error of an upload that ctx ended. last is the last
-// failure before that, or nil.
-func newInterrupted(ctx context.Context, of *requester, last error) *InterruptedError {
-	_, sent, committed := of.pos.load()
-	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), of: of, err: ctx.Err()}
-	cause := context.Cause(ctx)
-	if by, ok := cause.(*stopped); ok {
-		e.err = by.error
-	}
-	e.text = cause.Error()
-	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.err) {
-		e.text += " (before that: " + last.Error() + ")"
-	}
-	return e
+	why interruption
 }
 
 // Error describes the progress of the upload, and why it ended.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.text)
+	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.why.text)
 }
 
 // Unwrap returns the error of the context, ErrPaused or session.ErrCanceled.
-func (e *InterruptedError) Unwrap() error { return e.err }
+func (e *InterruptedError) Unwrap() error { return e.why.err }

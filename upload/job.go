@@ -17,7 +17,7 @@ import (
 type job struct {
 	u        *Uploader
 	spec     Spec // in use
-	want     Spec // of a call of File, also if a saved upload with other options is resumed
+	want     Spec // of the call, also if a saved upload with other options is resumed
 	expect   expectation
 	uplink   *uplink
 	requests *requester
@@ -31,7 +31,8 @@ type job struct {
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
-	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
+	rule         Skip                    // of the batch or the call
+	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 	measure      *measurement            // of the next transfer; may be nil
 }
@@ -42,7 +43,7 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now()}}
+	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, result: jobResult{began: time.Now()}}
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
@@ -56,9 +57,6 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		},
 	}
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
-	if u.skip != nil {
-		j.batch = &u.skip.opts
-	}
 	if size := u.expect.size; size != nil {
 		j.expectSize(*size)
 	}
@@ -95,68 +93,63 @@ func (j *job) newRun(t *transfer, s session.State) *run {
 	return &run{transfer: t, precondition: &j.precondition, state: s}
 }
 
-// uploadRun is upload through a new session. size is -1 if it is not known.
-func (j *job) uploadRun(ctx context.Context, t *transfer, size int64) error {
-	return j.upload(ctx, t, j.newRun(t, session.State{Size: size}), session.Action{Step: session.Begin})
+// uploadNew uploads src through a new session. r keeps the state of the session.
+func (j *job) uploadNew(ctx context.Context, src source.Content, r record) error {
+	t := j.newTransfer(src, r)
+	return j.upload(ctx, t, j.newRun(t, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
 }
 
 // upload makes the object with c, a conversation of t. It makes a new session for each one
-// that is lost, and verifies the object.
+// that is lost, and verifies the object. The error is a *startOver if the bytes that were sent
+// cannot be used.
 func (j *job) upload(ctx context.Context, t *transfer, c conversation, first session.Action) error {
 	guarded, stop := j.journal.guard(ctx)
 	defer stop()
-	for {
-		object, err := t.drive(guarded, c, first)
-		var uri session.URI
-		var unqueried bool // the session is of another process, and the server has not reported how much it holds
-		r, _ := c.(*run)
-		if r != nil {
-			uri, unqueried = r.uri, r.resume != nil
+	object, err := t.drive(guarded, c, first)
+	lost, again := errors.AsType[*sessionLost](err)
+	for ; again; lost, again = errors.AsType[*sessionLost](err) {
+		t.pos.sent.Store(0) // of the new session
+		j.events.post(Event{Kind: Restarted, Cause: lost.cause})
+		t.retry.stake(t.pos.handed)
+		if j.source != nil {
+			j.source.Restart()
+			lost.state.Size = j.source.Total()
+			t.pos.size.Store(lost.state.Size)
 		}
-		if lost, ok := errors.AsType[*sessionLost](err); ok {
-			t.pos.sent.Store(0) // of the new session
-			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
-			t.retry.stake(t.pos.handed)
-			if j.source != nil {
-				j.source.Restart()
-				lost.state.Size = j.source.Total()
-				t.pos.size.Store(lost.state.Size)
-			}
-			c, first = j.newRun(t, lost.state), lost.next
-			continue
-		}
-		if err == nil {
-			object, err = t.verify(guarded, object)
-		}
-		if err == nil {
-			j.result.update(func(r *Result) {
-				r.Object = object
-				if unqueried {
-					r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
-				}
-			})
-			j.events.committed()
-		}
-		if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
-			return j.discardCopy(ctx, differs)
-		}
-		if slow, ok := errors.AsType[*slowConnection](err); ok {
-			return j.restartInParts(ctx, uri, slow)
-		}
-		if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
-			return j.compressAgain(ctx, uri, other)
-		}
-		err = j.endError(ctx, err)
-		if r != nil && j.journal.saved() && r.askStored(ctx, err) {
-			e, _ := errors.AsType[*InterruptedError](err)
-			e.Committed = t.pos.committed.Load()
-		}
-		if failed := j.result.failed; err != nil && failed != nil {
-			failed(err)
-		}
-		j.dropUseless(ctx, uri, err)
-		return j.keepSaved(err, unqueried)
+		c = j.newRun(t, lost.state)
+		object, err = t.drive(guarded, c, lost.next)
 	}
+	var uri session.URI
+	var unqueried bool // the session is of another process, and the server has not reported how much it holds
+	r, _ := c.(*run)
+	if r != nil {
+		uri, unqueried = r.uri, r.resume != nil
+	}
+	if err == nil {
+		object, err = t.verify(guarded, object)
+	}
+	if err == nil {
+		j.result.update(func(r *Result) {
+			r.Object = object
+			if unqueried {
+				r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
+			}
+		})
+		j.events.committed()
+	}
+	err = j.overBecause(err, uri)
+	if _, over := err.(*startOver); over {
+		return err
+	}
+	err = endedBy(ctx, err, j.journal)
+	if err != nil && r != nil && j.journal.saved() {
+		r.askStored(ctx)
+	}
+	if failed := j.result.failed; err != nil && failed != nil {
+		failed(j.callError(err))
+	}
+	j.dropUseless(ctx, uri, err)
+	return j.keepSaved(err, unqueried)
 }
 
 // dropUseless cancels a session that can never be resumed, so that the service need

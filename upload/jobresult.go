@@ -19,7 +19,6 @@ type jobResult struct {
 	known Result     // without what label and tally have
 }
 
-// update changes the Result.
 func (r *jobResult) update(change func(*Result)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

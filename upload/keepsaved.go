@@ -38,7 +38,7 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 // another one. A precondition that failed before the last byte was sent does not end
 // the session.
 func dead(err error) bool {
-	if _, ok := errors.AsType[*InterruptedError](err); ok {
+	if _, ok := errors.AsType[*interruption](err); ok {
 		return false // also if Cancel has interrupted it, and will end the session itself
 	}
 	if e, ok := errors.AsType[*session.Error](err); ok {

@@ -1,13 +1,10 @@
 package upload
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
-
-	"gcsup/session"
 )
 
 // A service that is near usually needs only one connection. Whether it limits each connection is
@@ -68,22 +65,6 @@ func (j *job) measureFirst(why reason) {
 		j.reportUndivided(why)
 		return nil
 	}}
-}
-
-// restartInParts starts over in parts after the first request showed that one connection is
-// slow. The saved upload is deleted before its session. After a crash in between, the
-// session expires.
-func (j *job) restartInParts(ctx context.Context, uri session.URI, slow *slowConnection) error {
-	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
-	if j.journal != nil {
-		if err := j.journal.discard(); err != nil {
-			return err
-		}
-	}
-	j.wire().drop(ctx, uri)
-	j.unresume()
-	j.source.Restart()
-	return j.fresh(ctx)
 }
 
 // fastestReply is the shortest response time of the service.

@@ -12,7 +12,7 @@ import (
 // finish delivers the last event and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.endError(ctx, err)
+	err = j.callError(endedBy(ctx, err, j.journal))
 	j.requests.retry.close()
 	q := j.requests
 	res := j.result.snapshot(&j.progress)
@@ -49,9 +49,9 @@ func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, e
 		res.Resumable = false // Cancel has interrupted the upload
 	}
 	if e, ok := err.(*InterruptedError); ok && res.Resumable {
-		e.Resumable = true // never for a Writer, whose Write may have returned e already
+		e.Resumable = true
 	}
-	if j.batch != nil && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
+	if (j.batch || j.rule != SkipNothing) && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
 		res.Skipped, err = SkipExisting, nil
 	}
 	if j.events != nil {
@@ -85,26 +85,31 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	}()
 	res := j.result.snapshot(&j.progress)
 	res.Resumable = j.result.saved.Load().saved()
-	e := newInterrupted(ctx, j.requests, errors.New("a file or the store does not answer"))
-	_, sent, committed := j.progress.position() // the requester does not have that of parts yet
-	e.Sent, e.Committed = max(sent, committed), committed
-	return j.conclusion(ctx, res, e)
+	return j.conclusion(ctx, res, j.callError(newInterruption(ctx, errors.New("a file or the store does not answer"))))
 }
 
-// endError is endedBy for the job.
-func (j *job) endError(ctx context.Context, err error) error {
-	return endedBy(ctx, err, j.requests, j.journal)
+// callError returns err as the call returns it: an interruption with the progress of the upload.
+func (j *job) callError(err error) error {
+	why, ok := err.(*interruption)
+	if !ok {
+		return err
+	}
+	_, sent, committed := j.progress.position()
+	return &InterruptedError{Committed: committed, Sent: max(sent, committed), why: *why}
 }
 
-// endedBy returns err, with which something ended, or the error of an interrupted
-// upload if ctx is done: whatever failed after that may have failed because of
-// it, and errors that the context's cause brings along are not this upload's.
-func endedBy(ctx context.Context, err error, q *requester, journal *journal) error {
+// endedBy returns err, with which something ended, or an interruption if ctx is done:
+// whatever failed after that may have failed because of it, and errors that the
+// context's cause brings along are not this upload's.
+func endedBy(ctx context.Context, err error, journal *journal) error {
 	if lost := journal.leaseLost(); lost != nil && err != nil {
 		return lost
 	}
-	if err != nil && ctx.Err() != nil {
-		return q.interrupted(ctx, err)
+	if err == nil || ctx.Err() == nil {
+		return err
 	}
-	return err
+	if why, ok := errors.AsType[*interruption](err); ok {
+		return why
+	}
+	return newInterruption(ctx, err)
 }

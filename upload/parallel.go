@@ -102,7 +102,7 @@ func (p *parallel) send(ctx context.Context) error {
 	if err == nil {
 		err = p.verify(object)
 	}
-	return p.conclude(ctx, endedBy(ctx, err, p.requests, p.journal))
+	return p.conclude(ctx, endedBy(ctx, err, p.journal))
 }
 
 // make sends the parts that are not finished and makes the object. If parts disappear from
@@ -198,7 +198,6 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.requests.retry.failing = part.transfer.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
 					return

@@ -221,7 +221,7 @@ func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*buck
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
-		return p.requests.interrupted(ctx, nil)
+		return newInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
 	if !f.known {

@@ -39,7 +39,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 		if err := abandonParts(ctx, j, token); err != nil {
 			return err
 		}
-		return j.startOver(ctx, why, session.URI{})
+		return &startOver{why: why}
 	}
 	return p.send(ctx)
 }

@@ -28,12 +28,7 @@ var sessionStates = [...]string{
 }
 
 // String returns the name of s in lower case, such as "open".
-func (s SessionState) String() string {
-	if s < 0 || int(s) >= len(sessionStates) {
-		return fmt.Sprintf("SessionState(%d)", int(s))
-	}
-	return sessionStates[s]
-}
+func (s SessionState) String() string { return nameOf(int(s), sessionStates[:], "SessionState") }
 
 // Holding describes what the service stores of a saved upload.
 type Holding struct {
@@ -87,7 +82,6 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 	return j
 }
 
-// inspected ends an inspection.
 func (j *job) inspected(ctx context.Context) {
 	j.requests.retry.close()
 	j.events.close(ctx, nil)
@@ -120,16 +114,8 @@ func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Hol
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
 		return bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
 	}}
-	a, err := j.requests.retry.converse(ctx, q, session.Action{Step: session.Query})
-	switch {
-	case ctx.Err() != nil:
-		return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
-	case err != nil:
-		return Holding{}, err
-	case a.Step == session.Fail:
-		return Holding{}, j.requests.retry.failure(a.Err, nil)
-	}
-	return q.holding, nil
+	_, err := j.requests.converse(ctx, q, session.Action{Step: session.Query})
+	return q.holding, err
 }
 
 // inquiry is the conversation that finds out what a session holds, and changes nothing.
@@ -185,11 +171,8 @@ func bounded(ctx context.Context, do func(context.Context) session.Reply) sessio
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().stat) })
-	switch {
-	case ctx.Err() != nil:
-		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))
-	case err != nil:
+	a, err := j.requests.ask(ctx, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().stat) })
+	if err != nil && !refusal(err) {
 		return false, err
 	}
 	return a.Object != nil && o.Generation > 0 && a.Object.Generation == o.Generation, nil

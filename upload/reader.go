@@ -9,10 +9,9 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// uploadReader uploads a stream.
 func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
-	if err := j.skipsStream(); err != nil {
-		return err
+	if j.rule != SkipNothing && j.rule != SkipExisting {
+		return fmt.Errorf("%w: a stream cannot be compared with an object to skip it", session.ErrInvalid)
 	}
 	if err := j.validate(); err != nil {
 		return err
@@ -35,7 +34,6 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// uploadStream uploads a stream.
 func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
@@ -53,7 +51,7 @@ func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	}
 	j.setSpec(j.spec.Resolved())
 	if !whole {
-		return j.uploadRun(ctx, j.newTransfer(stream, unrecorded{}), -1)
+		return j.uploadNew(ctx, stream, unrecorded{})
 	}
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
@@ -67,7 +65,7 @@ func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
 func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) error {
-	if j.u.skip != nil {
+	if j.rule != SkipNothing {
 		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
 	}
 	if first == nil {
@@ -88,8 +86,13 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 	j.detect(file.Head)
 	j.setSpec(j.spec.Resolved())
 	content := source.NewFileThenStream(file, stream, first.tail)
-	if err := j.settleForNew(ctx, file); err != nil {
+	if err := j.precondition.look(ctx, j.wire()); err != nil {
 		return err
 	}
-	return j.uploadRun(ctx, j.newTransfer(content, unrecorded{}), -1)
+	if j.precondition.unmet() == nil { // otherwise the file is not read
+		if err := j.settle(ctx, file); err != nil {
+			return err
+		}
+	}
+	return j.uploadNew(ctx, content, unrecorded{})
 }

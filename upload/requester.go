@@ -90,32 +90,23 @@ func refusal(err error) bool {
 	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
 }
 
-// stopped returns err, the error of a wait, or the error of an interrupted upload if
-// ctx is done. last is the last failure before that.
-func (q *requester) stopped(ctx context.Context, err error, last *session.Error) error {
+// stopped returns err, the error of a wait, or an interruption if ctx is done. last is the last
+// failure before that.
+func (*requester) stopped(ctx context.Context, err error, last *session.Error) error {
 	switch {
 	case ctx.Err() == nil:
 		return err
 	case last == nil || last.Err == nil && last.Status == 0:
-		return q.interrupted(ctx, nil)
+		return newInterruption(ctx, nil)
 	}
-	return q.interrupted(ctx, last)
-}
-
-// interrupted returns the error of an upload whose context ended. last is the last
-// failure before that, or nil.
-func (q *requester) interrupted(ctx context.Context, last error) error {
-	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == q {
-		return e
-	}
-	return newInterrupted(ctx, q, last)
+	return newInterruption(ctx, last)
 }
 
 // sourceFailed returns the error of an upload whose source could not be read or has
 // changed.
-func (q *requester) sourceFailed(ctx context.Context, err error) error {
+func (*requester) sourceFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return q.interrupted(ctx, nil)
+		return newInterruption(ctx, nil)
 	}
 	return sourceError(err)
 }

@@ -20,7 +20,7 @@ type retrier struct {
 	// These are since the last progress.
 	history  []session.Wait
 	attempts int       // requests
-	failing  time.Time // time of the first failure; valid if history is not empty
+	failing  time.Time // time of the first failure
 }
 
 // newRetrier returns a retrier. The caller must call close.
@@ -71,6 +71,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 		return err
 	}
 	spent := *cause
+	spent.Since = r.failing
 	return r.failure(&spent, session.ErrRetriesExhausted)
 }
 

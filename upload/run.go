@@ -290,10 +290,9 @@ const storedTimeout = abandonAfter * 3 / 4
 // askStored asks the service once what it stores, if the call was interrupted while bytes were
 // on their way. Their request has no reply, so that the committed offset may be far behind.
 // ok is false if the offset did not change.
-func (r *run) askStored(ctx context.Context, err error) (ok bool) {
-	_, interrupted := errors.AsType[*InterruptedError](err)
+func (r *run) askStored(ctx context.Context) (ok bool) {
 	_, sent, committed := r.pos.load()
-	if !interrupted || r.uri.IsZero() || r.resume != nil || sent <= committed {
+	if ctx.Err() == nil || r.uri.IsZero() || r.resume != nil || sent <= committed {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)

@@ -31,7 +31,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	j.want = want.Resolved()
 	j.identify(id, j.want)
 	if j.small() && !savedIn(ctx, store, id) {
-		return j.fresh(ctx)
+		return j.untilMade(ctx, j.fresh)
 	}
 	journal, token, damaged, err := j.openJournal(ctx, id, j.waitForHolder)
 	if err != nil {
@@ -39,6 +39,12 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	}
 	defer journal.close()
 	j.keep(journal, token, path, identity)
+	return j.untilMade(ctx, func(ctx context.Context) error { return j.uploadJournaled(ctx, token, damaged, want) })
+}
+
+// uploadJournaled uploads the source, with the saved session in token if that is not nil. damaged
+// is the reason why a saved upload was set aside. want are the options of the call.
+func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged error, want Spec) error {
 	switch {
 	case token != nil && j.u.opts.Restart:
 		if err := j.abandon(ctx, token); err != nil {
@@ -48,9 +54,9 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 		if state.Adopt(j.u.client, token) != nil {
 			uri = session.URI{} // of another endpoint
 		}
-		return j.startOver(ctx, "discarded, as requested", uri)
+		return &startOver{"discarded, as requested", uri}
 	case token != nil:
-		if j.timed() {
+		if j.rule == SkipSameTime {
 			want = sameMTime(want, token.Spec)
 		}
 		if conflict := token.Spec.Conflict(want); conflict != "" {
@@ -63,7 +69,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		j.warnOfLostParts(id, want.Bucket)
+		j.warnOfLostParts(j.journal.draft.ID, want.Bucket)
 	default:
 		if done, err := j.madeByHolder(ctx, want); done || err != nil {
 			return err
@@ -134,7 +140,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	defer j.closeSource()
-	return j.resume(ctx, token)
+	return j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) })
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
@@ -179,8 +185,7 @@ func (j *job) setSpec(spec Spec) {
 	}
 }
 
-// resume continues a saved session. If it cannot be resumed, resume starts over and
-// reports the reason.
+// resume continues a saved session. If it cannot be resumed, the error is a *startOver.
 func (j *job) resume(ctx context.Context, token *state.Token) error {
 	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
 	if err != nil {
@@ -188,7 +193,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	}
 	j.want.EncryptionKey = saved.EncryptionKey
 	if why := j.useless(token); why != "" {
-		return j.startOver(ctx, why, session.URI{})
+		return &startOver{why: why}
 	}
 	if err := j.settle(ctx, j.file); err != nil {
 		return err
@@ -203,7 +208,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
-	j.compress(saved.Gzip)
+	j.compress()
 	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
@@ -212,7 +217,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		if !j.u.opts.RestartChanged {
 			return sourceError(err)
 		}
-		return j.startOver(ctx, err.Error(), token.URI)
+		return &startOver{err.Error(), token.URI}
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.source.Adopt(savedSource(token))
@@ -238,20 +243,6 @@ func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// startOver deletes the saved upload, reports why, cancels its session uri if that is
-// not zero, and uploads from byte 0, with the options of this call. After a crash in
-// between, the session expires: if it were canceled first, the next call would find a
-// saved upload whose session another client seems to have canceled.
-func (j *job) startOver(ctx context.Context, why string, uri session.URI) error {
-	j.setSpec(j.want)
-	j.events.post(Event{Kind: Discarded, Cause: why})
-	if err := j.journal.discard(); err != nil {
-		return err
-	}
-	j.wire().drop(ctx, uri)
-	return j.fresh(ctx)
-}
-
 // useless returns the reason why a saved session cannot be resumed, or "" if it can
 // be.
 func (j *job) useless(token *state.Token) string {
@@ -262,19 +253,4 @@ func (j *job) useless(token *state.Token) string {
 		return "the earlier upload was to another endpoint"
 	}
 	return ""
-}
-
-// discardCopy starts over with a file that is not the one with which the saved
-// session began. Only the server's checksum showed that.
-func (j *job) discardCopy(ctx context.Context, why error) error {
-	j.source.Restart()
-	j.unresume()
-	return j.startOver(ctx, sourceError(why).Error(), session.URI{})
-}
-
-// unresume resets the progress of a saved session.
-func (j *job) unresume() {
-	j.requests.pos.sent.Store(0)
-	j.requests.pos.committed.Store(0)
-	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 }

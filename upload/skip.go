@@ -40,11 +40,14 @@ var skipNames = [...]string{
 	SkipSameContent: "same content",
 }
 
-func (s Skip) String() string {
-	if s < 0 || int(s) >= len(skipNames) {
-		return fmt.Sprintf("Skip(%d)", int(s))
+func (s Skip) String() string { return nameOf(int(s), skipNames[:], "Skip") }
+
+// nameOf returns the name of a value, or its number if it has none.
+func nameOf(value int, names []string, kind string) string {
+	if value < 0 || value >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, value)
 	}
-	return skipNames[s]
+	return names[value]
 }
 
 // sameMTime returns want with the modification time in the metadata of saved, or
@@ -75,6 +78,25 @@ func (s Skip) unread(job Job) bool {
 		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime
 	}
 	return false
+}
+
+// skipped applies the rule of the job, whose source is open, and reports whether the
+// upload is not necessary. listed and object are as in skip.
+func (j *job) skipped(ctx context.Context, listed bool, object *session.Object) (bool, error) {
+	rule := j.rule
+	switch modified := time.Unix(0, j.file.Identity().ModTimeNS); {
+	case rule != SkipSameTime:
+	case modified.UnixNano() == 0: // the source has none
+		rule = SkipIdentical
+	case !batch.Recent(modified):
+		j.spec = withMetadata(j.spec, session.FileModTimeKey, modified.Unix())
+	}
+	want := j.spec
+	j.setSpec(want.Resolved())
+	skipped, err := j.skip(ctx, rule, listed, object)
+	want.Gzip = j.spec.Gzip // see SkipSameContent
+	j.spec = want
+	return skipped, err
 }
 
 // skip applies a rule to the job, whose source is open, and reports whether the
@@ -149,7 +171,7 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if !object.HasCRC32C {
 		return false, nil
 	}
-	j.compress(j.spec.Gzip)
+	j.compress()
 	same, err := j.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
 	if err != nil {
 		return false, j.requests.sourceFailed(ctx, err)

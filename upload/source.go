@@ -45,7 +45,6 @@ func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadFS(ctx, fsys, name) })
 }
 
-// uploadFS uploads a file of fsys.
 func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -75,27 +74,6 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	}
 	j.expectSize(info.Size())
 	return j.uploadReader(ctx, f)
-}
-
-// uploadSource uploads a source that has no path. identity is the one that the caller
-// gave; "" if the upload is not saved.
-func (j *job) uploadSource(ctx context.Context, file *source.File, identity string) error {
-	if err := j.validate(); err != nil {
-		return err
-	}
-	if err := j.use(file, "the source"); err != nil {
-		return err
-	}
-	defer j.closeSource()
-	j.detect(j.file.Head)
-	if skipped, err := j.skipped(ctx); skipped || err != nil {
-		return err
-	}
-	if identity == "" || j.u.opts.Store == nil {
-		j.setSpec(j.spec.Resolved())
-		return j.fresh(ctx)
-	}
-	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 }
 
 // hashID returns the ID of an upload from its destination and source.

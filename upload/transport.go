@@ -50,14 +50,3 @@ func NewTransport() *http.Transport {
 		DisableCompression:     true,
 	}
 }
-
-// untimed returns a copy of hc without its Timeout, which would end every long
-// request. It does not change hc, because the program may use it too.
-func untimed(hc *http.Client) *http.Client {
-	if hc == nil || hc.Timeout == 0 {
-		return hc
-	}
-	own := *hc
-	own.Timeout = 0
-	return &own
-}

@@ -23,14 +23,6 @@ type Objects interface {
 	Stat(ctx context.Context, spec Spec) session.Reply
 }
 
-// withHeader returns o with headers for each request, if it can have some.
-func withHeader(o Objects, header http.Header) Objects {
-	if h, ok := o.(interface{ WithHeader(http.Header) Objects }); ok {
-		return h.WithHeader(header)
-	}
-	return o
-}
-
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
 // that share one also share a gate for their retries ([Options.Gate]).
 type Uploader struct {
@@ -42,7 +34,11 @@ type Uploader struct {
 	retry   retryRule
 	parts   *partsShared
 	running *runningUploads
-	skip    *callSkip // of calls; nil if they skip nothing
+	rule    Skip // of calls
+
+	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
+	// rule does not link the comparison.
+	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
 
 	compressor source.Compressor
 }
@@ -62,7 +58,12 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
-	client, err := session.NewClient(untimed(hc), o.Endpoint)
+	if hc != nil {
+		untimed := *hc // the program may use hc too
+		untimed.Timeout = 0
+		hc = &untimed
+	}
+	client, err := session.NewClient(hc, o.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
@@ -127,5 +128,4 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
-// newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }

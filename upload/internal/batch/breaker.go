@@ -63,8 +63,8 @@ func (b *Breaker) Succeeded(bucket string) {
 	}
 }
 
-// Failed records the failure of an upload whose requests have failed since a time.
-func (b *Breaker) Failed(bucket string, err error, since time.Time) {
+// Failed records the failure of an upload.
+func (b *Breaker) Failed(bucket string, err error) {
 	failed, isReply := errors.AsType[*session.Error](err)
 	if !isReply {
 		return
@@ -75,9 +75,9 @@ func (b *Breaker) Failed(bucket string, err error, since time.Time) {
 	end := func(why error) { to.end = fmt.Errorf("bucket %s: %w", bucket, why) }
 	switch {
 	case errors.Is(err, session.ErrRetriesExhausted):
-		if !failed.Alone() && b.answered.Before(since) && b.progress().Before(since) {
+		if !failed.Alone() && b.answered.Before(failed.Since) && b.progress().Before(failed.Since) {
 			b.since = time.Now()
-			b.all = fmt.Errorf("no upload has succeeded for %v: %w", time.Since(since).Round(time.Second), session.ErrRetriesExhausted)
+			b.all = fmt.Errorf("no upload has succeeded for %v: %w", time.Since(failed.Since).Round(time.Second), session.ErrRetriesExhausted)
 		}
 		return
 	case errors.Is(err, session.ErrNotFound):

@@ -81,6 +81,11 @@ type Resumable interface {
 	// file changes meanwhile, the error is the same as for an upload.
 	Equal(ctx context.Context, c chunk.Checkpoint) (bool, error)
 
+	// Load returns the content of a small file. LoadWindow returns that of any file if it
+	// fits in a window of a stream. Otherwise Open is nil, as for a plain file.
+	Load(ctx context.Context) (Loaded, error)
+	LoadWindow(ctx context.Context) (Loaded, error)
+
 	// Close stops reading the file, and closes it.
 	Close()
 }

@@ -163,7 +163,6 @@ func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
-// LoadWindow compresses the file into a window. Open is nil if it does not fit.
 func (g *Gzip) LoadWindow(ctx context.Context) (Loaded, error) {
 	if err := g.begin(); err != nil {
 		return Loaded{}, err

@@ -1,0 +1,69 @@
+package upload
+
+import (
+	"context"
+	"errors"
+
+	"gcsup/session"
+	"gcsup/upload/internal/source"
+)
+
+// startOver is the error of a step after which the job uploads from byte 0, because what was
+// sent or saved cannot be used.
+type startOver struct {
+	why  string
+	drop session.URI // the session to cancel; zero if there is none
+}
+
+func (e *startOver) Error() string { return "the upload starts over: " + e.why }
+
+// untilMade makes the first step. As long as a step starts over, it uploads the file from byte 0.
+func (j *job) untilMade(ctx context.Context, step func(context.Context) error) error {
+	for {
+		err := step(ctx)
+		over, ok := errors.AsType[*startOver](err)
+		if !ok {
+			return err
+		}
+		if err := j.discard(ctx, over); err != nil {
+			return err
+		}
+		step = j.fresh
+	}
+}
+
+// discard resets the progress, deletes the saved upload, and then cancels its session. After a
+// crash in between, the session expires: if it were canceled first, the next call would find a
+// saved upload whose session another client seems to have canceled.
+func (j *job) discard(ctx context.Context, over *startOver) error {
+	j.source.Restart()
+	j.requests.pos.sent.Store(0)
+	j.requests.pos.committed.Store(0)
+	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+	j.setSpec(j.want)
+	j.events.post(Event{Kind: Discarded, Cause: over.why})
+	if j.journal != nil {
+		if err := j.journal.discard(); err != nil {
+			return err
+		}
+	}
+	j.wire().drop(ctx, over.drop)
+	return nil
+}
+
+// overBecause returns the error of a conversation, or a startOver with the session uri if the error
+// is a reason for that.
+func (j *job) overBecause(err error, uri session.URI) error {
+	if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
+		// Only the server's checksum showed that the file is not the one of the saved session.
+		return &startOver{why: sourceError(differs).Error()}
+	}
+	if slow, ok := errors.AsType[*slowConnection](err); ok {
+		return &startOver{slow.Error(), uri}
+	}
+	if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
+		j.want = j.spec // the options of the first run, as after the loss of a session
+		return &startOver{other.Error(), uri}
+	}
+	return err
+}
