@@ -90,9 +90,13 @@ func noting(f func(session.Reply)) link {
 	}
 }
 
-// timing calls f with how long the service took to answer a request that carries no data.
+// timing calls f, if it is not nil, with how long the service took to answer a request that
+// carries no data.
 func timing(f func(time.Duration)) link {
 	return func(next doer) doer {
+		if f == nil {
+			return next
+		}
 		return func(ctx context.Context, x exchange) session.Reply {
 			began := time.Now()
 			r := next(ctx, x)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,34 +64,4 @@ func TestWatchingStallsEndsTheExchange(t *testing.T) {
 			t.Errorf("ended after %v: %v", took, r.Err)
 		}
 	})
-}
-
-// TestLoggingWritesOneLine checks the content of a line.
-func TestLoggingWritesOneLine(t *testing.T) {
-	for _, tt := range []struct {
-		level slog.Level
-		want  string
-	}{
-		{slog.LevelDebug, "level=DEBUG msg=put id=x part=3 from=2 sent=5 status=308 held=5 took=0s next=\"wait, query\"\n"},
-		{slog.LevelInfo, ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var out strings.Builder
-			logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: tt.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey {
-					return slog.Attr{}
-				}
-				return a
-			}}))
-			do := chain(reporting(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }, nil, func(x *Exchange) { x.Part = 3 }))
-			ctx, made := undecided(t.Context())
-			do(ctx, exchange{body: strings.NewReader(""), from: 2, do: func(context.Context, io.Reader) session.Reply {
-				return session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5}
-			}})
-			made.report(&session.Action{Step: session.Query, Wait: true})
-			if got := out.String(); got != tt.want {
-				t.Errorf("logged %q, want %q", got, tt.want)
-			}
-		})
-	}
 }

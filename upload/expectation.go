@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,9 @@ import (
 	"gcsup/session"
 	"gcsup/upload/internal/source"
 )
+
+// errTruncated means that a source ended before the expected size.
+var errTruncated = errors.New("source is shorter than expected")
 
 // expectation has the caller's checks of a source: its size, and the confirmation of
 // its end.
@@ -46,7 +48,7 @@ func (e expectation) sized(n int64) error {
 	case e.size == nil || n == *e.size:
 		return nil
 	case n < *e.size:
-		return fmt.Errorf("%w: it has %d bytes, not %d", ErrTruncated, n, *e.size)
+		return fmt.Errorf("%w: it has %d bytes, not %d", errTruncated, n, *e.size)
 	}
 	return fmt.Errorf("%w: the source has more than the expected %d bytes", session.ErrInvalid, *e.size)
 }
@@ -117,29 +119,13 @@ func (e *unexpectedBytes) Unwrap() error { return e.error }
 
 // expectCRC32C compares the CRC32C of the source with the one that the caller expects. It
 // must be called before the last request is sent.
-func expectCRC32C(spec Spec, crc32c uint32) error {
+func expectCRC32C(spec session.Spec, crc32c uint32) error {
 	want := spec.CRC32C
 	if want == nil || *want == crc32c {
 		return nil
 	}
 	return &unexpectedBytes{fmt.Errorf("%w: the source has crc32c %s, expected is %s",
 		session.ErrChecksum, chunk.EncodeCRC32C(crc32c), chunk.EncodeCRC32C(*want))}
-}
-
-// expectMD5 compares the MD5 of n bytes with the one that the caller expects.
-func expectMD5(spec Spec, r io.Reader, n int64) error {
-	want := spec.MD5
-	if want == nil {
-		return nil
-	}
-	sum, err := source.MD5(r, n)
-	if err != nil {
-		return err
-	}
-	if sum == [md5.Size]byte(want) {
-		return nil
-	}
-	return fmt.Errorf("%w: the source has MD5 %x, expected is %s", session.ErrChecksum, sum, hex.EncodeToString(want))
 }
 
 // refusedMD5 finds out why the service refused the bytes. If the source does not

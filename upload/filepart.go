@@ -77,5 +77,5 @@ func (p *filePart) finish(done state.Part) {
 		*s = done
 	})
 	p.place(p.rng.Len())
-	p.transfer.events.post(Event{Kind: PartDone})
+	p.transfer.post(note{kind: notePartDone})
 }

@@ -2,6 +2,10 @@ package upload
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
 
 	"gcsup/session"
 	"gcsup/upload/internal/source"
@@ -99,4 +103,20 @@ func (j *job) insert(ctx context.Context, src source.Content, c source.Loaded) e
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
 	return j.upload(ctx, i.transfer, i, session.Action{Step: session.Begin})
+}
+
+// expectMD5 compares the MD5 of n bytes with the one that the caller expects.
+func expectMD5(spec Spec, r io.Reader, n int64) error {
+	want := spec.MD5
+	if want == nil {
+		return nil
+	}
+	sum, err := source.MD5(r, n)
+	if err != nil {
+		return err
+	}
+	if sum == [md5.Size]byte(want) {
+		return nil
+	}
+	return fmt.Errorf("%w: the source has MD5 %x, expected is %s", session.ErrChecksum, sum, hex.EncodeToString(want))
 }

@@ -42,7 +42,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 	if err := i.expect.checkEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
-	i.events.post(Event{Kind: Started})
+	i.post(note{kind: noteStarted})
 	i.pos.sent.Store(0)
 	began := time.Now()
 	spec := i.wire.spec
@@ -54,7 +54,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, &meter{r: i.object.Open(), t: i.transfer})
+	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.meter(i.object.Open()))
 	i.tally.count(i.pos, 0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
@@ -64,12 +64,12 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 
 // excluded returns an error if spec requires another generation at the destination.
 // 0 stands for no object.
-func excluded(spec Spec, generation int64) error {
+func excluded(spec session.Spec, generation int64) error {
 	var object *session.Object
 	if generation != 0 {
 		object = &session.Object{Generation: generation}
 	}
-	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
+	return session.Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
 }
 
 // handleReply returns the action of the decision table.

@@ -52,7 +52,7 @@ func (p *precondition) compare(x *exchanger, o *session.Object) error {
 
 // absent records that a listing showed no object at the destination. look then makes
 // no request if the preconditions allow that. The service decides at the end.
-func (p *precondition) absent(spec Spec) {
+func (p *precondition) absent(spec session.Spec) {
 	if spec.Unmet(nil) == nil {
 		p.looked = true
 	}

@@ -82,7 +82,6 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 	return j
 }
 
-// inspected ends an inspection.
 func (j *job) inspected(ctx context.Context) {
 	j.requests.retry.close()
 	j.events.close(ctx, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"gcsup/backoff"
 	"gcsup/session"
 )
 
@@ -12,13 +13,14 @@ import (
 // their outcome is known. It has the state that outlives single requests and sessions.
 type requester struct {
 	client *session.Client
-	stat   func(context.Context, Spec) session.Reply // see uplink
-	do     doer                                      // makes each exchange
+	stat   func(context.Context, session.Spec) session.Reply // see uplink
+	do     doer                                              // makes each exchange
 	retry  *retrier
 	sizer  *requestSizer
 	aim    intention
 	stale  atomic.Bool // a request failed on a reused connection since the last progress
-	events partEvents
+	notes  notes
+	part   int // the number of the part, from 1; 0 for the whole file
 	tally  *tally
 	pos    *position
 }
@@ -26,27 +28,39 @@ type requester struct {
 // newRequester returns a requester for a part of a file, with a number from 1, or for a whole
 // file if part is 0. It reports its progress in pos. The caller must close retry.
 func newRequester(u *uplink, part int, pos *position) *requester {
-	events := partEvents{u.events, part}
 	q := &requester{
-		client: u.client, stat: u.stat, events: events, tally: u.tally, pos: pos,
-		retry: newRetrier(u.policy, u.gate, u.budget, events), sizer: newRequestSizer(u.chunkSize, u.commitEvery),
+		client: u.client, stat: u.stat, notes: u.notes, part: part, tally: u.tally, pos: pos,
+		sizer: newRequestSizer(u.chunkSize, u.commitBytes, u.commitTime),
 	}
+	q.retry = newRetrier(u.policy, u.gate, u.budget, q.post)
 	q.do = chain(
 		leasing(u),
-		noting(q.note),
+		noting(q.answered),
 		reaching(u.budget),
-		u.limit, // the stall watch counts a wait for the limit as time of the source
+		limiting(u.limit), // the stall watch counts a wait for the limit as time of the source
 		watchingStalls(u.stallTimeout, u.stallRate),
 		timing(u.replied),
-		reporting(u.logger, u.named, u.events, func(x *Exchange) {
-			x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part
+		describing(u.notes, func(x *exchangeNote) {
+			x.offset, x.attempt, x.part = pos.committed.Load(), q.retry.attempts+1, part
 		}),
 	)
 	return q
 }
 
-// note records the reply to a request.
-func (q *requester) note(r session.Reply) {
+// post reports something that happened to the part.
+func (q *requester) post(n note) {
+	n.part = q.part
+	q.notes.note(n)
+}
+
+// progressed records that the server committed more bytes, or has answered with more.
+func (q *requester) progressed() {
+	q.retry.progressed()
+	q.stale.Store(false)
+}
+
+// answered records the reply to a request.
+func (q *requester) answered(r session.Reply) {
 	q.tally.requests.Add(1)
 	q.retry.attempts++
 	q.aim.learn(r)
@@ -56,7 +70,7 @@ func (q *requester) note(r session.Reply) {
 }
 
 // to returns an exchanger for the object of spec.
-func (q *requester) to(spec Spec) *exchanger { return &exchanger{q, spec} }
+func (q *requester) to(spec session.Spec) *exchanger { return &exchanger{q, spec} }
 
 // converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
 // errors.
@@ -87,7 +101,7 @@ func (q *requester) askKnown(ctx context.Context, exchange func(context.Context)
 // then, and the context is not done.
 func refusal(err error) bool {
 	e, ok := err.(*session.Error)
-	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
 }
 
 // stopped returns err, the error of a wait, or an interruption if ctx is done. last is the last

@@ -30,6 +30,21 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
+// newRun returns a run that opens a session, or continues one in state s. p is nil if there is
+// no precondition to check.
+func newRun(t *transfer, p *precondition, s session.State) *run {
+	return &run{transfer: t, precondition: p, state: s}
+}
+
+// resumedRun is newRun for a session of another process.
+func resumedRun(t *transfer, p *precondition, s session.State, uri session.URI, opened time.Time, resume func(context.Context, int64) error) *run {
+	return &run{transfer: t, precondition: p, state: s, uri: uri, opened: opened, resume: resume}
+}
+
+// unqueried reports whether the session is of another process, and the server has not reported
+// how much it holds.
+func (r *run) unqueried() bool { return r.resume != nil }
+
 // sessionLost ends a run whose session no longer exists. It has the state for the
 // next run.
 type sessionLost struct {
@@ -71,7 +86,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 		return reply, err
 	}
 	r.record.started(r.uri, r.state.Restarts)
-	r.events.post(Event{Kind: Started})
+	r.post(note{kind: noteStarted})
 	return reply, nil
 }
 
@@ -253,12 +268,11 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 
 // progressed records that the server has committed more bytes.
 func (r *run) progressed() {
-	r.retry.progressed()
+	r.requester.progressed()
 	r.retry.budget.progressed()
-	r.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
-	r.events.committed()
+	r.notes.committed()
 }
 
 // verify compares the server's checksum of the committed bytes with that of the
@@ -283,19 +297,15 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// storedTimeout bounds the question what the service stores when a call is interrupted. The
-// caller waits for the answer.
-const storedTimeout = abandonAfter * 3 / 4
-
-// askStored asks the service once what it stores, if the call was interrupted while bytes were
-// on their way. Their request has no reply, so that the committed offset may be far behind.
-// ok is false if the offset did not change.
-func (r *run) askStored(ctx context.Context) (ok bool) {
+// askStored asks the service once what it stores, if the upload was interrupted while bytes were
+// on their way. Their request has no reply, so that the committed offset may be far behind. The
+// caller waits for the answer, at most for timeout. ok is false if the offset did not change.
+func (r *run) askStored(ctx context.Context, timeout time.Duration) (ok bool) {
 	_, sent, committed := r.pos.load()
-	if ctx.Err() == nil || r.uri.IsZero() || r.resume != nil || sent <= committed {
+	if ctx.Err() == nil || r.uri.IsZero() || r.unqueried() || sent <= committed {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	reply := r.wire.query(ctx, r.uri)
 	held, open := reply.Held()
@@ -325,6 +335,9 @@ type meter struct {
 	n      int64
 }
 
+// meter returns a reader of r that counts the bytes of a request.
+func (t *transfer) meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
+
 // flowing is the number of bytes of a request after which it counts as a success of
 // the service. It is more than the buffers on the way can hold.
 const flowing = 16 << 20
@@ -345,6 +358,6 @@ func (m *meter) Read(p []byte) (int, error) {
 		}
 		m.t.retry.budget.progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.events.flowing()
+	m.t.notes.flowing()
 	return n, err
 }

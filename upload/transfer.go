@@ -33,7 +33,7 @@ type measurement struct {
 
 // newTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
-func newTransfer(q *requester, spec Spec, src source.Content, r record, o transferOptions) *transfer {
+func newTransfer(q *requester, spec session.Spec, src source.Content, r record, o transferOptions) *transfer {
 	return &transfer{requester: q, wire: q.to(spec), content: src, record: r, transferOptions: o}
 }
 

@@ -125,3 +125,13 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 
 // newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }
+
+// newUplink returns the uplink of an upload, or of a listing, with the options of u.
+func (u *Uploader) newUplink(b *budget, t *tally, r reporter) *uplink {
+	o := &u.opts
+	return &uplink{
+		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: o.RateLimit.shared().share(),
+		chunkSize: o.ChunkSize, commitBytes: o.CommitEvery.Bytes, commitTime: o.CommitEvery.Time,
+		stallTimeout: o.StallTimeout, stallRate: o.StallRate, notes: r, tally: t,
+	}
+}
