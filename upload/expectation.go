@@ -10,7 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // errTruncated means that a source ended before the expected size.
@@ -135,8 +135,8 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if t.wire.spec.MD5 == nil || !r.Damaged() {
 		return nil
 	}
-	verdict, err := t.content.Compare(ctx, source.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
-	if verdict == source.Different {
+	verdict, err := t.content.Compare(ctx, content.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
+	if verdict == content.Different {
 		err = fmt.Errorf("%w: the source has another MD5, expected is %x", session.ErrChecksum, t.wire.spec.MD5)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
 )
 
@@ -92,7 +93,7 @@ func (j *job) compress() {
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.
-func (j *job) insert(ctx context.Context, src source.Content, c source.Loaded) error {
+func (j *job) insert(ctx context.Context, src content.Source, c content.Loaded) error {
 	if err := expectCRC32C(j.spec, c.CRC32C); err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
-	object source.Loaded
+	object content.Loaded
 	state  session.State
 
 	// first is when the first request with an unknown outcome began.
@@ -24,7 +24,7 @@ type insertion struct {
 
 // newInsertion returns the insertion of object. seen is the generation at the destination
 // before, 0 if there was no object, and nil if that is not known.
-func newInsertion(t *transfer, object source.Loaded, seen *int64, identical func()) *insertion {
+func newInsertion(t *transfer, object content.Loaded, seen *int64, identical func()) *insertion {
 	spec := t.wire.spec
 	state := session.State{Size: object.Size, Unconditional: spec.IfGenerationMatch == nil}
 	if seen != nil && !spec.Conditional() {

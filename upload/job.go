@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
 )
 
@@ -78,14 +79,14 @@ func (j *job) identify(id string, spec Spec) {
 }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known.
-func (j *job) newTransfer(src source.Content, r record) *transfer {
+func (j *job) newTransfer(src content.Source, r record) *transfer {
 	o := transferOptions{expect: j.expect, measure: j.measure}
 	j.measure = nil // it is only for the next transfer
 	return newTransfer(j.requests, j.spec, src, r, o)
 }
 
 // uploadNew uploads src through a new session. r keeps the state of the session.
-func (j *job) uploadNew(ctx context.Context, src source.Content, r record) error {
+func (j *job) uploadNew(ctx context.Context, src content.Source, r record) error {
 	t := j.newTransfer(src, r)
 	return j.upload(ctx, t, newRun(t, &j.precondition, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
 }

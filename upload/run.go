@@ -9,7 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // run drives one session until its range of the source is an object, or the session
@@ -143,7 +143,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 
 // mayBeSent checks what the caller expects of the source. The object exists after the last
 // part was sent.
-func (r *run) mayBeSent(ctx context.Context, p source.Body) error {
+func (r *run) mayBeSent(ctx context.Context, p content.Body) error {
 	if err := r.expect.exceeded(p.To); err != nil || !p.Last {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *run) mayBeSent(ctx context.Context, p source.Body) error {
 }
 
 // transmit makes the request that carries p.
-func (r *run) transmit(ctx context.Context, p source.Body) session.Reply {
+func (r *run) transmit(ctx context.Context, p content.Body) session.Reply {
 	body := &meter{r: p, t: r.transfer}
 	if p.Last {
 		return r.wire.finalize(ctx, r.uri, p.Range, p.CRC32C, body)
@@ -175,7 +175,7 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return reply, r.sourceFailed(ctx, err)
 	}
-	if verdict == source.Same {
+	if verdict == content.Same {
 		r.state.Sent = reply.Committed
 	}
 	return reply, nil
@@ -285,9 +285,9 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	}
 	p := prefix(reply)
 	switch verdict, _ := r.content.Compare(ctx, p, false); verdict { // the next reader of the bytes reports an error
-	case source.Unknown:
+	case content.Unknown:
 		return nil, nil
-	case source.Different:
+	case content.Different:
 		if err := r.content.Changed(ctx, offset); err != nil {
 			return nil, r.sourceFailed(ctx, err)
 		}
@@ -319,8 +319,8 @@ func (r *run) askStored(ctx context.Context, timeout time.Duration) (ok bool) {
 // prefix returns the checksum in a reply of the bytes before r.Committed. The service
 // reports an MD5, and since 2026 a CRC32C. The MD5 is not computed while sending, because
 // it costs more time than everything else. It is compared only after a query.
-func prefix(r session.Reply) source.Prefix {
-	p := source.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
+func prefix(r session.Reply) content.Prefix {
+	p := content.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
 	if r.Op == session.OpQuery && r.HasRangeMD5 {
 		p.MD5 = &r.RangeMD5
 	}
