@@ -27,6 +27,9 @@ type budget struct {
 	held    func() // called when the gate holds an upload; may be nil
 }
 
+// newBudget returns a budget for uploads that begin now.
+func newBudget(rule retryRule) *budget { return &budget{rule: rule, began: time.Now()} }
+
 // progressed records that data of an upload arrives at the service.
 func (b *budget) progressed() { b.moved.Store(max(1, int64(time.Since(b.began)))) }
 

@@ -39,32 +39,27 @@ func (m *madeExchanges) report(next *session.Action) {
 	*m = nil
 }
 
-// describing passes the description of each exchange to n, with the decision after it. begin
-// sets what is known before the request.
-func describing(n notes, begin func(*exchangeNote)) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			if !n.wantsExchange(ctx) {
-				return next(ctx, x)
-			}
-			v := &exchangeNote{}
-			begin(v)
-			v.began, v.ctx = time.Now(), context.WithValue(ctx, exchangeKey{}, v)
-			v.reply = next(v.ctx, x)
-			v.took = time.Since(v.began)
-			if x.body != nil {
-				v.offset, v.sent = x.from, max(v.reply.Sent-x.from, 0)
-			}
-			report := func(next *session.Action) {
-				v.next = next
-				n.exchange(*v)
-			}
-			if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
-				*made = append(*made, report)
-			} else {
-				report(nil)
-			}
-			return v.reply
-		}
+// describe makes an exchange. It reports its description with the decision after it.
+func (q *requester) describe(ctx context.Context, x exchange) session.Reply {
+	n := q.uplink.notes
+	if !n.wantsExchange(ctx) {
+		return x.do(ctx, x.client, x.body)
 	}
+	v := &exchangeNote{part: q.part, attempt: q.retry.attempts + 1, offset: q.pos.committed.Load(), began: time.Now()}
+	v.ctx = context.WithValue(ctx, exchangeKey{}, v)
+	v.reply = x.do(v.ctx, x.client, x.body)
+	v.took = time.Since(v.began)
+	if x.body != nil {
+		v.offset, v.sent = x.from, max(v.reply.Sent-x.from, 0)
+	}
+	report := func(next *session.Action) {
+		v.next = next
+		n.exchange(v)
+	}
+	if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
+		*made = append(*made, report)
+	} else {
+		report(nil)
+	}
+	return v.reply
 }

@@ -19,12 +19,12 @@ type exchanger struct {
 
 // plain makes an exchange that sends no object data.
 func (x *exchanger) plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
-	return x.send(ctx, op, 0, nil, func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) })
+	return x.do(ctx, exchange{op: op, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
 }
 
 // send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
 func (x *exchanger) send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, body: body, from: from, do: func(ctx context.Context, body io.Reader) session.Reply { return do(ctx, x.service(), body) }})
+	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
 }
 
 func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
@@ -40,7 +40,7 @@ func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
 // connection, each request gets a connection of its own until the upload progresses:
 // the peer may close each connection shortly after a reply.
 func (x *exchanger) service() *session.Client {
-	client := x.client.WithEncryptionKey(x.spec.EncryptionKey).WithIntention(x.aim.current())
+	client := x.uplink.client.WithEncryptionKey(x.spec.EncryptionKey).WithIntention(x.aim.current())
 	if x.stale.Load() {
 		client = client.WithoutKeepAlive()
 	}
@@ -53,7 +53,7 @@ func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 
 // stat reads the metadata of the object at the destination, to check a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.requester.stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.uplink.stat(ctx, x.spec) })
 }
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike

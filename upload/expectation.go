@@ -20,7 +20,6 @@ var errTruncated = errors.New("source is shorter than expected")
 // its end.
 type expectation struct {
 	size    *int64                      // nil if the caller does not know it
-	version string                      // of a file, "" if the caller does not name it
 	confirm func(context.Context) error // nil if there is nothing to confirm
 }
 

@@ -55,7 +55,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.meter(i.object.Open()))
-	i.tally.count(i.pos, 0, r.Sent)
+	i.handed(0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
 	}

@@ -48,7 +48,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
-	j.uplink = u.newUplink(b, &j.result.tally, reporter{j.events, u.opts.Logger, func() []slog.Attr {
+	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
 		n := j.result.label.get()
 		return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
 	}})

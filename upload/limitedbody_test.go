@@ -6,17 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"gcsup/session"
 )
 
 // limitedZeros returns an endless body that limit limits.
-func limitedZeros(limit *rateLimit) (body io.Reader) {
-	limiting(limit.share())(func(_ context.Context, x exchange) session.Reply {
-		body = x.body
-		return session.Reply{}
-	})(context.Background(), exchange{body: zeroes{}})
-	return body
+func limitedZeros(limit *rateLimit) io.Reader {
+	return limit.share().body(context.Background(), zeroes{})
 }
 
 type zeroes struct{}

@@ -100,7 +100,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: newPosition(-1)}
 	s.events = newEvents(ctx, &label{names: names{spec: s.prefix}}, u.opts.Observer, u.opts.Exchange, p.describe)
-	link := u.newUplink(b, new(tally), reporter{s.events, u.opts.Logger, func() []slog.Attr {
+	link := u.newUplink(b, new(tally), &reporter{s.events, u.opts.Logger, func() []slog.Attr {
 		return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
 	}})
 	s.requests = newRequester(link, 0, p.whole)

@@ -65,7 +65,7 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 		s.etag, r = c.PutPart(ctx, t.wire.spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
 		return r
 	})
-	t.tally.count(t.pos, 0, r.Sent)
+	t.handed(0, r.Sent)
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)

@@ -19,7 +19,7 @@ type notes interface {
 
 	// wantsExchange reports whether exchange needs the exchanges of a request with ctx.
 	wantsExchange(ctx context.Context) bool
-	exchange(x exchangeNote)
+	exchange(x *exchangeNote)
 }
 
 // note is something that happened to an upload, or to one part of a file.

@@ -261,6 +261,6 @@ func (p *parallel) verify(object *session.Object) error {
 		return p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	p.result.update(func(r *Result) { r.Object = o })
-	p.requests.notes.committed()
+	p.requests.uplink.notes.committed()
 	return nil
 }

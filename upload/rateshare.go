@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"gcsup/session"
 )
 
 // rateLimit limits the object data of all uploads that use it, in bytes per second. The
@@ -140,20 +138,12 @@ func (s *rateShare) wait(ctx context.Context, n int) error {
 	return s.limit.wait(ctx, n)
 }
 
-// limiting makes the object data of all exchanges wait for the limit. A nil share does
-// not limit.
-func limiting(share *rateShare) link {
-	return func(next doer) doer {
-		if share == nil {
-			return next
-		}
-		return func(ctx context.Context, x exchange) session.Reply {
-			if x.body != nil {
-				x.body = &limitedBody{ctx, x.body, share}
-			}
-			return next(ctx, x)
-		}
+// body returns a reader of r that waits for the limit. It is r if s is nil.
+func (s *rateShare) body(ctx context.Context, r io.Reader) io.Reader {
+	if s == nil {
+		return r
 	}
+	return &limitedBody{ctx, r, s}
 }
 
 // limitedBody reads at most the bytes of a tick, and then waits until they may pass. A

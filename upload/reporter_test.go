@@ -24,9 +24,9 @@ func TestLoggingWritesOneLine(t *testing.T) {
 			}
 			return a
 		}}))
-		r := reporter{nil, logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }}
+		r := &reporter{nil, logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }}
 		if r.wantsExchange(t.Context()) {
-			r.exchange(exchangeNote{
+			r.exchange(&exchangeNote{
 				ctx: t.Context(), part: 3, offset: 2, sent: 5, reply: session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5},
 				next: &session.Action{Step: session.Query, Wait: true},
 			})

@@ -12,45 +12,27 @@ import (
 // requester makes the requests of an upload, or of one part of a file, and repeats them until
 // their outcome is known. It has the state that outlives single requests and sessions.
 type requester struct {
-	client *session.Client
-	stat   func(context.Context, session.Spec) session.Reply // see uplink
-	do     doer                                              // makes each exchange
+	uplink *uplink
+	part   int // the number of the part, from 1; 0 for the whole file
 	retry  *retrier
 	sizer  *requestSizer
 	aim    intention
 	stale  atomic.Bool // a request failed on a reused connection since the last progress
-	notes  notes
-	part   int // the number of the part, from 1; 0 for the whole file
-	tally  *tally
 	pos    *position
 }
 
 // newRequester returns a requester for a part of a file, with a number from 1, or for a whole
 // file if part is 0. It reports its progress in pos. The caller must close retry.
 func newRequester(u *uplink, part int, pos *position) *requester {
-	q := &requester{
-		client: u.client, stat: u.stat, notes: u.notes, part: part, tally: u.tally, pos: pos,
-		sizer: newRequestSizer(u.chunkSize, u.commitBytes, u.commitTime),
-	}
+	q := &requester{uplink: u, part: part, pos: pos, sizer: newRequestSizer(u.chunkSize, u.commitBytes, u.commitTime)}
 	q.retry = newRetrier(u.policy, u.gate, u.budget, q.post)
-	q.do = chain(
-		leasing(u),
-		noting(q.answered),
-		reaching(u.budget),
-		limiting(u.limit), // the stall watch counts a wait for the limit as time of the source
-		watchingStalls(u.stallTimeout, u.stallRate),
-		timing(u.replied),
-		describing(u.notes, func(x *exchangeNote) {
-			x.offset, x.attempt, x.part = pos.committed.Load(), q.retry.attempts+1, part
-		}),
-	)
 	return q
 }
 
 // post reports something that happened to the part.
 func (q *requester) post(n note) {
 	n.part = q.part
-	q.notes.note(n)
+	q.uplink.notes.note(n)
 }
 
 // progressed records that the server committed more bytes, or has answered with more.
@@ -61,12 +43,19 @@ func (q *requester) progressed() {
 
 // answered records the reply to a request.
 func (q *requester) answered(r session.Reply) {
-	q.tally.requests.Add(1)
+	q.uplink.tally.requests.Add(1)
 	q.retry.attempts++
 	q.aim.learn(r)
 	if r.Reused && r.Lost() {
 		q.stale.Store(true)
 	}
+}
+
+// handed records that a request handed the bytes between two offsets to the network.
+func (q *requester) handed(from, to int64) {
+	q.uplink.tally.resent.Add(max(0, min(to, q.pos.handed)-from))
+	q.pos.handed = max(q.pos.handed, to)
+	q.pos.sent.Store(to)
 }
 
 // to returns an exchanger for the object of spec.

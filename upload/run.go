@@ -120,7 +120,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	r.tally.count(r.pos, p.From, reply.Sent)
+	r.handed(p.From, reply.Sent)
 	if err := p.Finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
@@ -272,7 +272,7 @@ func (r *run) progressed() {
 	r.retry.budget.progressed()
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
-	r.notes.committed()
+	r.uplink.notes.committed()
 }
 
 // verify compares the server's checksum of the committed bytes with that of the
@@ -345,7 +345,7 @@ const flowing = 16 << 20
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
-	m.t.tally.sent.Add(int64(n))
+	m.t.uplink.tally.sent.Add(int64(n))
 	if m.t.moved != nil {
 		m.t.moved(int64(n))
 	}
@@ -358,6 +358,6 @@ func (m *meter) Read(p []byte) (int, error) {
 		}
 		m.t.retry.budget.progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.notes.flowing()
+	m.t.uplink.notes.flowing()
 	return n, err
 }

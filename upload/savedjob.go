@@ -173,7 +173,7 @@ func (j *job) keep(journal *journal, token *state.Token, path, identity string) 
 	j.journal = journal
 	j.result.saved.Store(journal)
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.expect.version
+	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.version
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
