@@ -13,7 +13,7 @@ import (
 )
 
 // run drives one session until its range of the source is an object, or the session
-// is lost. It has only the state of this session: after the loss, the job makes a new
+// is lost. It has only the state of this session: after the loss, the caller makes a new
 // run.
 type run struct {
 	*transfer

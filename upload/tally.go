@@ -2,7 +2,7 @@ package upload
 
 import "sync/atomic"
 
-// tally has the sums over the transfers of one upload, for its [Result].
+// tally has the sums over the transfers of one upload.
 type tally struct {
 	requests atomic.Int64
 	sent     atomic.Int64 // bytes handed to the network, also by the current requests; see meter
