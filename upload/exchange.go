@@ -17,16 +17,16 @@ type exchange struct {
 	do     func(ctx context.Context, c *session.Client, body io.Reader) session.Reply
 }
 
-// do makes an exchange while the lease that the upload needs is valid.
+// do makes an exchange while the permit is valid.
 func (q *requester) do(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
 	if u.lease != nil {
-		leased, end, err := u.lease.Begin(ctx)
+		permitted, end, err := u.lease.Begin(ctx)
 		if err != nil {
 			return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
 		}
 		defer end()
-		ctx = leased
+		ctx = permitted
 	}
 	watched, w := watchStall(ctx, u.stallTimeout, u.stallRate)
 	defer w.stop()

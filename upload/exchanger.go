@@ -10,8 +10,8 @@ import (
 )
 
 // exchanger makes the exchanges of one object. It has the methods of [session.Client] for a
-// session and a single insert, without the arguments that do not change. plain and send are for
-// others.
+// session and a single insert, without the arguments that do not change. [exchanger.plain] and
+// [exchanger.send] are for others.
 type exchanger struct {
 	*requester
 	spec session.Spec
@@ -57,7 +57,7 @@ func (x *exchanger) stat(ctx context.Context) session.Reply {
 }
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
-// that of stat, its reply has the server's clock.
+// that of [exchanger.stat], its reply has the server's clock.
 func (x *exchanger) statOf(ctx context.Context, spec session.Spec) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
 }

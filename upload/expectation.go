@@ -23,7 +23,7 @@ type expectation struct {
 	confirm func(context.Context) error // nil if there is nothing to confirm
 }
 
-// once returns the expectation for one upload. Its confirm calls the caller's
+// once returns the expectation for one upload. It calls the caller's
 // function only once.
 func (e expectation) once() expectation {
 	confirm := e.confirm

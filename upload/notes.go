@@ -17,7 +17,8 @@ type notes interface {
 	// committed is called when the server has committed more bytes.
 	committed()
 
-	// wantsExchange reports whether exchange needs the exchanges of a request with ctx.
+	// wantsExchange reports whether exchanges of requests with ctx are described. exchange gets
+	// the description when the decision is known.
 	wantsExchange(ctx context.Context) bool
 	exchange(x *exchangeNote)
 }
@@ -48,7 +49,7 @@ const (
 // exchangeNote describes one request, its reply and what follows.
 type exchangeNote struct {
 	ctx     context.Context // of the request
-	part    int             // as in note
+	part    int             // as in [note]
 	attempt int             // number of requests since the last progress, including this one
 	began   time.Time
 	took    time.Duration

@@ -22,7 +22,8 @@ type requester struct {
 }
 
 // newRequester returns a requester for a part of a file, with a number from 1, or for a whole
-// file if part is 0. It reports its progress in pos. The caller must close retry.
+// file if part is 0. It reports its progress in pos. The caller must
+// close its retrier.
 func newRequester(u *uplink, part int, pos *position) *requester {
 	q := &requester{uplink: u, part: part, pos: pos, sizer: newRequestSizer(u.chunkSize, u.commitBytes, u.commitTime)}
 	q.retry = newRetrier(u.policy, u.gate, u.budget, q.post)
@@ -80,20 +81,20 @@ func (q *requester) ask(ctx context.Context, exchange func(context.Context) sess
 	return q.converse(ctx, &request{exchange: exchange}, session.Action{Step: session.Repeat})
 }
 
-// askKnown is ask for something that the service has, or had. A second answer must confirm
+// askKnown is [requester.ask] for something that the service has, or had. A second answer must confirm
 // that it does not.
 func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
 	return q.converse(ctx, &request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
 }
 
-// refusal reports whether err, from ask, is a refusal of the service. The service was reached
+// refusal reports whether err, from [requester.ask], is a refusal of the service. The service was reached
 // then, and the context is not done.
 func refusal(err error) bool {
 	e, ok := err.(*session.Error)
 	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
 }
 
-// stopped returns err, the error of a wait, or an interruption if ctx is done. last is the last
+// stopped returns err, the error of a wait, or an [*interruption] if ctx is done. last is the last
 // failure before that.
 func (*requester) stopped(ctx context.Context, err error, last *session.Error) error {
 	switch {

@@ -23,7 +23,8 @@ type retrier struct {
 	failing  time.Time // time of the first failure
 }
 
-// newRetrier returns a retrier that reports each wait to post. The caller must call close.
+// newRetrier returns a retrier that reports each wait to post. The caller must call
+// [retrier.close].
 func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, post func(note)) *retrier {
 	return &retrier{
 		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.time, Tries: b.rule.tries}},

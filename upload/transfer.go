@@ -25,9 +25,9 @@ type transferOptions struct {
 	measure *measurement  // of the first request; nil after it, or if it is not measured
 }
 
-// measurement is a request of at most size bytes whose rate is checked.
+// measurement makes the rate of a request be checked.
 type measurement struct {
-	size  int64
+	size  int64                                   // maximum, of the request
 	check func(n int64, took time.Duration) error // an error ends the upload
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // uplink is how the requests of one upload reach the service, and what they report to. The
-// parts of a file share it. It does not change, except the lease.
+// parts of a file share it. It does not change, except the permit.
 type uplink struct {
 	client  *session.Client
 	stat    func(context.Context, session.Spec) session.Reply // reads the object at the destination
@@ -28,7 +28,7 @@ type uplink struct {
 	notes notes
 	tally *tally
 
-	lease permit // see needLease
+	lease permit // nil if the requests need none
 }
 
 // permit allows requests while it is valid.
@@ -40,7 +40,7 @@ type permit interface {
 	Context() context.Context
 }
 
-// needLease makes requests only while a lease is valid. It is called when the lease of the
-// saved upload is acquired, and with nil when another process has it and will not remove what
-// the upload stored.
-func (u *uplink) needLease(l permit) { u.lease = l }
+// needLease makes requests only while p is valid. It is called when the lease of the saved
+// upload is acquired, and with nil when another process has it and will not remove what the
+// upload stored.
+func (u *uplink) needLease(p permit) { u.lease = p }
