@@ -74,7 +74,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
 				part := newTransfer(j.requests, j.spec, file, unrecorded{}, transferOptions{})
-				r := &run{transfer: part, state: session.State{Size: rng.Len()}}
+				r := newRun(part, nil, session.State{Size: rng.Len()})
 				if err := j.upload(t.Context(), part, r, session.Action{Step: session.Begin}); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}

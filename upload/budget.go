@@ -9,9 +9,9 @@ import (
 
 // retryRule is the caller's rule for the retries of an upload.
 type retryRule struct {
-	time      time.Duration             // see Options.RetryFor
-	tries     int                       // see CallOptions.Tries
-	permanent func(*session.Error) bool // see CallOptions.Permanent; may be nil
+	time      time.Duration             // without newly committed bytes, after which an upload stops; 0 means no limit
+	tries     int                       // retries in a row; a negative number means none, and 0 a number that grows with the bytes at stake
+	permanent func(*session.Error) bool // reports a failure that is not retried; may be nil
 }
 
 // budget is shared by the uploads of a call. It has the time to retry without
@@ -26,6 +26,9 @@ type budget struct {
 	began   time.Time
 	held    func() // called when the gate holds an upload; may be nil
 }
+
+// newBudget returns a budget for uploads that begin now.
+func newBudget(rule retryRule) *budget { return &budget{rule: rule, began: time.Now()} }
 
 // progressed records that data of an upload arrives at the service.
 func (b *budget) progressed() { b.moved.Store(max(1, int64(time.Since(b.began)))) }

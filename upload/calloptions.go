@@ -107,7 +107,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.Size != nil {
 		own.expect.size = new(*o.Size)
 	}
-	own.expect.version = cmp.Or(o.SourceVersion, u.expect.version)
+	own.version = cmp.Or(o.SourceVersion, u.version)
 	if o.Confirm != nil {
 		own.expect.confirm = o.Confirm
 	}

@@ -124,7 +124,7 @@ func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) 
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return c.wire().compose(ctx, spec, g.from, g.crc32c, false)
+			return c.compose(ctx, spec, g, false)
 		},
 	}
 	o, err := by.hold(ctx)
@@ -149,10 +149,17 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 				c.journal.change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
-			return c.wire().compose(ctx, spec, g.from, g.crc32c, c.common().DeleteSources)
+			return c.compose(ctx, spec, g, c.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
+}
+
+// compose makes the object of spec from those of g.
+func (c *composer) compose(ctx context.Context, spec Spec, g group, deleteSources bool) session.Reply {
+	return c.wire().plain(ctx, session.OpCompose, func(ctx context.Context, client *session.Client) session.Reply {
+		return client.Compose(ctx, spec, g.from, g.crc32c, deleteSources)
+	})
 }
 
 // inspect reads the metadata of the temporary objects of the parts, and resets the parts that

@@ -107,14 +107,18 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 // keep it as a noncurrent version. Each deletion has tries of its own. known is as in
 // [session.Request].
 func (c *composer) delete(ctx context.Context, q *requester, spec Spec, generation int64, known bool) error {
-	own := newRequester(c.uplink, q.events.part, q.pos)
+	own := newRequester(c.uplink, q.part, q.pos)
 	defer own.retry.close()
 	ask := own.ask
 	if known {
 		ask = own.askKnown
 	}
 	spec.IfGenerationMatch = nil
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.to(spec).remove(ctx, spec, generation) })
+	_, err := ask(ctx, func(ctx context.Context) session.Reply {
+		return own.to(spec).plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+			return c.DeleteGeneration(ctx, spec, generation)
+		})
+	})
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 func (c *composer) send(ctx context.Context, p *filePart) error {
 	t := p.transfer
 	defer t.retry.close()
-	r, action := p.newRun(session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
+	r, action := newRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
 	if saved := p.state(); !saved.URI.IsZero() {
 		r, action = p.resume(saved), session.Action{Step: session.Query}
 	}
@@ -23,17 +23,17 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 		object, err := t.drive(ctx, r, action)
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
 			p.place(0)
-			t.events.post(Event{Kind: Restarted, Cause: fmt.Sprintf("part %d: %s", p.i+1, lost.cause)})
-			r, action = p.newRun(lost.state), lost.next
+			t.post(note{kind: noteRestarted, cause: fmt.Sprintf("part %d: %s", p.i+1, lost.cause)})
+			r, action = newRun(t, nil, lost.state), lost.next
 			continue
 		}
 		if err != nil {
-			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx) {
+			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
 				p.record.change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)
 		}
-		if r.resume != nil {
+		if r.unqueried() {
 			p.resumed = p.rng.Len() // an earlier call finished it
 		}
 		return c.sent(ctx, p, object)
@@ -66,26 +66,20 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	return e
 }
 
-// newRun returns a run that sends the part from a session state.
-func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transfer, state: s} }
-
 // resume returns a run that continues the session of an earlier call.
 func (p *filePart) resume(saved state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
 	state := adopted(saved, size)
 	state.Temporary = true
-	r := p.newRun(state)
-	r.uri, r.opened = saved.URI, saved.Created
 	p.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
-	r.resume = func(ctx context.Context, offset int64) error {
+	return resumedRun(t, nil, state, saved.URI, saved.Created, func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)
 		}
 		t.pos.sent.Store(offset)
 		p.resumed = offset
 		return nil
-	}
-	return r
+	})
 }
 
 // sent verifies the temporary object of a part and records that the part is finished. It saves

@@ -70,7 +70,7 @@ func (q *request) handleReply(_ context.Context, r session.Reply) (a session.Act
 }
 
 // request makes a request until its outcome is known: Done, Absent or Fail. Its error is that
-// of converse.
+// of [retrier.converse].
 func (r *retrier) request(ctx context.Context, state session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
 	return r.converse(ctx, &request{exchange, state}, session.Action{Step: session.Repeat})
 }

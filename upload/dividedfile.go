@@ -100,7 +100,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 
 // warn reports a problem that does not end the upload.
 func (f *dividedFile) warn(text string) {
-	f.requests.events.post(Event{Kind: Warning, Cause: text})
+	f.requests.post(note{kind: noteWarning, cause: text})
 }
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.

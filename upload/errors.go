@@ -42,7 +42,7 @@ import (
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
-	ErrTruncated = errors.New("source is shorter than expected")
+	ErrTruncated = errTruncated
 
 	// ErrPaused is wrapped by the [*InterruptedError] of an upload that [Uploader.Pause]
 	// interrupted.

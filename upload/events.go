@@ -47,18 +47,6 @@ type notice struct {
 	exchange *Exchange // nil for an event
 }
 
-// partEvents are the events of one part of a file, or of the whole file.
-type partEvents struct {
-	*events
-	part int // the number of the part, from 1; 0 for the whole file
-}
-
-// post queues an event about the part.
-func (e partEvents) post(v Event) {
-	v.Part = e.part
-	e.events.post(v)
-}
-
 // newEvents starts the goroutine, unless observe and hook are nil. The caller must call close.
 func newEvents(ctx context.Context, l *label, observe func(Event), hook func(Exchange), describe func(*Event) int64) *events {
 	if observe == nil && hook == nil {

@@ -4,57 +4,79 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/session"
 )
 
-// mark returns a link that records each exchange that passes it, in both directions.
-func mark(trace *strings.Builder, name string) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			trace.WriteString(name + "> ")
-			defer trace.WriteString("<" + name + " ")
-			return next(ctx, x)
+// unnoted are notes that nobody reads.
+type unnoted struct{ notes }
+
+func (unnoted) wantsExchange(context.Context) bool { return false }
+
+// lentPermit is a permit that counts the requests under way. It allows none if denied is set.
+type lentPermit struct {
+	permit
+	denied  error
+	current int
+}
+
+func (p *lentPermit) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	p.current++
+	return ctx, func() { p.current-- }, p.denied
+}
+
+// newTestRequester returns a requester whose requests need p.
+func newTestRequester(p permit) *requester {
+	return newRequester(&uplink{
+		budget: &budget{}, gate: backoff.NoGate, stallTimeout: time.Minute, stallRate: 1 << 10, notes: unnoted{}, tally: &tally{}, lease: p,
+	}, 0, newPosition(-1))
+}
+
+// TestEveryExchangeCounts checks that exchanges are counted, and that the service counts as
+// reached for those after the first answer.
+func TestEveryExchangeCounts(t *testing.T) {
+	p := &lentPermit{}
+	q := newTestRequester(p)
+	for i := range 3 {
+		r := q.do(t.Context(), exchange{do: func(context.Context, *session.Client, io.Reader) session.Reply {
+			if p.current != 1 {
+				t.Errorf("%d requests have a permit", p.current)
+			}
+			return session.Reply{Op: session.OpStat, Status: 200, Object: &session.Object{}}
+		}})
+		if r.Reached != (i > 0) || p.current != 0 {
+			t.Errorf("reply %d: reached %v, and %d permits are kept", i, r.Reached, p.current)
 		}
 	}
+	if n := q.uplink.tally.requests.Load(); n != 3 || q.retry.attempts != 3 {
+		t.Errorf("counted %d requests and %d attempts of 3", n, q.retry.attempts)
+	}
 }
 
-// TestChainOrder checks that the first link is the outermost.
-func TestChainOrder(t *testing.T) {
-	var trace strings.Builder
-	do := chain(mark(&trace, "a"), mark(&trace, "b"))
-	r := do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply {
-		trace.WriteString("! ")
-		return session.Reply{Status: 200}
+// TestNoExchangeWithoutPermit checks that a request is not made, and not counted, without a
+// permit.
+func TestNoExchangeWithoutPermit(t *testing.T) {
+	q := newTestRequester(&lentPermit{denied: io.ErrClosedPipe})
+	r := q.do(t.Context(), exchange{do: func(context.Context, *session.Client, io.Reader) session.Reply {
+		t.Error("the request was made")
+		return session.Reply{}
 	}})
-	if got := trace.String(); got != "a> b> ! <b <a " || r.Status != 200 {
-		t.Errorf("passed %q, status %d", got, r.Status)
+	if r.Err != io.ErrClosedPipe || !r.Unsent || q.retry.attempts != 0 {
+		t.Errorf("%+v after %d attempts", r, q.retry.attempts)
 	}
 }
 
-func TestNotingNotesEveryExchange(t *testing.T) {
-	n := 0
-	do := chain(noting(func(session.Reply) { n++ }))
-	for range 3 {
-		do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply { return session.Reply{} }})
-	}
-	if n != 3 {
-		t.Errorf("counted %d of 3", n)
-	}
-}
-
-// TestWatchingStallsEndsTheExchange checks that the link passes the watched body
-// on, and that the exchange ends with ErrStalled when no bytes flow.
-func TestWatchingStallsEndsTheExchange(t *testing.T) {
+// TestStallEndsTheExchange checks that the request gets the watched body, and that it ends with
+// ErrStalled when no bytes flow.
+func TestStallEndsTheExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		do := chain(watchingStalls(time.Minute, 1<<10))
+		q := newTestRequester(nil)
 		start := time.Now()
-		r := do(t.Context(), exchange{body: bytes.NewReader(make([]byte, 30<<10)), do: func(ctx context.Context, body io.Reader) session.Reply {
+		r := q.do(t.Context(), exchange{body: bytes.NewReader(make([]byte, 30<<10)), do: func(ctx context.Context, _ *session.Client, body io.Reader) session.Reply {
 			if _, err := io.Copy(io.Discard, body); err != nil { // worth 30 s
 				return session.Reply{Err: err}
 			}
@@ -65,34 +87,4 @@ func TestWatchingStallsEndsTheExchange(t *testing.T) {
 			t.Errorf("ended after %v: %v", took, r.Err)
 		}
 	})
-}
-
-// TestLoggingWritesOneLine checks the content of a line.
-func TestLoggingWritesOneLine(t *testing.T) {
-	for _, tt := range []struct {
-		level slog.Level
-		want  string
-	}{
-		{slog.LevelDebug, "level=DEBUG msg=put id=x part=3 from=2 sent=5 status=308 held=5 took=0s next=\"wait, query\"\n"},
-		{slog.LevelInfo, ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var out strings.Builder
-			logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: tt.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey {
-					return slog.Attr{}
-				}
-				return a
-			}}))
-			do := chain(reporting(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }, nil, func(x *Exchange) { x.Part = 3 }))
-			ctx, made := undecided(t.Context())
-			do(ctx, exchange{body: strings.NewReader(""), from: 2, do: func(context.Context, io.Reader) session.Reply {
-				return session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5}
-			}})
-			made.report(&session.Action{Step: session.Query, Wait: true})
-			if got := out.String(); got != tt.want {
-				t.Errorf("logged %q, want %q", got, tt.want)
-			}
-		})
-	}
 }

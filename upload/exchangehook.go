@@ -37,81 +37,8 @@ type Exchange struct {
 // call, such as a trace. It may be done.
 func (x Exchange) Context() context.Context { return contextOf(x.ctx) }
 
-// exchangeKey is the key of the Exchange in the context of its request.
-type exchangeKey struct{}
-
-// undecidedKey is the key of the exchanges in a context whose decision is not known yet.
-type undecidedKey struct{}
-
-// madeExchanges are the exchanges of one step of a conversation.
-type madeExchanges []func(next *session.Action)
-
-// undecided returns a context for one step of a conversation. Its exchanges are reported
-// when the decision is known.
-func undecided(ctx context.Context) (context.Context, *madeExchanges) {
-	made := new(madeExchanges)
-	return context.WithValue(ctx, undecidedKey{}, made), made
-}
-
-// report reports the exchanges with the action that follows, or nil. It reports a copy, because
-// the conversation changes its action, and a failed upload the error in it.
-func (m *madeExchanges) report(next *session.Action) {
-	if len(*m) > 0 && next != nil {
-		kept := *next
-		if kept.Err != nil {
-			kept.Err = new(*kept.Err)
-		}
-		next = &kept
-	}
-	for _, report := range *m {
-		report(next)
-	}
-	*m = nil
-}
-
-// reporting logs each exchange, with the attributes that attrs returns, and passes its
-// description to the hook, in the goroutine of the events. begin sets what is known before
-// the request.
-func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, begin func(*Exchange)) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			hooked, logged := e != nil && e.hook != nil, logger.Enabled(ctx, slog.LevelDebug)
-			if !hooked && !logged {
-				return next(ctx, x)
-			}
-			v := &Exchange{}
-			begin(v)
-			v.Time, v.ctx = time.Now(), context.WithValue(ctx, exchangeKey{}, v)
-			r := next(v.ctx, x)
-			v.Op, v.Status, v.Err, v.Duration = r.Op, r.Status, r.Err, time.Since(v.Time)
-			if x.body != nil {
-				v.Offset, v.Sent = x.from, max(r.Sent-x.from, 0)
-			}
-			var open bool
-			if v.Committed, open = r.Held(); !open {
-				v.Committed = -1
-			}
-			report := func(next *session.Action) {
-				v.Next = next
-				if logged {
-					v.log(ctx, logger, attrs())
-				}
-				if hooked {
-					e.exchanged(*v)
-				}
-			}
-			if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
-				*made = append(*made, report)
-			} else {
-				report(nil)
-			}
-			return r
-		}
-	}
-}
-
 // log writes the line of the exchange.
-func (x *Exchange) log(ctx context.Context, logger *slog.Logger, attrs []slog.Attr) {
+func (x *Exchange) log(logger *slog.Logger, attrs []slog.Attr) {
 	if x.Part > 0 {
 		attrs = append(attrs, slog.Int("part", x.Part))
 	}
@@ -126,5 +53,5 @@ func (x *Exchange) log(ctx context.Context, logger *slog.Logger, attrs []slog.At
 	if x.Next != nil {
 		attrs = append(attrs, slog.String("next", x.Next.String()))
 	}
-	logger.LogAttrs(ctx, slog.LevelDebug, string(x.Op), attrs...)
+	logger.LogAttrs(x.ctx, slog.LevelDebug, string(x.Op), attrs...)
 }

@@ -9,16 +9,22 @@ import (
 	"gcsup/session"
 )
 
-// exchanger makes the exchanges of one object. It has the methods of [session.Client],
-// without the arguments that do not change.
+// exchanger makes the exchanges of one object. It has the methods of [session.Client] for a
+// session and a single insert, without the arguments that do not change. [exchanger.plain] and
+// [exchanger.send] are for others.
 type exchanger struct {
 	*requester
-	spec Spec
+	spec session.Spec
 }
 
 // plain makes an exchange that sends no object data.
 func (x *exchanger) plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx, x.service()) }})
+	return x.do(ctx, exchange{op: op, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
+}
+
+// send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
+func (x *exchanger) send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
+	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
 }
 
 func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
@@ -34,7 +40,7 @@ func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
 // connection, each request gets a connection of its own until the upload progresses:
 // the peer may close each connection shortly after a reply.
 func (x *exchanger) service() *session.Client {
-	client := x.client.WithEncryptionKey(x.spec.EncryptionKey).WithIntention(x.aim.current())
+	client := x.uplink.client.WithEncryptionKey(x.spec.EncryptionKey).WithIntention(x.aim.current())
 	if x.stale.Load() {
 		client = client.WithoutKeepAlive()
 	}
@@ -47,80 +53,34 @@ func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 
 // stat reads the metadata of the object at the destination, to check a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.requester.stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.uplink.stat(ctx, x.spec) })
 }
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
-// that of stat, its reply has the server's clock.
-func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
+// that of [exchanger.stat], its reply has the server's clock.
+func (x *exchanger) statOf(ctx context.Context, spec session.Spec) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
-}
-
-// compose makes the object of spec from others.
-func (x *exchanger) compose(ctx context.Context, spec Spec, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
-	return x.plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.Compose(ctx, spec, components, crc32c, deleteSources)
-	})
-}
-
-// remove deletes one generation of an object.
-func (x *exchanger) remove(ctx context.Context, spec Spec, generation int64) session.Reply {
-	return x.plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.DeleteGeneration(ctx, spec, generation)
-	})
-}
-
-func (x *exchanger) startMultipart(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.spec) })
-}
-
-// part sends a part of a multipart upload, with a number from 1.
-func (x *exchanger) part(ctx context.Context, uri session.URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, _ session.Reply) {
-	r := x.do(ctx, exchange{op: session.OpPart, body: body, do: func(ctx context.Context, body io.Reader) (r session.Reply) {
-		etag, r = x.service().PutPart(ctx, x.spec, uri, number, size, crc32c, body)
-		return r
-	}})
-	return etag, r
-}
-
-// parts lists the parts of a multipart upload whose numbers are greater than after.
-func (x *exchanger) parts(ctx context.Context, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		parts, more, r = c.ListParts(ctx, x.spec, uri, after)
-		return r
-	})
-	return parts, more, r
-}
-
-func (x *exchanger) complete(ctx context.Context, uri session.URI, parts []session.UploadedPart) session.Reply {
-	return x.plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.CompleteMultipart(ctx, x.spec, uri, parts)
-	})
-}
-
-func (x *exchanger) abort(ctx context.Context, uri session.URI) session.Reply {
-	return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.spec, uri) })
 }
 
 // insert makes the object of spec, whose precondition may differ from that of the
 // upload.
-func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{op: session.OpInsert, body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.service().Insert(ctx, spec, size, crc32c, body)
-	}})
+func (x *exchanger) insert(ctx context.Context, spec session.Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
+	return x.send(ctx, session.OpInsert, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Insert(ctx, spec, size, crc32c, body)
+	})
 }
 
 func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{op: session.OpPut, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.service().Put(ctx, uri, rng, total, body)
-	}})
+	return x.send(ctx, session.OpPut, rng.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Put(ctx, uri, rng, total, body)
+	})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.
 func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{op: session.OpFinalize, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.service().Finalize(ctx, uri, rng, rng.To, crc32c, body)
-	}})
+	return x.send(ctx, session.OpFinalize, rng.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Finalize(ctx, uri, rng, rng.To, crc32c, body)
+	})
 }
 
 // dropTimeout bounds the cancellation of a session that is no longer needed.

@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,18 +10,20 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
+
+// errTruncated means that a source ended before the expected size.
+var errTruncated = errors.New("source is shorter than expected")
 
 // expectation has the caller's checks of a source: its size, and the confirmation of
 // its end.
 type expectation struct {
 	size    *int64                      // nil if the caller does not know it
-	version string                      // of a file, "" if the caller does not name it
 	confirm func(context.Context) error // nil if there is nothing to confirm
 }
 
-// once returns the expectation for one upload. Its confirm calls the caller's
+// once returns the expectation for one upload. It calls the caller's
 // function only once.
 func (e expectation) once() expectation {
 	confirm := e.confirm
@@ -46,7 +47,7 @@ func (e expectation) sized(n int64) error {
 	case e.size == nil || n == *e.size:
 		return nil
 	case n < *e.size:
-		return fmt.Errorf("%w: it has %d bytes, not %d", ErrTruncated, n, *e.size)
+		return fmt.Errorf("%w: it has %d bytes, not %d", errTruncated, n, *e.size)
 	}
 	return fmt.Errorf("%w: the source has more than the expected %d bytes", session.ErrInvalid, *e.size)
 }
@@ -117,29 +118,13 @@ func (e *unexpectedBytes) Unwrap() error { return e.error }
 
 // expectCRC32C compares the CRC32C of the source with the one that the caller expects. It
 // must be called before the last request is sent.
-func expectCRC32C(spec Spec, crc32c uint32) error {
+func expectCRC32C(spec session.Spec, crc32c uint32) error {
 	want := spec.CRC32C
 	if want == nil || *want == crc32c {
 		return nil
 	}
 	return &unexpectedBytes{fmt.Errorf("%w: the source has crc32c %s, expected is %s",
 		session.ErrChecksum, chunk.EncodeCRC32C(crc32c), chunk.EncodeCRC32C(*want))}
-}
-
-// expectMD5 compares the MD5 of n bytes with the one that the caller expects.
-func expectMD5(spec Spec, r io.Reader, n int64) error {
-	want := spec.MD5
-	if want == nil {
-		return nil
-	}
-	sum, err := source.MD5(r, n)
-	if err != nil {
-		return err
-	}
-	if sum == [md5.Size]byte(want) {
-		return nil
-	}
-	return fmt.Errorf("%w: the source has MD5 %x, expected is %s", session.ErrChecksum, sum, hex.EncodeToString(want))
 }
 
 // refusedMD5 finds out why the service refused the bytes. If the source does not
@@ -149,8 +134,8 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if t.wire.spec.MD5 == nil || !r.Damaged() {
 		return nil
 	}
-	verdict, err := t.content.Compare(ctx, source.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
-	if verdict == source.Different {
+	verdict, err := t.content.Compare(ctx, content.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.wire.spec.MD5)}, true)
+	if verdict == content.Different {
 		err = fmt.Errorf("%w: the source has another MD5, expected is %x", session.ErrChecksum, t.wire.spec.MD5)
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -12,20 +11,6 @@ import (
 )
 
 // Unexported names for the tests of package upload_test.
-
-type RequestSizer struct{ *requestSizer }
-
-func NewRequestSizer(chunkSize int64, every CommitEvery) RequestSizer {
-	return RequestSizer{newRequestSizer(chunkSize, every)}
-}
-func (s RequestSizer) Size() int64                     { return s.size() }
-func (s RequestSizer) Passed(n int64, d time.Duration) { s.passed(n, d) }
-func (s RequestSizer) Cut(n int64, progress bool)      { s.cut(n, progress) }
-
-func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context.Context, func(io.Reader) io.Reader, func()) {
-	ctx, w := watchStall(ctx, timeout, rate)
-	return ctx, w.body, w.stop
-}
 
 // ExchangeOf identifies the exchange of a request, from the context of the request or of the
 // Exchange.

@@ -3,6 +3,7 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session/state"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
 )
 
@@ -20,7 +21,7 @@ type filePart struct {
 // newPart returns part i of a file whose state is in journal. spec is for its requests.
 func (j *job) newPart(journal *journal, i int, rng chunk.Range, spec Spec) *filePart {
 	p := &filePart{i: i, rng: rng, record: &sessionRecord{journal: journal, i: i, part: true}}
-	var content source.Content // nil if no bytes are sent
+	var content content.Source // nil if no bytes are sent
 	if j.file != nil {
 		p.content = j.file.Section(rng)
 		p.record.file, p.record.content, content = p.content, p.content, p.content
@@ -77,5 +78,5 @@ func (p *filePart) finish(done state.Part) {
 		*s = done
 	})
 	p.place(p.rng.Len())
-	p.transfer.events.post(Event{Kind: PartDone})
+	p.transfer.post(note{kind: notePartDone})
 }

@@ -2,8 +2,13 @@ package upload
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
 
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
 )
 
@@ -88,7 +93,7 @@ func (j *job) compress() {
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.
-func (j *job) insert(ctx context.Context, src source.Content, c source.Loaded) error {
+func (j *job) insert(ctx context.Context, src content.Source, c content.Loaded) error {
 	if err := expectCRC32C(j.spec, c.CRC32C); err != nil {
 		return err
 	}
@@ -99,4 +104,20 @@ func (j *job) insert(ctx context.Context, src source.Content, c source.Loaded) e
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
 	return j.upload(ctx, i.transfer, i, session.Action{Step: session.Begin})
+}
+
+// expectMD5 compares the MD5 of n bytes with the one that the caller expects.
+func expectMD5(spec Spec, r io.Reader, n int64) error {
+	want := spec.MD5
+	if want == nil {
+		return nil
+	}
+	sum, err := source.MD5(r, n)
+	if err != nil {
+		return err
+	}
+	if sum == [md5.Size]byte(want) {
+		return nil
+	}
+	return fmt.Errorf("%w: the source has MD5 %x, expected is %s", session.ErrChecksum, sum, hex.EncodeToString(want))
 }

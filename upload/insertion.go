@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
-	object source.Loaded
+	object content.Loaded
 	state  session.State
 
 	// first is when the first request with an unknown outcome began.
@@ -24,7 +24,7 @@ type insertion struct {
 
 // newInsertion returns the insertion of object. seen is the generation at the destination
 // before, 0 if there was no object, and nil if that is not known.
-func newInsertion(t *transfer, object source.Loaded, seen *int64, identical func()) *insertion {
+func newInsertion(t *transfer, object content.Loaded, seen *int64, identical func()) *insertion {
 	spec := t.wire.spec
 	state := session.State{Size: object.Size, Unconditional: spec.IfGenerationMatch == nil}
 	if seen != nil && !spec.Conditional() {
@@ -42,7 +42,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 	if err := i.expect.checkEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
-	i.events.post(Event{Kind: Started})
+	i.post(note{kind: noteStarted})
 	i.pos.sent.Store(0)
 	began := time.Now()
 	spec := i.wire.spec
@@ -54,8 +54,8 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, &meter{r: i.object.Open(), t: i.transfer})
-	i.tally.count(i.pos, 0, r.Sent)
+	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.meter(i.object.Open()))
+	i.handed(0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
 	}
@@ -64,12 +64,12 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 
 // excluded returns an error if spec requires another generation at the destination.
 // 0 stands for no object.
-func excluded(spec Spec, generation int64) error {
+func excluded(spec session.Spec, generation int64) error {
 	var object *session.Object
 	if generation != 0 {
 		object = &session.Object{Generation: generation}
 	}
-	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
+	return session.Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
 }
 
 // handleReply returns the action of the decision table.

@@ -13,16 +13,18 @@ type interruption struct {
 	text string
 }
 
-// stopped is the cause of the context of an upload that a call of its Uploader ended. It
-// has no Unwrap: an error of a request that has this cause is not the service's answer.
-type stopped struct{ error }
+// stopped is the cause of the context of an upload that another call ended. It has no
+// Unwrap: an error of a request that has this cause is not the service's answer.
+type stopped struct{ by error }
+
+func (s *stopped) Error() string { return s.by.Error() }
 
 // newInterruption returns the error of what ctx ended. last is the last failure before that, or nil.
 func newInterruption(ctx context.Context, last error) *interruption {
 	cause := context.Cause(ctx)
 	e := &interruption{ctx.Err(), cause.Error()}
-	if by, ok := cause.(*stopped); ok {
-		e.err = by.error
+	if s, ok := cause.(*stopped); ok {
+		e.err = s.by
 	}
 	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.err) {
 		e.text += " (before that: " + last.Error() + ")"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
 )
 
@@ -47,15 +48,11 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
-	o := &u.opts
-	j.uplink = &uplink{
-		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.parts.fastestReply.note,
-		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
-		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
-			n := j.result.label.get()
-			return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
-		},
-	}
+	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
+		n := j.result.label.get()
+		return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
+	}})
+	j.uplink.replied = u.parts.fastestReply.note
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
 	if size := u.expect.size; size != nil {
 		j.expectSize(*size)
@@ -82,21 +79,16 @@ func (j *job) identify(id string, spec Spec) {
 }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known.
-func (j *job) newTransfer(src source.Content, r record) *transfer {
+func (j *job) newTransfer(src content.Source, r record) *transfer {
 	o := transferOptions{expect: j.expect, measure: j.measure}
 	j.measure = nil // it is only for the next transfer
 	return newTransfer(j.requests, j.spec, src, r, o)
 }
 
-// newRun returns a run of t for the next session.
-func (j *job) newRun(t *transfer, s session.State) *run {
-	return &run{transfer: t, precondition: &j.precondition, state: s}
-}
-
 // uploadNew uploads src through a new session. r keeps the state of the session.
-func (j *job) uploadNew(ctx context.Context, src source.Content, r record) error {
+func (j *job) uploadNew(ctx context.Context, src content.Source, r record) error {
 	t := j.newTransfer(src, r)
-	return j.upload(ctx, t, j.newRun(t, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
+	return j.upload(ctx, t, newRun(t, &j.precondition, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
 }
 
 // upload makes the object with c, a conversation of t. It makes a new session for each one
@@ -116,14 +108,14 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			lost.state.Size = j.source.Total()
 			t.pos.size.Store(lost.state.Size)
 		}
-		c = j.newRun(t, lost.state)
+		c = newRun(t, &j.precondition, lost.state)
 		object, err = t.drive(guarded, c, lost.next)
 	}
 	var uri session.URI
-	var unqueried bool // the session is of another process, and the server has not reported how much it holds
+	var unqueried bool
 	r, _ := c.(*run)
 	if r != nil {
-		uri, unqueried = r.uri, r.resume != nil
+		uri, unqueried = r.uri, r.unqueried()
 	}
 	if err == nil {
 		object, err = t.verify(guarded, object)
@@ -143,7 +135,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 	}
 	err = endedBy(ctx, err, j.journal)
 	if err != nil && r != nil && j.journal.saved() {
-		r.askStored(ctx)
+		r.askStored(ctx, abandonGrace)
 	}
 	if failed := j.result.failed; err != nil && failed != nil {
 		failed(j.callError(err))

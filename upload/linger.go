@@ -12,6 +12,10 @@ const linger = 5 * time.Second
 // takes milliseconds, unless a file hangs.
 const abandonAfter = 2 * time.Second
 
+// abandonGrace bounds the requests after an upload was cancelled, so that the call can report
+// their outcome before it returns.
+const abandonGrace = abandonAfter * 3 / 4
+
 // lingering returns a context that outlives ctx a little: state can still be
 // saved or deleted after cancellation.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {

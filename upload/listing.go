@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 
@@ -91,55 +90,47 @@ func listInterrupted(ctx context.Context) error {
 
 // lister reads pages of a listing, with retries.
 type lister struct {
-	client *session.Client
-	retry  *retrier
-	events *events
-	do     doer
+	events   *events
+	requests *requester
+	prefix   Spec // has the prefix as the name of the object
 }
 
-// newLister returns a lister that fails when b is spent. Its events have the prefix
-// as the name of the object. The caller must call close.
+// newLister returns a lister that fails when b is spent. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
-	prefix := Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}
-	e := newEvents(ctx, &label{names: names{spec: prefix}}, u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
-	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, partEvents{events: e})}
-	s.do = chain(
-		noting(func(session.Reply) { s.retry.attempts++ }),
-		reaching(b),
-		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
-		reporting(u.opts.Logger, func() []slog.Attr {
-			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
-		}, e, func(x *Exchange) { x.Attempt = s.retry.attempts + 1 }),
-	)
+	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
+	p := progress{whole: newPosition(-1)}
+	s.events = newEvents(ctx, &label{names: names{spec: s.prefix}}, u.opts.Observer, u.opts.Exchange, p.describe)
+	link := u.newUplink(b, new(tally), &reporter{s.events, u.opts.Logger, func() []slog.Attr {
+		return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
+	}})
+	s.requests = newRequester(link, 0, p.whole)
 	return s
 }
 
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	a, err := s.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
-			page, r = bucket.List(ctx, s.client, q)
+	_, err := s.requests.ask(ctx, func(ctx context.Context) session.Reply {
+		return s.requests.to(s.prefix).plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+			page, r = bucket.List(ctx, c, q)
 			return r
-		}})
+		})
 	})
 	switch {
 	case ctx.Err() != nil:
 		return nil, listInterrupted(ctx)
 	case err != nil:
 		return nil, err
-	case a.Step == session.Fail:
-		return nil, s.retry.failure(a.Err, nil)
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
 		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
-	s.retry.succeeded()
-	s.retry.progressed()
+	s.requests.retry.succeeded()
+	s.requests.progressed()
 	return page, nil
 }
 
 // close delivers the last events.
 func (s *lister) close(ctx context.Context) {
-	s.retry.close()
+	s.requests.retry.close()
 	s.events.close(ctx, nil)
 }

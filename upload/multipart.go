@@ -44,15 +44,15 @@ func startMultipart(ctx context.Context, u *uplink, q *requester, spec Spec) (se
 	_, err := q.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
-		longer, cancel := outliving(ctx, abandonTimeout)
+		longer, cancel := outliving(ctx, abandonGrace)
 		defer cancel()
-		r := q.to(spec).startMultipart(longer)
+		r := q.to(spec).plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, spec) })
 		uri = r.URI
 		return r
 	})
 	switch {
 	case err == nil:
-		q.events.post(Event{Kind: Started})
+		q.post(note{kind: noteStarted})
 	case !uri.IsZero():
 		abortUnsaved(ctx, u, q, spec, uri)
 	}
@@ -61,16 +61,18 @@ func startMultipart(ctx context.Context, u *uplink, q *requester, spec Spec) (se
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
 func abortUnsaved(ctx context.Context, u *uplink, q *requester, spec Spec, uri session.URI) {
-	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, q.askKnown, q.to(spec), uri) }); err != nil {
-		q.events.post(Event{Kind: Warning, Cause: err.Error()})
+	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, q.askKnown, q.to(spec), spec, uri) }); err != nil {
+		q.post(note{kind: noteWarning, cause: err.Error()})
 	}
 }
 
-// abortMultipart aborts a multipart upload to the object of x, by ask or askKnown.
-func abortMultipart(ctx context.Context, ask asking, x *exchanger, uri session.URI) error {
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return x.abort(ctx, uri) })
+// abortMultipart aborts a multipart upload to the object of spec, by ask or askKnown.
+func abortMultipart(ctx context.Context, ask asking, x *exchanger, spec Spec, uri session.URI) error {
+	_, err := ask(ctx, func(ctx context.Context) session.Reply {
+		return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, spec, uri) })
+	})
 	if err != nil {
-		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.spec.URL(), err)
+		err = fmt.Errorf("the multipart upload to %s is not removed: %w", spec.URL(), err)
 	}
 	return err
 }
@@ -96,7 +98,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	for _, p := range m.parts {
 		p.forget()
 	}
-	m.requests.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
+	m.requests.post(note{kind: noteRestarted, cause: "the multipart upload no longer exists"})
 	uri, err := startMultipart(ctx, m.uplink, m.requests, m.spec)
 	if err != nil {
 		return nil, err
@@ -144,7 +146,9 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		file: m.dividedFile, spec: m.spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := m.wire().complete(ctx, m.common().Upload, parts)
+			r := m.wire().plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+				return c.CompleteMultipart(ctx, m.spec, m.common().Upload, parts)
+			})
 			m.completed = r.Object != nil
 			return r
 		},
@@ -181,7 +185,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	for after, more := 0, true; more; {
 		var last int
 		a, err := m.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
-			parts, further, r := m.wire().parts(ctx, m.common().Upload, after)
+			parts, further, r := listParts(ctx, m.wire(), m.spec, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -204,6 +208,16 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 		after = last
 	}
 	return held, nil
+}
+
+// listParts lists the parts of a multipart upload to the object of spec whose numbers are greater
+// than after.
+func listParts(ctx context.Context, x *exchanger, spec Spec, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
+	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		parts, more, r = c.ListParts(ctx, spec, uri, after)
+		return r
+	})
+	return parts, more, r
 }
 
 // sentAs reports whether a part that the service has is one that was sent.
@@ -248,7 +262,7 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if joined {
 		ask = m.requests.ask // it is probably absent
 	}
-	return abortMultipart(ctx, ask, m.wire(), m.common().Upload)
+	return abortMultipart(ctx, ask, m.wire(), m.spec, m.common().Upload)
 }
 
 // query requests the list of parts from the service.

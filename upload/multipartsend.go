@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -37,7 +38,7 @@ func (m *multipart) send(ctx context.Context, p *filePart) error {
 		m.sent(p, held.ETag, body.CRC32C)
 		return nil
 	}
-	t.events.post(Event{Kind: Started})
+	t.post(note{kind: noteStarted})
 	a, err := t.retry.converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case err != nil:
@@ -60,9 +61,11 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 	t := s.part.transfer
 	t.pos.sent.Store(0)
 	reader, finish := s.body.Open()
-	etag, r := t.wire.part(ctx, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, &meter{r: reader, t: t})
-	t.tally.count(t.pos, 0, r.Sent)
-	s.etag = etag
+	r := t.wire.send(ctx, session.OpPart, 0, t.meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+		s.etag, r = c.PutPart(ctx, t.wire.spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
+		return r
+	})
+	t.handed(0, r.Sent)
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)
@@ -74,7 +77,7 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := s.part.transfer.wire.parts(ctx, s.upload, s.part.i)
+	parts, _, r := listParts(ctx, s.part.transfer.wire, s.part.transfer.wire.spec, s.upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -111,9 +114,8 @@ func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	t := p.transfer
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
 	t.retry.succeeded()
-	t.retry.progressed()
+	t.progressed()
 	t.retry.budget.progressed()
-	t.stale.Store(false)
 	if m.journal.old() {
 		m.journal.saveSoon()
 	}

@@ -53,7 +53,7 @@ func (e *slowConnection) Error() string {
 func (j *job) measureFirst(why reason) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
-	j.measure = &measurement{firstBytes, func(n int64, took time.Duration) error {
+	j.measure = &measurement{size: firstBytes, check: func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
 		limited := limit.held()-held >= took/10
 		if took > 0 && n >= firstBytes/2 && !limited { // otherwise it counts as fast

@@ -177,7 +177,7 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.RetryFor < 0:
 		return o, fmt.Errorf("retry for %v: want a duration that is not negative", o.RetryFor)
-	case o.RateLimit != nil && o.RateLimit.turn == nil:
+	case o.RateLimit != nil && o.RateLimit.limit == nil:
 		return o, errors.New("rate limit: want a value of NewRateLimit")
 	case o.ChunkSize < 0:
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)

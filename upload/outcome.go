@@ -19,7 +19,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	if j.file != nil && err == nil {
 		res.Source = j.file.Identity()
 	}
-	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waiter.Waited() // and those of parts
+	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",

@@ -110,7 +110,7 @@ func (p *parallel) send(ctx context.Context) error {
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	if p.countResumed() {
 		p.result.update(func(r *Result) { r.Resumed = true })
-		p.requests.events.post(Event{Kind: Resumed})
+		p.requests.post(note{kind: noteResumed})
 	}
 	p.updatePosition()
 	// An earlier call may have made the object.
@@ -261,6 +261,6 @@ func (p *parallel) verify(object *session.Object) error {
 		return p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	p.result.update(func(r *Result) { r.Object = o })
-	p.requests.events.committed()
+	p.requests.uplink.notes.committed()
 	return nil
 }

@@ -203,7 +203,7 @@ func (p *partsPlan) compose(ctx context.Context, parts *state.Parts) error {
 			why = cmp.Or(f.unknown(), costs)
 		case costs != nil && !f.warned[costs]:
 			f.warned[costs] = true
-			p.requests.events.post(Event{Kind: Warning, Cause: costs.Error()})
+			p.requests.post(note{kind: noteWarning, cause: costs.Error()})
 		}
 		if f.config != nil && f.config.SoftDelete > 0 {
 			parts.DeleteSources = true

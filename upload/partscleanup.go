@@ -13,7 +13,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	p.result.update(func(r *Result) {
 		for _, part := range p.parts {
 			retry := part.transfer.retry
-			r.ResumedFrom, r.Retries, r.Waited = r.ResumedFrom+part.resumed, r.Retries+retry.retries, r.Waited+retry.waiter.Waited()
+			r.ResumedFrom, r.Retries, r.Waited = r.ResumedFrom+part.resumed, r.Retries+retry.retries, r.Waited+retry.waited()
 		}
 	})
 	_, unexpected := errors.AsType[*unexpectedBytes](err)
@@ -46,7 +46,7 @@ func (p *parallel) disown(ctx context.Context) {
 	if p.journal.leaseLost() == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonGrace)
 	defer cancel()
 	if !p.journal.deleted(ctx) {
 		return // the other process finishes the work
@@ -55,14 +55,10 @@ func (p *parallel) disown(ctx context.Context) {
 	p.leave(p.joiner.clean(ctx, false))
 }
 
-// abandonTimeout bounds a cleanup after the upload was cancelled, so that it can report
-// leftovers before the call returns.
-const abandonTimeout = abandonAfter * 3 / 4
-
 // cleaning calls clean, which removes what the service stores, with a context that outlives
 // ctx, and ends when the lease is lost: the other process then finishes the work.
 func cleaning(ctx context.Context, u *uplink, clean func(context.Context) error) error {
-	ctx, end := outliving(ctx, abandonTimeout)
+	ctx, end := outliving(ctx, abandonGrace)
 	defer end()
 	if u.lease == nil {
 		return clean(ctx)

@@ -9,7 +9,7 @@ import (
 
 // precondition compares an upload's preconditions with the object at the destination
 // before the first byte is sent. The service does that only after the last byte.
-// precondition reads the object once. If it cannot be read, the service decides at
+// It reads the object once. If it cannot be read, the service decides at
 // the end.
 //
 // A nil *precondition is always met.
@@ -19,8 +19,8 @@ type precondition struct {
 }
 
 // look compares the preconditions of x with the destination, once. If the object is
-// missing, the bucket may be missing too, which only the start of a session shows. look
-// then returns nil, and the caller must call unmet when a session is open.
+// missing, the bucket may be missing too, which only the start of a session shows. It
+// then returns nil, and the caller must call [precondition.unmet] when a session is open.
 func (p *precondition) look(ctx context.Context, x *exchanger) error {
 	if p == nil || p.looked || !x.spec.Conditional() {
 		return nil
@@ -50,15 +50,15 @@ func (p *precondition) compare(x *exchanger, o *session.Object) error {
 	return err
 }
 
-// absent records that a listing showed no object at the destination. look then makes
-// no request if the preconditions allow that. The service decides at the end.
-func (p *precondition) absent(spec Spec) {
+// absent records that a listing showed no object at the destination. [precondition.look]
+// then makes no request if the preconditions allow that. The service decides at the end.
+func (p *precondition) absent(spec session.Spec) {
 	if spec.Unmet(nil) == nil {
 		p.looked = true
 	}
 }
 
-// unmet returns the error that look postponed.
+// unmet returns the error that [precondition.look] postponed.
 func (p *precondition) unmet() error {
 	if p == nil {
 		return nil

@@ -1,15 +1,6 @@
 package upload
 
-import (
-	"context"
-	"io"
-	"math"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"gcsup/session"
-)
+import "time"
 
 // RateLimit limits the object data of all uploads that use it, in bytes per second. The
 // uploads take turns, however many connections each of them has. A RateLimit is safe for
@@ -17,167 +8,31 @@ import (
 //
 // An upload that waits for its turn is not stalled, see [Options].StallTimeout. It ends at
 // once when its context is done.
-type RateLimit struct {
-	limit   atomic.Int64  // as in bucket
-	turn    chan struct{} // holds a value while a reader waits for the bucket
-	changed chan struct{} // gets a value when the limit changes
-	timer   *time.Timer   // of the reader that has the turn
-
-	mu     sync.Mutex
-	bucket byteBucket
-}
+type RateLimit struct{ limit *rateLimit }
 
 // Unlimited is the rate of a [RateLimit] that limits nothing.
-const Unlimited int64 = math.MaxInt64
+const Unlimited int64 = unlimited
 
 // NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads, and
 // [Unlimited] limits nothing.
-func NewRateLimit(bytesPerSecond int64) *RateLimit {
-	l := &RateLimit{turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	l.timer.Stop()
-	l.SetLimit(bytesPerSecond)
-	return l
-}
+func NewRateLimit(bytesPerSecond int64) *RateLimit { return &RateLimit{newRateLimit(bytesPerSecond)} }
 
 // Limit returns the limit in bytes per second: [Unlimited] if there is none, or 0 if
 // uploads are paused.
-func (l *RateLimit) Limit() int64 { return l.limit.Load() }
+func (l *RateLimit) Limit() int64 { return l.limit.rate() }
 
 // SetLimit changes the limit to bytesPerSecond, as [NewRateLimit] does. Uploads under
 // way have the new rate within a second. A pause may take any time. If the service
 // closes a connection meanwhile, the upload is retried after the pause.
-func (l *RateLimit) SetLimit(bytesPerSecond int64) {
-	limit := max(bytesPerSecond, 0)
-	l.mu.Lock()
-	l.bucket.setRate(limit, time.Now())
-	l.limit.Store(limit)
-	l.mu.Unlock()
-	select {
-	case l.changed <- struct{}{}:
-	default: // the reader has not received the last value yet
+func (l *RateLimit) SetLimit(bytesPerSecond int64) { l.limit.setLimit(bytesPerSecond) }
+
+// shared returns the limit, or nil if l is nil.
+func (l *RateLimit) shared() *rateLimit {
+	if l == nil {
+		return nil
 	}
+	return l.limit
 }
 
 // held returns the total time for which the limit held bytes back.
-func (l *RateLimit) held() time.Duration {
-	if l == nil {
-		return 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bucket.advance(time.Now())
-	return l.bucket.held
-}
-
-// wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
-func (l *RateLimit) wait(ctx context.Context, n int) error {
-	if err := takeTurn(ctx, l.turn); err != nil {
-		return err
-	}
-	defer func() { <-l.turn }()
-	for {
-		delay := l.pass(n)
-		var paid <-chan time.Time
-		switch delay {
-		case 0:
-			return nil
-		case indefinitely:
-		default:
-			l.timer.Reset(delay)
-			paid = l.timer.C
-		}
-		select {
-		case <-paid:
-		case <-l.changed:
-		case <-ctx.Done():
-			l.leave()
-			return context.Cause(ctx)
-		}
-	}
-}
-
-func (l *RateLimit) pass(n int) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.bucket.pass(n, time.Now())
-}
-
-func (l *RateLimit) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bucket.leave(time.Now())
-}
-
-// takeTurn sends a value to turn, which the caller must receive to end the turn. Senders
-// get the turn in the order in which they asked for it. If ctx is done first, takeTurn
-// returns the cause of ctx.
-func takeTurn(ctx context.Context, turn chan struct{}) error {
-	select {
-	case turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// rateShare is the place of one upload in the queue of a limit. Only one connection of
-// the upload at a time uses it, and the others wait for that one.
-type rateShare struct {
-	limit *RateLimit
-	turn  chan struct{} // holds a value while a connection uses the place
-}
-
-// share returns a place for another upload. It is nil if l is nil.
-func (l *RateLimit) share() *rateShare {
-	if l == nil {
-		return nil
-	}
-	return &rateShare{limit: l, turn: make(chan struct{}, 1)}
-}
-
-// wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
-func (s *rateShare) wait(ctx context.Context, n int) error {
-	if n == 0 || s.limit.Limit() == Unlimited {
-		return nil
-	}
-	if err := takeTurn(ctx, s.turn); err != nil {
-		return err
-	}
-	defer func() { <-s.turn }()
-	return s.limit.wait(ctx, n)
-}
-
-// limiting makes the object data of all exchanges wait for the limit. A nil share does
-// not limit.
-func limiting(share *rateShare) link {
-	return func(next doer) doer {
-		if share == nil {
-			return next
-		}
-		return func(ctx context.Context, x exchange) session.Reply {
-			if x.body != nil {
-				x.body = &limitedBody{ctx, x.body, share}
-			}
-			return next(ctx, x)
-		}
-	}
-}
-
-// limitedBody reads at most the bytes of a tick, and then waits until they may pass. A
-// smaller read keeps the flow even, and the turns of all uploads short.
-type limitedBody struct {
-	ctx   context.Context
-	r     io.Reader
-	share *rateShare
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if most := bytesPerTick(b.share.limit.Limit()); int64(len(p)) > most {
-		p = p[:most]
-	}
-	n, err := b.r.Read(p)
-	if waited := b.share.wait(b.ctx, n); waited != nil {
-		return 0, waited
-	}
-	return n, err
-}
+func (l *RateLimit) held() time.Duration { return l.shared().held() }

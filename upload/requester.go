@@ -5,49 +5,46 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"gcsup/backoff"
 	"gcsup/session"
 )
 
 // requester makes the requests of an upload, or of one part of a file, and repeats them until
 // their outcome is known. It has the state that outlives single requests and sessions.
 type requester struct {
-	client *session.Client
-	stat   func(context.Context, Spec) session.Reply // see uplink
-	do     doer                                      // makes each exchange
+	uplink *uplink
+	part   int // the number of the part, from 1; 0 for the whole file
 	retry  *retrier
 	sizer  *requestSizer
 	aim    intention
 	stale  atomic.Bool // a request failed on a reused connection since the last progress
-	events partEvents
-	tally  *tally
 	pos    *position
 }
 
 // newRequester returns a requester for a part of a file, with a number from 1, or for a whole
-// file if part is 0. It reports its progress in pos. The caller must close retry.
+// file if part is 0. It reports its progress in pos. The caller must
+// close its retrier.
 func newRequester(u *uplink, part int, pos *position) *requester {
-	events := partEvents{u.events, part}
-	q := &requester{
-		client: u.client, stat: u.stat, events: events, tally: u.tally, pos: pos,
-		retry: newRetrier(u.policy, u.gate, u.budget, events), sizer: newRequestSizer(u.chunkSize, u.commitEvery),
-	}
-	q.do = chain(
-		leasing(u),
-		noting(q.note),
-		reaching(u.budget),
-		u.limit, // the stall watch counts a wait for the limit as time of the source
-		watchingStalls(u.stallTimeout, u.stallRate),
-		timing(u.replied),
-		reporting(u.logger, u.named, u.events, func(x *Exchange) {
-			x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part
-		}),
-	)
+	q := &requester{uplink: u, part: part, pos: pos, sizer: newRequestSizer(u.chunkSize, u.commitBytes, u.commitTime)}
+	q.retry = newRetrier(u.policy, u.gate, u.budget, q.post)
 	return q
 }
 
-// note records the reply to a request.
-func (q *requester) note(r session.Reply) {
-	q.tally.requests.Add(1)
+// post reports something that happened to the part.
+func (q *requester) post(n note) {
+	n.part = q.part
+	q.uplink.notes.note(n)
+}
+
+// progressed records that the server committed more bytes, or has answered with more.
+func (q *requester) progressed() {
+	q.retry.progressed()
+	q.stale.Store(false)
+}
+
+// answered records the reply to a request.
+func (q *requester) answered(r session.Reply) {
+	q.uplink.tally.requests.Add(1)
 	q.retry.attempts++
 	q.aim.learn(r)
 	if r.Reused && r.Status == 0 {
@@ -55,8 +52,15 @@ func (q *requester) note(r session.Reply) {
 	}
 }
 
+// handed records that a request handed the bytes between two offsets to the network.
+func (q *requester) handed(from, to int64) {
+	q.uplink.tally.resent.Add(max(0, min(to, q.pos.handed)-from))
+	q.pos.handed = max(q.pos.handed, to)
+	q.pos.sent.Store(to)
+}
+
 // to returns an exchanger for the object of spec.
-func (q *requester) to(spec Spec) *exchanger { return &exchanger{q, spec} }
+func (q *requester) to(spec session.Spec) *exchanger { return &exchanger{q, spec} }
 
 // converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
 // errors.
@@ -77,20 +81,20 @@ func (q *requester) ask(ctx context.Context, exchange func(context.Context) sess
 	return q.converse(ctx, &request{exchange: exchange}, session.Action{Step: session.Repeat})
 }
 
-// askKnown is ask for something that the service has, or had. A second answer must confirm
+// askKnown is [requester.ask] for something that the service has, or had. A second answer must confirm
 // that it does not.
 func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
 	return q.converse(ctx, &request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
 }
 
-// refusal reports whether err, from ask, is a refusal of the service. The service was reached
+// refusal reports whether err, from [requester.ask], is a refusal of the service. The service was reached
 // then, and the context is not done.
 func refusal(err error) bool {
 	e, ok := err.(*session.Error)
-	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
 }
 
-// stopped returns err, the error of a wait, or an interruption if ctx is done. last is the last
+// stopped returns err, the error of a wait, or an [*interruption] if ctx is done. last is the last
 // failure before that.
 func (*requester) stopped(ctx context.Context, err error, last *session.Error) error {
 	switch {

@@ -16,7 +16,7 @@ const (
 
 // requestSizer chooses how many bytes one request may carry. A request takes about a
 // minute, so that a long upload gets a durable offset and a checksum every minute, or
-// more often with [Options.CommitEvery]. On a network that cuts long requests, the
+// more often if the caller asks for it. On a network that cuts long requests, the
 // size shrinks until the requests succeed.
 type requestSizer struct {
 	limit  int64         // the maximum size, from the options
@@ -26,16 +26,18 @@ type requestSizer struct {
 	shrunk bool // by cuts; the size grows back step by step
 }
 
-func newRequestSizer(chunkSize int64, every CommitEvery) *requestSizer {
+// newRequestSizer returns a requestSizer for requests of at most chunkSize bytes. A request carries at
+// most commitBytes, or what is sent in commitTime. A limit of 0 is none.
+func newRequestSizer(chunkSize, commitBytes int64, commitTime time.Duration) *requestSizer {
 	s := &requestSizer{limit: maxSize, now: firstSize, target: targetTime}
 	if chunkSize > 0 {
 		s.limit, s.now, s.target = chunkSize, chunkSize, 0
 	}
-	if every.Bytes > 0 {
-		s.limit = min(s.limit, every.Bytes)
+	if commitBytes > 0 {
+		s.limit = min(s.limit, commitBytes)
 	}
-	if every.Time > 0 && (s.target == 0 || every.Time < s.target) {
-		s.target, s.now = every.Time, minSize // the rate is not known
+	if commitTime > 0 && (s.target == 0 || commitTime < s.target) {
+		s.target, s.now = commitTime, minSize // the rate is not known
 	}
 	s.now = min(s.now, s.limit)
 	return s

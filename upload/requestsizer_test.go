@@ -1,11 +1,10 @@
-package upload_test
+package upload
 
 import (
 	"testing"
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/upload"
 )
 
 const (
@@ -29,12 +28,12 @@ func TestRequestSizerFollowsTheRate(t *testing.T) {
 		{gib, 0, 1 << 40},
 		{gib, time.Nanosecond, 1 << 40},
 	} {
-		b := upload.NewRequestSizer(0, upload.CommitEvery{})
-		if got := b.Size(); got != gib {
+		b := newRequestSizer(0, 0, 0)
+		if got := b.size(); got != gib {
 			t.Fatalf("first size = %d, want 1 GiB", got)
 		}
-		b.Passed(tt.n, tt.took)
-		if got := b.Size(); got != tt.want {
+		b.passed(tt.n, tt.took)
+		if got := b.size(); got != tt.want {
 			t.Errorf("after %d bytes in %v: size = %d, want %d", tt.n, tt.took, got, tt.want)
 		}
 	}
@@ -46,30 +45,30 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 		chunkSize, first int64
 	}{{"timed", 0, gib}, {"fixed", 64 * mib, 64 * mib}} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := upload.NewRequestSizer(tt.chunkSize, upload.CommitEvery{})
-			b.Cut(40*mib, true)
-			b.Cut(40*mib, false)
-			if got := b.Size(); got != tt.first {
+			b := newRequestSizer(tt.chunkSize, 0, 0)
+			b.cut(40*mib, true)
+			b.cut(40*mib, false)
+			if got := b.size(); got != tt.first {
 				t.Errorf("after one cut without progress: size = %d, want %d", got, tt.first)
 			}
-			b.Cut(40*mib, false)
-			if got := b.Size(); got != 20*mib {
+			b.cut(40*mib, false)
+			if got := b.size(); got != 20*mib {
 				t.Errorf("after two cuts at 40 MiB: size = %d, want 20 MiB", got)
 			}
 			for range 20 {
-				b.Cut(b.Size(), false)
+				b.cut(b.size(), false)
 			}
-			if got := b.Size(); got != chunk.Granularity {
+			if got := b.size(); got != chunk.Granularity {
 				t.Errorf("after many cuts: size = %d, want 256 KiB", got)
 			}
-			b.Passed(chunk.Granularity, time.Millisecond)
-			if got := b.Size(); got != 2*chunk.Granularity {
+			b.passed(chunk.Granularity, time.Millisecond)
+			if got := b.size(); got != 2*chunk.Granularity {
 				t.Errorf("after it passed: size = %d, want 512 KiB", got)
 			}
 			for range 20 {
-				b.Passed(b.Size(), time.Second)
+				b.passed(b.size(), time.Second)
 			}
-			if got := b.Size(); got < tt.first || tt.chunkSize > 0 && got != tt.chunkSize {
+			if got := b.size(); got < tt.first || tt.chunkSize > 0 && got != tt.chunkSize {
 				t.Errorf("after it passed often: size = %d, want %d again", got, tt.first)
 			}
 		})
@@ -80,33 +79,37 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 // the size after a fast request, for each bound and their combinations.
 func TestRequestSizerCommitsEvery(t *testing.T) {
 	const second, minute = time.Second, time.Minute
+	type commitEvery struct {
+		bytes int64
+		time  time.Duration
+	}
 	for _, tt := range []struct {
 		chunkSize             int64
-		every                 upload.CommitEvery
+		every                 commitEvery
 		first, at1MiBps, fast int64
 	}{
-		{0, upload.CommitEvery{}, gib, 60 * mib, 1 << 40},
-		{0, upload.CommitEvery{Bytes: 8 * mib}, 8 * mib, 8 * mib, 8 * mib},
-		{0, upload.CommitEvery{Bytes: 100 * mib}, 100 * mib, 60 * mib, 100 * mib},
-		{0, upload.CommitEvery{Time: 10 * second}, 256 * kib, 10 * mib, 1 << 40},
-		{0, upload.CommitEvery{Time: second / 10}, 256 * kib, 256 * kib, 1 << 40},
-		{0, upload.CommitEvery{Time: 2 * minute}, gib, 60 * mib, 1 << 40},
-		{0, upload.CommitEvery{Bytes: 4 * mib, Time: 10 * second}, 256 * kib, 4 * mib, 4 * mib},
-		{0, upload.CommitEvery{Bytes: 40 * mib, Time: 10 * second}, 256 * kib, 10 * mib, 40 * mib},
-		{2 * mib, upload.CommitEvery{Bytes: 8 * mib}, 2 * mib, 2 * mib, 2 * mib},
-		{2 * mib, upload.CommitEvery{Time: 10 * second}, 256 * kib, 2 * mib, 2 * mib},
-		{gib, upload.CommitEvery{Time: 2 * minute}, 256 * kib, 120 * mib, gib},
+		{0, commitEvery{}, gib, 60 * mib, 1 << 40},
+		{0, commitEvery{bytes: 8 * mib}, 8 * mib, 8 * mib, 8 * mib},
+		{0, commitEvery{bytes: 100 * mib}, 100 * mib, 60 * mib, 100 * mib},
+		{0, commitEvery{time: 10 * second}, 256 * kib, 10 * mib, 1 << 40},
+		{0, commitEvery{time: second / 10}, 256 * kib, 256 * kib, 1 << 40},
+		{0, commitEvery{time: 2 * minute}, gib, 60 * mib, 1 << 40},
+		{0, commitEvery{bytes: 4 * mib, time: 10 * second}, 256 * kib, 4 * mib, 4 * mib},
+		{0, commitEvery{bytes: 40 * mib, time: 10 * second}, 256 * kib, 10 * mib, 40 * mib},
+		{2 * mib, commitEvery{bytes: 8 * mib}, 2 * mib, 2 * mib, 2 * mib},
+		{2 * mib, commitEvery{time: 10 * second}, 256 * kib, 2 * mib, 2 * mib},
+		{gib, commitEvery{time: 2 * minute}, 256 * kib, 120 * mib, gib},
 	} {
-		b := upload.NewRequestSizer(tt.chunkSize, tt.every)
-		if got := b.Size(); got != tt.first {
+		b := newRequestSizer(tt.chunkSize, tt.every.bytes, tt.every.time)
+		if got := b.size(); got != tt.first {
 			t.Errorf("%d, %+v: first size = %d, want %d", tt.chunkSize, tt.every, got, tt.first)
 		}
-		b.Passed(mib, second)
-		if got := b.Size(); got != tt.at1MiBps {
+		b.passed(mib, second)
+		if got := b.size(); got != tt.at1MiBps {
 			t.Errorf("%d, %+v: size at 1 MiB/s = %d, want %d", tt.chunkSize, tt.every, got, tt.at1MiBps)
 		}
-		b.Passed(gib, 1)
-		if got := b.Size(); got != tt.fast {
+		b.passed(gib, 1)
+		if got := b.size(); got != tt.fast {
 			t.Errorf("%d, %+v: size after a fast request = %d, want %d", tt.chunkSize, tt.every, got, tt.fast)
 		}
 	}

@@ -14,7 +14,7 @@ type retrier struct {
 	waiter  backoff.Waiter
 	budget  *budget
 	staked  int64 // what this upload has added to the budget
-	events  partEvents
+	post    func(note)
 	retries int
 
 	// These are since the last progress.
@@ -23,25 +23,26 @@ type retrier struct {
 	failing  time.Time // time of the first failure
 }
 
-// newRetrier returns a retrier. The caller must call close.
-func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e partEvents) *retrier {
+// newRetrier returns a retrier that reports each wait to post. The caller must call
+// [retrier.close].
+func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, post func(note)) *retrier {
 	return &retrier{
 		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.time, Tries: b.rule.tries}},
 		budget: b,
-		events: e,
+		post:   post,
 	}
 }
 
 // Wait waits before the retry of an exchange that failed with cause. retryAfter is
 // the wait that the server requested. It returns the cause of ctx when that is done, and
 // an error that wraps [session.ErrRetriesExhausted] when the budget is spent, or
-// [ErrPermanent] if the caller decides so.
+// [backoff.ErrPermanent] if the caller decides so.
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
 	if permanent := r.budget.rule.permanent; permanent != nil {
 		last := *cause
 		last.Attempts, last.Waits = r.attempts, r.history
 		if permanent(&last) {
-			return r.failure(&last, ErrPermanent)
+			return r.failure(&last, backoff.ErrPermanent)
 		}
 	}
 	if len(r.history) == 0 {
@@ -59,7 +60,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
 		failed := *cause // cause gets the history if the upload fails
-		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
+		r.post(note{kind: noteWaiting, delay: p.Delay, retry: p.Failures, held: p.Held, cause: why, err: &failed})
 		return nil
 	}
 	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})
@@ -78,6 +79,9 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 // succeeded records that the service works again. It may be called from any
 // goroutine.
 func (r *retrier) succeeded() { r.waiter.Succeeded() }
+
+// waited returns how long the waits took.
+func (r *retrier) waited() time.Duration { return r.waiter.Waited() }
 
 // close records that the upload ended.
 func (r *retrier) close() { r.waiter.Close() }

@@ -9,11 +9,11 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // run drives one session until its range of the source is an object, or the session
-// is lost. It has only the state of this session: after the loss, the job makes a new
+// is lost. It has only the state of this session: after the loss, the caller makes a new
 // run.
 type run struct {
 	*transfer
@@ -29,6 +29,21 @@ type run struct {
 	// reports for a session that another process opened.
 	resume func(ctx context.Context, committed int64) error
 }
+
+// newRun returns a run that opens a session, or continues one in state s. p is nil if there is
+// no precondition to check.
+func newRun(t *transfer, p *precondition, s session.State) *run {
+	return &run{transfer: t, precondition: p, state: s}
+}
+
+// resumedRun is newRun for a session of another process.
+func resumedRun(t *transfer, p *precondition, s session.State, uri session.URI, opened time.Time, resume func(context.Context, int64) error) *run {
+	return &run{transfer: t, precondition: p, state: s, uri: uri, opened: opened, resume: resume}
+}
+
+// unqueried reports whether the session is of another process, and the server has not reported
+// how much it holds.
+func (r *run) unqueried() bool { return r.resume != nil }
 
 // sessionLost ends a run whose session no longer exists. It has the state for the
 // next run.
@@ -71,7 +86,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 		return reply, err
 	}
 	r.record.started(r.uri, r.state.Restarts)
-	r.events.post(Event{Kind: Started})
+	r.post(note{kind: noteStarted})
 	return reply, nil
 }
 
@@ -105,7 +120,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	r.tally.count(r.pos, p.From, reply.Sent)
+	r.handed(p.From, reply.Sent)
 	if err := p.Finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
@@ -128,7 +143,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 
 // mayBeSent checks what the caller expects of the source. The object exists after the last
 // part was sent.
-func (r *run) mayBeSent(ctx context.Context, p source.Body) error {
+func (r *run) mayBeSent(ctx context.Context, p content.Body) error {
 	if err := r.expect.exceeded(p.To); err != nil || !p.Last {
 		return err
 	}
@@ -139,7 +154,7 @@ func (r *run) mayBeSent(ctx context.Context, p source.Body) error {
 }
 
 // transmit makes the request that carries p.
-func (r *run) transmit(ctx context.Context, p source.Body) session.Reply {
+func (r *run) transmit(ctx context.Context, p content.Body) session.Reply {
 	body := &meter{r: p, t: r.transfer}
 	if p.Last {
 		return r.wire.finalize(ctx, r.uri, p.Range, p.CRC32C, body)
@@ -160,7 +175,7 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return reply, r.sourceFailed(ctx, err)
 	}
-	if verdict == source.Same {
+	if verdict == content.Same {
 		r.state.Sent = reply.Committed
 	}
 	return reply, nil
@@ -253,12 +268,11 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 
 // progressed records that the server has committed more bytes.
 func (r *run) progressed() {
-	r.retry.progressed()
+	r.requester.progressed()
 	r.retry.budget.progressed()
-	r.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
-	r.events.committed()
+	r.uplink.notes.committed()
 }
 
 // verify compares the server's checksum of the committed bytes with that of the
@@ -271,9 +285,9 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	}
 	p := prefix(reply)
 	switch verdict, _ := r.content.Compare(ctx, p, false); verdict { // the next reader of the bytes reports an error
-	case source.Unknown:
+	case content.Unknown:
 		return nil, nil
-	case source.Different:
+	case content.Different:
 		if err := r.content.Changed(ctx, offset); err != nil {
 			return nil, r.sourceFailed(ctx, err)
 		}
@@ -283,19 +297,15 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// storedTimeout bounds the question what the service stores when a call is interrupted. The
-// caller waits for the answer.
-const storedTimeout = abandonAfter * 3 / 4
-
-// askStored asks the service once what it stores, if the call was interrupted while bytes were
-// on their way. Their request has no reply, so that the committed offset may be far behind.
-// ok is false if the offset did not change.
-func (r *run) askStored(ctx context.Context) (ok bool) {
+// askStored asks the service once what it stores, if the upload was interrupted while bytes were
+// on their way. Their request has no reply, so that the committed offset may be far behind. The
+// caller waits for the answer, at most for timeout. ok is false if the offset did not change.
+func (r *run) askStored(ctx context.Context, timeout time.Duration) (ok bool) {
 	_, sent, committed := r.pos.load()
-	if ctx.Err() == nil || r.uri.IsZero() || r.resume != nil || sent <= committed {
+	if ctx.Err() == nil || r.uri.IsZero() || r.unqueried() || sent <= committed {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	reply := r.wire.query(ctx, r.uri)
 	held, open := reply.Held()
@@ -309,8 +319,8 @@ func (r *run) askStored(ctx context.Context) (ok bool) {
 // prefix returns the checksum in a reply of the bytes before r.Committed. The service
 // reports an MD5, and since 2026 a CRC32C. The MD5 is not computed while sending, because
 // it costs more time than everything else. It is compared only after a query.
-func prefix(r session.Reply) source.Prefix {
-	p := source.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
+func prefix(r session.Reply) content.Prefix {
+	p := content.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
 	if r.Op == session.OpQuery && r.RangeMD5 != nil {
 		p.MD5 = r.RangeMD5
 	}
@@ -325,6 +335,9 @@ type meter struct {
 	n      int64
 }
 
+// meter returns a reader of r that counts the bytes of a request.
+func (t *transfer) meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
+
 // flowing is the number of bytes of a request after which it counts as a success of
 // the service. It is more than the buffers on the way can hold.
 const flowing = 16 << 20
@@ -332,7 +345,7 @@ const flowing = 16 << 20
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
-	m.t.tally.sent.Add(int64(n))
+	m.t.uplink.tally.sent.Add(int64(n))
 	if m.t.moved != nil {
 		m.t.moved(int64(n))
 	}
@@ -345,6 +358,6 @@ func (m *meter) Read(p []byte) (int, error) {
 		}
 		m.t.retry.budget.progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.events.flowing()
+	m.t.uplink.notes.flowing()
 	return n, err
 }

@@ -48,7 +48,7 @@ func (r *runningUploads) stop(ctx context.Context, id string, why error) error {
 	if u == nil {
 		return nil
 	}
-	u.interrupt(&stopped{why})
+	u.interrupt(&stopped{by: why})
 	select {
 	case <-u.released:
 		return nil

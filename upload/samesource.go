@@ -15,7 +15,7 @@ func (j *job) sameSource(ctx context.Context, token *state.Token) error {
 	if identity := j.journal.draft.SourceIdentity; identity != "" {
 		return j.sameIdentified(ctx, token, fmt.Sprintf("%q", identity))
 	}
-	if version := j.u.expect.version; version != "" && token.SourceVersion != "" && token.Parts == nil {
+	if version := j.u.version; version != "" && token.SourceVersion != "" && token.Parts == nil {
 		if version != token.SourceVersion {
 			return fmt.Errorf("%w: its version is %q, that of the saved upload %q", session.ErrSourceChanged, version, token.SourceVersion)
 		}

@@ -173,7 +173,7 @@ func (j *job) keep(journal *journal, token *state.Token, path, identity string) 
 	j.journal = journal
 	j.result.saved.Store(journal)
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.expect.version
+	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.version
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
@@ -224,10 +224,8 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	t := j.newTransfer(j.source, j.journal.recordFile(j.file, j.source))
 	size := j.source.Total()
 	t.pos.size.Store(size)
-	r := j.newRun(t, adopted(j.journal.whole.state(), size))
-	r.uri, r.opened = token.URI, token.Created
 	t.pos.committed.Store(token.Committed)
-	r.resume = j.resumeFrom
+	r := resumedRun(t, &j.precondition, adopted(j.journal.whole.state(), size), token.URI, token.Created, j.resumeFrom)
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 

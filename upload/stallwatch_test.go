@@ -1,4 +1,4 @@
-package upload_test
+package upload
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gcsup/session"
-	"gcsup/upload"
 )
 
 // TestStallWatch checks that only a request that lags two minutes behind 64
@@ -50,15 +49,15 @@ func TestStallWatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				ctx, body, stop := upload.WatchStall(context.Background(), 2*time.Minute, rate)
+				ctx, w := watchStall(context.Background(), 2*time.Minute, rate)
 				var at time.Duration
 				context.AfterFunc(ctx, func() {
 					if errors.Is(context.Cause(ctx), session.ErrStalled) {
 						at = time.Since(start)
 					}
 				})
-				tt.use(body(zeros{}))
-				stop()
+				tt.use(w.body(zeroes{}))
+				w.stop()
 				synctest.Wait()
 				if d := at - tt.want; d < -2*time.Second || d > 2*time.Second {
 					t.Errorf("canceled after %v, want %v", at, tt.want)
@@ -72,9 +71,9 @@ func TestStallWatch(t *testing.T) {
 // count.
 func TestStallWatchForgivesTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, body, stop := upload.WatchStall(t.Context(), 2*time.Minute, 64<<10)
-		defer stop()
-		r := body(slow{bytes.NewReader(make([]byte, 10)), time.Hour})
+		ctx, w := watchStall(t.Context(), 2*time.Minute, 64<<10)
+		defer w.stop()
+		r := w.body(slow{bytes.NewReader(make([]byte, 10)), time.Hour})
 		if _, err := r.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -86,18 +85,14 @@ func TestStallWatchForgivesTheSource(t *testing.T) {
 
 func TestStallWatchOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _, stop := upload.WatchStall(t.Context(), -1, 64<<10)
-		defer stop()
+		ctx, w := watchStall(t.Context(), -1, 64<<10)
+		defer w.stop()
 		time.Sleep(24 * time.Hour)
 		if ctx.Err() != nil {
 			t.Error("the request ended although the watch is off")
 		}
 	})
 }
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 type slow struct {
 	r io.Reader

@@ -39,7 +39,7 @@ func nothingAtStake() int64 { return 0 }
 
 // storeContext returns ctx for calls of the store in the foreground of the job.
 func (j *job) storeContext(ctx context.Context) context.Context {
-	return j.u.storeContext(ctx, j.events, j.requests.retry.budget.atStake)
+	return j.u.storeContext(ctx, j.events, j.uplink.budget.atStake)
 }
 
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gcsup/session"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/content"
 )
 
 // transfer sends one range of a source to one object. It outlives the sessions that are lost
@@ -13,7 +13,7 @@ import (
 type transfer struct {
 	*requester
 	wire    *exchanger
-	content source.Content
+	content content.Source
 	record  record
 	transferOptions
 }
@@ -25,15 +25,15 @@ type transferOptions struct {
 	measure *measurement  // of the first request; nil after it, or if it is not measured
 }
 
-// measurement is a request of at most size bytes whose rate is checked.
+// measurement makes the rate of a request be checked.
 type measurement struct {
-	size  int64
+	size  int64                                   // maximum, of the request
 	check func(n int64, took time.Duration) error // an error ends the upload
 }
 
 // newTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
-func newTransfer(q *requester, spec Spec, src source.Content, r record, o transferOptions) *transfer {
+func newTransfer(q *requester, spec session.Spec, src content.Source, r record, o transferOptions) *transfer {
 	return &transfer{requester: q, wire: q.to(spec), content: src, record: r, transferOptions: o}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -30,6 +29,7 @@ type Uploader struct {
 	opts    Options
 	memory  *chunk.Memory // of streams
 	expect  expectation   // of each source, see With
+	version string        // of each source, see CallOptions.SourceVersion
 	invalid error         // of the options of With
 	retry   retryRule
 	parts   *partsShared
@@ -128,4 +128,15 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
-func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }
+// newBudget returns a budget for one upload.
+func (u *Uploader) newBudget() *budget { return newBudget(u.retry) }
+
+// newUplink returns the uplink of an upload, or of a listing, with the options of u.
+func (u *Uploader) newUplink(b *budget, t *tally, r *reporter) *uplink {
+	o := &u.opts
+	return &uplink{
+		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: o.RateLimit.shared().share(),
+		chunkSize: o.ChunkSize, commitBytes: o.CommitEvery.Bytes, commitTime: o.CommitEvery.Time,
+		stallTimeout: o.StallTimeout, stallRate: o.StallRate, notes: r, tally: t,
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 // verifyObject compares the finished object with the source. crc32c is the checksum
 // of the source. The result is the object that the service described.
-func verifyObject(o *session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {
+func verifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint32) (*session.Object, error) {
 	switch {
 	case o.Size != size:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has %d bytes, the source %d", o.Generation, o.Size, size)

@@ -25,6 +25,12 @@ import (
 	"gcsup/upload"
 )
 
+const (
+	kib = int64(1) << 10
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
 const q = int64(chunk.Granularity)
 
 // world is a Cloud Storage server, a network to it, a directory of sources and a

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"gcsup/chunk"
+	"gcsup/upload/internal/content"
 )
 
 // headLimit bounds the bytes that are read again only to compare an MD5 from the
@@ -20,14 +21,14 @@ func (f *File) Whole(ctx context.Context) (chunk.Checkpoint, error) {
 
 // Compare compares a CRC32C if it reads less than 256 KiB, and an MD5 of at most 32 MiB,
 // or of any number of bytes that must still be compared.
-func (f *File) Compare(ctx context.Context, p Prefix, reread bool) (Verdict, error) {
+func (f *File) Compare(ctx context.Context, p content.Prefix, reread bool) (content.Verdict, error) {
 	var same bool
 	var err error
 	switch {
 	case p.CRC32C != nil:
 		from, ok := f.sum.Nearest(p.Offset)
 		if !reread && (!ok || p.Offset-from.Offset >= chunk.Granularity) {
-			return Unknown, nil
+			return content.Unknown, nil
 		}
 		var ours chunk.Checkpoint
 		ours, err = f.hash(ctx, from, p.Offset, p.Offset)
@@ -37,10 +38,10 @@ func (f *File) Compare(ctx context.Context, p Prefix, reread bool) (Verdict, err
 		ours, err = f.md5(ctx, p.Offset)
 		same = ours == *p.MD5
 	default:
-		return Unknown, nil
+		return content.Unknown, nil
 	}
 	if err != nil {
-		return Unknown, err
+		return content.Unknown, err
 	}
 	if same {
 		f.copied = false

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // Reread is called when n bytes before offset were read only for their checksum. The
@@ -94,7 +95,7 @@ func (f *File) Committed(n int64) { f.sum.Forget(n) }
 // Next returns one long body up to the last multiple of 256 KiB, and then a tail of
 // at most 256 KiB, which is sent in a separate request. The checksum of all bytes is
 // then known, and the service can compare it before the object exists.
-func (f *File) Next(ctx context.Context, offset, limit int64) (Body, error) {
+func (f *File) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if offset == 0 {
 		f.Restart()
 	}
@@ -114,23 +115,23 @@ func (f *File) Next(ctx context.Context, offset, limit int64) (Body, error) {
 }
 
 // body returns a body that is not the last one.
-func (f *File) body(rng chunk.Range) Body {
+func (f *File) body(rng chunk.Range) content.Body {
 	f.sum.Rewind(rng.From)
 	body := f.src.Body(rng, f.sum)
-	return Body{Range: rng, Reader: body, finish: body.Finish}
+	return content.Body{Range: rng, Reader: body, Stop: body.Finish}
 }
 
-func (f *File) tail(ctx context.Context, offset int64) (Body, error) {
+func (f *File) tail(ctx context.Context, offset int64) (content.Body, error) {
 	b := f.body(chunk.Range{From: offset, To: f.Total()})
 	data := make([]byte, b.Len())
 	_, err := io.ReadFull(b, data)
-	if finished := b.finish(); err == nil {
+	if finished := b.Finish(); err == nil {
 		err = finished
 	}
 	if err == nil {
 		err = f.Unchanged(ctx, f.hashed)
 	}
-	return Body{Range: b.Range, Reader: bytes.NewReader(data), Last: true, CRC32C: f.sum.Sum()}, err
+	return content.Body{Range: b.Range, Reader: bytes.NewReader(data), Last: true, CRC32C: f.sum.Sum()}, err
 }
 
 // Restart makes the checksum start at byte 0 if it started at a checkpoint. The server
@@ -167,24 +168,24 @@ func (f *File) Compression(int64) *Compression { return nil }
 
 // Load reads a small file whole. A racy file is read twice, which is faster than waiting
 // until it is no longer racy.
-func (f *File) Load(ctx context.Context) (Loaded, error) {
+func (f *File) Load(ctx context.Context) (content.Loaded, error) {
 	f.noteRacy()
 	data := f.data
 	if data == nil {
 		data = make([]byte, f.Total())
 		if err := f.src.ReadFull(data, 0); err != nil {
-			return Loaded{}, err
+			return content.Loaded{}, err
 		}
 	}
 	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	if _, err := f.sum.Write(data); err != nil {
-		return Loaded{}, err
+		return content.Loaded{}, err
 	}
 	return loaded(data, f.sum.Sum()), f.Unchanged(ctx, f.hashed)
 }
 
-func (f *File) LoadWindow(context.Context) (Loaded, error) { return Loaded{}, nil }
+func (f *File) LoadWindow(context.Context) (content.Loaded, error) { return content.Loaded{}, nil }
 
-func loaded(data []byte, crc32c uint32) Loaded {
-	return Loaded{Size: int64(len(data)), CRC32C: crc32c, Open: func() io.Reader { return bytes.NewReader(data) }}
+func loaded(data []byte, crc32c uint32) content.Loaded {
+	return content.Loaded{Size: int64(len(data)), CRC32C: crc32c, Open: func() io.Reader { return bytes.NewReader(data) }}
 }

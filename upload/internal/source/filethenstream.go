@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // FileThenStream is a file followed by a stream. The last bytes of the file become
@@ -21,7 +22,7 @@ type FileThenStream struct {
 	crc32c uint32 // of the bytes before base; valid if passed
 }
 
-var _ Content = (*FileThenStream)(nil)
+var _ content.Source = (*FileThenStream)(nil)
 
 // NewFileThenStream returns the content of a file and of a stream. When the bytes of the
 // file are committed, except the last ones, at most 256 KiB, it sends these to tail. They
@@ -39,7 +40,7 @@ func (f *FileThenStream) Total() int64 {
 
 func (f *FileThenStream) Replayable() bool { return !f.passed }
 
-func (f *FileThenStream) Next(ctx context.Context, offset, limit int64) (Body, error) {
+func (f *FileThenStream) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if left := f.base - offset; left > 0 {
 		if left < chunk.Granularity {
 			// The rest is less than the service accepts in a request that is not the last. The
@@ -49,11 +50,11 @@ func (f *FileThenStream) Next(ctx context.Context, offset, limit int64) (Body, e
 		return f.file.Next(ctx, offset, limit)
 	}
 	if err := f.pass(ctx); err != nil {
-		return Body{}, err
+		return content.Body{}, err
 	}
 	b, err := f.stream.Next(ctx, offset-f.base, limit)
 	if err != nil {
-		return Body{}, err
+		return content.Body{}, err
 	}
 	b.From, b.To = b.From+f.base, b.To+f.base
 	if b.Last {
@@ -103,17 +104,17 @@ func (f *FileThenStream) Whole(ctx context.Context) (chunk.Checkpoint, error) {
 }
 
 // Compare compares only a CRC32C.
-func (f *FileThenStream) Compare(ctx context.Context, p Prefix, _ bool) (Verdict, error) {
+func (f *FileThenStream) Compare(ctx context.Context, p content.Prefix, _ bool) (content.Verdict, error) {
 	n := p.Offset - f.base
 	switch {
 	case p.CRC32C == nil:
-		return Unknown, nil
+		return content.Unknown, nil
 	case n <= 0:
 		return f.file.Compare(ctx, p, false)
 	case f.passed && f.stream.holds(n):
 		return verdict(chunk.Combine(f.crc32c, f.stream.cur.Checkpoint(n).CRC32C, n) == *p.CRC32C), nil
 	}
-	return Unknown, nil
+	return content.Unknown, nil
 }
 
 func (f *FileThenStream) Changed(context.Context, int64) error { return nil }

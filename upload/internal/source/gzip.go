@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"gcsup/chunk"
+	"gcsup/upload/internal/content"
 )
 
 // Gzip is a file that is compressed while it is sent. Like a stream, it keeps a window
@@ -107,17 +108,17 @@ func (g *Gzip) split(from chunk.Checkpoint) (err error) {
 	return err
 }
 
-func (g *Gzip) Next(ctx context.Context, offset, limit int64) (Body, error) {
+func (g *Gzip) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if offset == 0 && (g.body == nil || !g.stream.Replayable()) {
 		if err := g.begin(); err != nil {
-			return Body{}, err
+			return content.Body{}, err
 		}
 	}
 	if g.body == nil {
-		return Body{}, committedBefore(offset)
+		return content.Body{}, committedBefore(offset)
 	}
 	if err := g.fill(ctx); err != nil {
-		return Body{}, err
+		return content.Body{}, err
 	}
 	b, err := g.stream.Next(ctx, offset, limit)
 	if err == nil && b.Last {
@@ -163,18 +164,18 @@ func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
-func (g *Gzip) LoadWindow(ctx context.Context) (Loaded, error) {
+func (g *Gzip) LoadWindow(ctx context.Context) (content.Loaded, error) {
 	if err := g.begin(); err != nil {
-		return Loaded{}, err
+		return content.Loaded{}, err
 	}
 	if err := g.fill(ctx); err != nil || !g.stream.cur.Last {
-		return Loaded{}, err
+		return content.Loaded{}, err
 	}
 	return g.stream.loaded(), g.file.Unchanged(ctx, g.file.hashed)
 }
 
 // Load compresses a small file in memory.
-func (g *Gzip) Load(ctx context.Context) (Loaded, error) {
+func (g *Gzip) Load(ctx context.Context) (content.Loaded, error) {
 	plain, err := g.file.Load(ctx)
 	if err != nil {
 		return plain, err
@@ -304,9 +305,9 @@ func (g *Gzip) Committed(offset int64) {
 	g.offsets.forget(offset)
 }
 
-func (g *Gzip) Compare(ctx context.Context, p Prefix, reread bool) (Verdict, error) {
+func (g *Gzip) Compare(ctx context.Context, p content.Prefix, reread bool) (content.Verdict, error) {
 	v, err := g.stream.Compare(ctx, p, reread)
-	if v == Same {
+	if v == content.Same {
 		g.file.copied = false
 	}
 	return v, err

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // Stream is a source that cannot be read again. Bytes that the server has not
@@ -18,7 +19,7 @@ type Stream struct {
 	done   int64       // committed: all windows before this offset were released
 }
 
-var _ Content = (*Stream)(nil)
+var _ content.Source = (*Stream)(nil)
 
 // NewStream returns the stream of the bytes of r, with windows of at most window bytes
 // of memory. The caller must close it.
@@ -55,17 +56,17 @@ func (s *Stream) Head(ctx context.Context) (first []byte, whole bool, err error)
 }
 
 // Load returns a stream that ends within its first window.
-func (s *Stream) Load(ctx context.Context) (Loaded, error) {
+func (s *Stream) Load(ctx context.Context) (content.Loaded, error) {
 	if err := s.fill(ctx); err != nil {
-		return Loaded{}, err
+		return content.Loaded{}, err
 	}
 	return s.loaded(), nil
 }
 
 // loaded returns the current window, which must be the whole stream.
-func (s *Stream) loaded() Loaded {
+func (s *Stream) loaded() content.Loaded {
 	cur := *s.cur
-	return Loaded{Size: cur.To, CRC32C: cur.CRC32C, Open: func() io.Reader { return cur.Reader(0, cur.To) }}
+	return content.Loaded{Size: cur.To, CRC32C: cur.CRC32C, Open: func() io.Reader { return cur.Reader(0, cur.To) }}
 }
 
 // Offsets returns the offsets before compression, after the stream was read. It is nil
@@ -100,14 +101,14 @@ func (s *Stream) fill(ctx context.Context) error {
 	return err
 }
 
-func (s *Stream) Next(ctx context.Context, offset, limit int64) (Body, error) {
+func (s *Stream) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if err := s.fill(ctx); err != nil {
-		return Body{}, err
+		return content.Body{}, err
 	}
 	if offset < s.cur.From || offset > s.cur.To {
-		return Body{}, committedBefore(offset)
+		return content.Body{}, committedBefore(offset)
 	}
-	b := Body{Range: chunk.Range{From: offset, To: s.cur.To}, Last: s.cur.Last, CRC32C: s.cur.CRC32C}
+	b := content.Body{Range: chunk.Range{From: offset, To: s.cur.To}, Last: s.cur.Last, CRC32C: s.cur.CRC32C}
 	to := chunk.Floor(offset + limit)
 	if to-offset < chunk.Granularity {
 		to += chunk.Granularity // as for a file: the service does not accept less
@@ -149,20 +150,20 @@ func (s *Stream) holds(offset int64) bool {
 	return s.cur != nil && s.cur.From <= offset && offset <= s.cur.To
 }
 
-func (s *Stream) Compare(_ context.Context, p Prefix, _ bool) (Verdict, error) {
+func (s *Stream) Compare(_ context.Context, p content.Prefix, _ bool) (content.Verdict, error) {
 	switch {
 	case !s.holds(p.Offset):
-		return Unknown, nil
+		return content.Unknown, nil
 	case p.CRC32C != nil:
 		return verdict(s.cur.Checkpoint(p.Offset).CRC32C == *p.CRC32C), nil
 	case p.MD5 != nil && s.cur.From == 0:
 		ours, err := MD5(s.cur.Reader(0, p.Offset), p.Offset)
 		if err != nil {
-			return Unknown, err
+			return content.Unknown, err
 		}
 		return verdict(ours == *p.MD5), nil
 	}
-	return Unknown, nil
+	return content.Unknown, nil
 }
 
 func (s *Stream) Changed(context.Context, int64) error { return nil }
