@@ -34,14 +34,14 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	if err := j.u.running.stop(ctx, id, session.ErrCanceled); err != nil {
+	if err := j.u.running.stop(ctx, id, &stopped{session.ErrCanceled}); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id, nil)
+	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	defer journal.close()
+	defer j.journal.close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
 		j.warnOfLostParts(id, "BUCKET")
@@ -51,9 +51,9 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	}
 	j.identify(id, token.Spec)
 	if token.Parts != nil {
-		return j.cancelParts(ctx, token, journal)
+		return j.cancelParts(ctx, token)
 	}
-	return j.cancel(ctx, token, journal.discard)
+	return j.cancel(ctx, token, j.journal.discard)
 }
 
 // cancel ends the session of token, and calls discard if the session no longer

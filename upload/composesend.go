@@ -72,7 +72,7 @@ func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transf
 // resume returns a run that continues the session of an earlier call.
 func (p *filePart) resume(saved state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
-	state := adopted(saved, size)
+	state := adopted(saved.Session, size)
 	state.Temporary = true
 	r := p.newRun(state)
 	r.uri, r.opened = saved.URI, saved.Created

@@ -60,11 +60,7 @@ func (j *job) fresh(ctx context.Context) error {
 
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
 func (j *job) uploadNew(ctx context.Context, size int64) error {
-	var kept record = unrecorded{}
-	if j.journal != nil {
-		kept = j.journal.recordFile(j.file, j.source)
-	}
-	return j.uploadRun(ctx, j.newTransfer(j.source, kept), size)
+	return j.uploadRun(ctx, j.newTransfer(j.source, j.journal.recordFile(j.source)), size)
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.

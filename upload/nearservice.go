@@ -75,10 +75,8 @@ func (j *job) measureFirst(why reason) {
 // session expires.
 func (j *job) restartInParts(ctx context.Context, uri session.URI, slow *slowConnection) error {
 	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
-	if j.journal != nil {
-		if err := j.journal.discard(); err != nil {
-			return err
-		}
+	if err := j.journal.discard(); err != nil {
+		return err
 	}
 	j.wire().drop(ctx, uri)
 	j.unresume()

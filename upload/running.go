@@ -19,9 +19,12 @@ type runningUpload struct {
 	released  chan struct{}           // closed when the upload has released its lease
 }
 
-// add registers an upload that holds its lease. The caller must call remove when the
-// lease is released. By then, another upload with that ID may be registered.
+// add registers an upload that holds its lease, unless interrupt is nil. The caller must call
+// remove when the lease is released. By then, another upload with that ID may be registered.
 func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remove func()) {
+	if interrupt == nil {
+		return func() {}
+	}
 	u := &runningUpload{interrupt, make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,15 +43,15 @@ func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remo
 }
 
 // stop interrupts the upload with an ID, if there is one, and waits until it has released
-// its lease. why is the error that its call returns.
-func (r *runningUploads) stop(ctx context.Context, id string, why error) error {
+// its lease. cause is that of the end of its context.
+func (r *runningUploads) stop(ctx context.Context, id string, cause error) error {
 	r.mu.Lock()
 	u := r.byID[id]
 	r.mu.Unlock()
 	if u == nil {
 		return nil
 	}
-	u.interrupt(&stopped{why})
+	u.interrupt(cause)
 	select {
 	case <-u.released:
 		return nil

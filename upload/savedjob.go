@@ -33,12 +33,11 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	if j.small() && !savedIn(ctx, store, id) {
 		return j.fresh(ctx)
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id, j.waitForHolder)
+	token, damaged, err := j.openJournal(ctx, state.Token{ID: id, SourcePath: path, SourceIdentity: identity}, j.waitForHolder)
 	if err != nil {
 		return err
 	}
-	defer journal.close()
-	j.keep(journal, token, path, identity)
+	defer j.journal.close()
 	switch {
 	case token != nil && j.u.opts.Restart:
 		if err := j.abandon(ctx, token); err != nil {
@@ -107,11 +106,11 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id, nil)
+	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return err
 	}
-	defer journal.close()
+	defer j.journal.close()
 	switch {
 	case damaged != nil:
 		return damaged
@@ -120,12 +119,11 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
-	j.keep(journal, token, token.SourcePath, token.SourceIdentity)
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
 	if token.Parts != nil && token.Parts.Over {
-		return j.resumeRemoval(ctx, token, journal)
+		return j.resumeRemoval(ctx, token)
 	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
@@ -138,45 +136,39 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
-// lease. waiting, if it is not nil, is called before each wait for the lease.
-func (j *job) openJournal(ctx context.Context, id string, waiting func(context.Context)) (*journal, *state.Token, error, error) {
-	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *state.HeldError) {
-		if waiting != nil {
-			waiting(ctx)
-		}
-		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
-	})
-	if err == nil {
-		j.uplink.needLease(journal.lease)
-		if j.interrupt != nil {
-			journal.released = j.u.running.add(id, j.interrupt)
-		}
-		journal.ctx = j.u.storeContext(journal.ctx, j.events, nothingAtStake)
-		journal.background = j.u.storeContext(journal.ctx, nil, nothingAtStake)
+// lease. waiting, if it is not nil, is called before each wait for the lease. The caller must
+// close the journal.
+func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
+	draft.Endpoint, draft.SourceVersion = j.u.client.Endpoint(), j.u.expect.version
+	journal, token, damaged, err := openJournal(ctx, savedCall{
+		store: j.u.opts.Store, running: j.u.running, interrupt: j.interrupt,
+		waiting: func(held *state.HeldError) {
+			if waiting != nil {
+				waiting(ctx)
+			}
+			j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
+		},
+		stale: func(err error) {
+			j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
+		},
+		last:       func(ctx context.Context) context.Context { return j.u.storeContext(ctx, j.events, nothingAtStake) },
+		background: func(ctx context.Context) context.Context { return j.u.storeContext(ctx, nil, nothingAtStake) },
+	}, draft)
+	if err != nil {
+		return nil, nil, err
 	}
-	return journal, token, damaged, err
-}
-
-// keep makes the journal save the upload. token is the saved Token, or nil if there
-// is none. path and identity are as in uploadSavable.
-func (j *job) keep(journal *journal, token *state.Token, path, identity string) {
-	journal.events = j.events
-	if token != nil {
-		journal.adopt(token)
-	}
+	journal.setSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.expect.version
+	j.uplink.needLease(journal.lease)
+	return token, damaged, nil
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
 	j.spec = spec
 	j.result.label.set(func(n *names) { n.spec = spec })
-	if j.journal != nil {
-		j.journal.draft.Spec = withoutSecret(spec)
-	}
+	j.journal.setSpec(spec)
 }
 
 // resume continues a saved session. If it cannot be resumed, resume starts over and
@@ -204,7 +196,6 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
 	j.compress(saved.Gzip)
-	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
 			return err
@@ -214,12 +205,11 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		}
 		return j.startOver(ctx, err.Error(), token.URI)
 	}
-	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.source.Adopt(savedSource(token))
-	t := j.newTransfer(j.source, j.journal.recordFile(j.file, j.source))
+	t := j.newTransfer(j.source, j.journal.recordFile(j.source))
 	size := j.source.Total()
 	t.pos.size.Store(size)
-	r := j.newRun(t, adopted(j.journal.whole.state(), size))
+	r := j.newRun(t, adopted(token.Session, size))
 	r.uri, r.opened = token.URI, token.Created
 	t.pos.committed.Store(token.Committed)
 	r.resume = j.resumeFrom
