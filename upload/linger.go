@@ -5,28 +5,9 @@ import (
 	"time"
 )
 
-// linger is how long the store may take after the upload was cancelled.
-const linger = 5 * time.Second
-
 // abandonAfter is how long a cancelled upload is waited for. What it does then
 // takes milliseconds, unless a file hangs.
 const abandonAfter = 2 * time.Second
-
-// lingering returns a context that outlives ctx a little: state can still be
-// saved or deleted after cancellation.
-func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	return outliving(ctx, linger)
-}
-
-// outliving returns a context that ends some time after ctx.
-func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
-	return longer, func() {
-		stop()
-		cancel()
-	}
-}
 
 // awaitDone waits until done is closed. Once ctx is done, it waits for grace only, and
 // returns false if that is not enough.
@@ -36,12 +17,10 @@ func awaitDone(ctx context.Context, done <-chan struct{}, grace time.Duration) b
 		return true
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(grace):
 		return false
 	}
 }

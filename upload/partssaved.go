@@ -133,9 +133,7 @@ func (p *pruner) decideParts(ctx context.Context, j *job, token *state.Token, le
 	if err := j.remove(ctx, token); err != nil {
 		return err
 	}
-	longer, cancel := lingering(ctx)
-	defer cancel()
-	err := lease.Delete(longer)
+	err := deleteSaved(ctx, lease)
 	pruned.Deleted = err == nil
 	return err
 }

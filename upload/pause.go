@@ -37,9 +37,9 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	if err := u.running.stop(ctx, id, &stopped{ErrPaused}); err != nil {
 		return err
 	}
-	saved, err := loadSaved(ctx, store, id)
-	if err == nil && saved.InUse {
-		err = state.ErrInUse
+	e := loadSaved(ctx, store, id)
+	if e.inUse {
+		return state.ErrInUse
 	}
-	return err
+	return e.err
 }

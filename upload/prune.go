@@ -129,9 +129,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 		return nil
 	}
 	if !p.opts.DryRun {
-		longer, cancel := lingering(ctx)
-		defer cancel()
-		discard := func() error { return lease.Delete(longer) }
+		discard := func() error { return deleteSaved(ctx, lease) }
 		if useless {
 			err = discard()
 		} else {

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/source"
 )
 
 // uploadSavableFile is uploadSavable for the file at path.
@@ -90,13 +91,6 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 		return err
 	}
 	return parts.abandon(ctx, j, token)
-}
-
-// savedIn reports whether a store has an upload with that ID, which may be damaged.
-// It returns false if the store cannot be read.
-func savedIn(ctx context.Context, store state.Store, id string) bool {
-	_, err := store.Load(ctx, id)
-	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }
 
 // uploadSaved resumes a saved upload.
@@ -216,6 +210,25 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 
+// sameSource checks that the file is the one with which the session began.
+func (j *job) sameSource(ctx context.Context, token *state.Token) error {
+	doubt, err := j.journal.sameSource(token, j.file.Total(), j.file.Since)
+	switch {
+	case err != nil || doubt == noDoubt:
+		return err
+	case token.Parts != nil:
+		return j.compareParts(ctx, token)
+	case doubt == allBytes:
+		return j.source.CompareAll(ctx, savedSource(token))
+	}
+	return j.source.CompareLast(ctx, savedSource(token))
+}
+
+// savedSource returns what a Token records of the source.
+func savedSource(t *state.Token) source.Saved {
+	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
+}
+
 // resumeFrom continues at the committed offset. The checksum of the bytes before it
 // is computed from a checkpoint and a short part of the source, which is read again.
 func (j *job) resumeFrom(ctx context.Context, offset int64) error {
@@ -267,4 +280,33 @@ func (j *job) unresume() {
 	j.requests.pos.sent.Store(0)
 	j.requests.pos.committed.Store(0)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+}
+
+// keepSaved deletes or updates the saved upload, depending on err, with which the
+// upload ended. unqueried reports that the server has not reported how much it holds of a
+// session of another process.
+func (j *job) keepSaved(err error, unqueried bool) error {
+	if !j.journal.saved() {
+		return err
+	}
+	_, interrupted := errors.AsType[*InterruptedError](err) // Cancel will end the session itself
+	if err == nil || !interrupted && dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.discard(); derr != nil {
+			if err != nil {
+				return errors.Join(err, derr)
+			}
+			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+		}
+		return err
+	}
+	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
+		// After a change of the source, its checksums are not those of the bytes that were
+		// sent.
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.whole.rejected(e.Offset)
+		}
+		_, sent, committed := j.requests.pos.load()
+		j.journal.whole.ended(committed, sent)
+	}
+	return err
 }
