@@ -44,10 +44,11 @@ type journal struct {
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
 	mu      sync.Mutex
-	writer  *checkpointWriter // nil before saveSoon, and after awaitSaves
-	token   state.Token       // saved next
-	version int64             // of token; counts its changes
-	last    bool              // the Token is saved when the lease is released
+	saver   chan struct{} // closed when the goroutine of saveSoon ends; nil if there is none
+	due     bool          // that goroutine must save
+	token   state.Token   // saved next
+	version int64         // of token; counts its changes
+	last    bool          // the Token is saved when the lease is released
 	stored  stored
 }
 
@@ -285,24 +286,40 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 func (j *journal) saveSoon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.writer == nil {
-		j.writer = newCheckpointWriter(func() {
-			ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
-			defer cancel()
-			_ = j.save(ctx)
-		})
+	j.due = true
+	if j.saver == nil {
+		j.saver = make(chan struct{})
+		go j.saveDue()
 	}
-	j.writer.wake()
+}
+
+// saveDue saves until nothing is due.
+func (j *journal) saveDue() {
+	for j.takeDue() {
+		ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
+		_ = j.save(ctx)
+		cancel()
+	}
+}
+
+// takeDue reports whether a save is due. If not, the goroutine of saveDue ends.
+func (j *journal) takeDue() (due bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if due, j.due = j.due, false; !due {
+		close(j.saver)
+		j.saver = nil
+	}
+	return due
 }
 
 // awaitSaves waits for what saveSoon saves.
 func (j *journal) awaitSaves() {
 	j.mu.Lock()
-	writer := j.writer
-	j.writer = nil
+	saver := j.saver
 	j.mu.Unlock()
-	if writer != nil {
-		writer.stop()
+	if saver != nil {
+		<-saver
 	}
 }
 

@@ -117,23 +117,3 @@ func (j *job) resumeRemoval(ctx context.Context, token *state.Token) error {
 	j.result.update(func(r *Result) { r.Object = holding.Object })
 	return nil
 }
-
-// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
-// removes it from the service and from the store.
-func (p *pruner) decideParts(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) error {
-	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	if !useless && !pruned.SourceMissing {
-		return nil
-	}
-	if p.opts.DryRun {
-		pruned.Deleted = true
-		return nil
-	}
-	if err := j.remove(ctx, token); err != nil {
-		return err
-	}
-	err := deleteSaved(ctx, lease)
-	pruned.Deleted = err == nil
-	return err
-}

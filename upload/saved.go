@@ -104,22 +104,16 @@ func (j *job) findSaved(ctx context.Context, id string) (string, error) {
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
 // false.
 func Describe(t *state.Token) SavedUpload {
-	committed, sent := t.Committed, sentOffset(t)
-	if t.Parts != nil {
+	committed, sent := t.Committed, t.Committed
+	switch {
+	case t.Parts != nil:
 		committed, sent = t.Parts.Offsets(t.Source.Size)
+	case t.Gzip == nil: // otherwise the bytes before the last checkpoint may not have been sent
+		sent = max(sent, lastCheckpoint(t.Checkpoints))
 	}
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
 		Committed: committed, Sent: sent,
 		Started: t.Created, Expires: t.Expires(), ToRemove: t.Parts != nil && t.Parts.Over,
 	}
-}
-
-// sentOffset returns the offset up to which bytes are known to have been sent: the
-// offset of the last checkpoint, or the committed offset.
-func sentOffset(t *state.Token) int64 {
-	if t.Gzip != nil {
-		return t.Committed // the bytes before the last checkpoint may not have been sent
-	}
-	return max(t.Committed, lastCheckpoint(t.Checkpoints))
 }
