@@ -50,7 +50,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.journal.lease != nil
+	keeps := c.journal.needed() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -70,13 +70,13 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transfer, state: s} }
 
 // resume returns a run that continues the session of an earlier call.
-func (p *filePart) resume(saved state.Part) *run {
+func (p *filePart) resume(part state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
-	state := adopted(saved.Session, size)
+	state := adopted(part.Session, size)
 	state.Temporary = true
 	r := p.newRun(state)
-	r.uri, r.opened = saved.URI, saved.Created
-	p.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
+	r.uri, r.opened = part.URI, part.Created
+	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
 	r.resume = func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)

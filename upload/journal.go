@@ -62,16 +62,16 @@ type stored struct {
 
 // savedCall is the call that works on a saved upload.
 type savedCall struct {
-	store     state.Store
-	running   *runningUploads
-	interrupt context.CancelCauseFunc // ends the call; nil if that is not possible
+	Store     state.Store
+	Running   *runningUploads
+	Interrupt context.CancelCauseFunc // ends the call; nil if that is not possible
 
-	waiting func(*state.HeldError) // called before each wait for the lease, with its holder
-	stale   func(error)            // called when the Token cannot be saved, and the store keeps an earlier one
+	Waiting func(*state.HeldError) // called before each wait for the lease, with its holder
+	Stale   func(error)            // called when the Token cannot be saved, and the store keeps an earlier one
 
-	// last and background return contexts for calls of the store: for the last ones of an
+	// Last and Background return contexts for calls of the store: for the last ones of an
 	// upload, and for those for which it does not wait.
-	last, background func(context.Context) context.Context
+	Last, Background func(context.Context) context.Context
 }
 
 // openJournal acquires the lease of an upload and loads its Token. The Token is nil if there
@@ -79,15 +79,15 @@ type savedCall struct {
 // the fields of every Token of the upload. If it has no source, it gets that of the Token. The
 // caller must call close.
 func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journal, token *state.Token, damaged, err error) {
-	lease, err := acquire(ctx, c.store, draft.ID, c.waiting)
+	lease, err := acquire(ctx, c.Store, draft.ID, c.Waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = loadMoved(ctx, c.store, lease)
+	token, err = loadMoved(ctx, c.Store, lease)
 	switch {
 	case errors.Is(err, state.ErrCorruptToken):
 		token, damaged = nil, err
-		err = state.SetAside(ctx, c.store, draft.ID)
+		err = state.SetAside(ctx, c.Store, draft.ID)
 	case errors.Is(err, state.ErrNoToken):
 		token, err = nil, nil
 	}
@@ -95,10 +95,10 @@ func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journa
 		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{store: c.store, lease: lease, stale: c.stale, draft: draft, released: c.running.add(draft.ID, c.interrupt)}
+	j = &journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, released: c.Running.add(draft.ID, c.Interrupt)}
 	longer, stop := lingering(ctx)
-	j.ctx, j.stop = c.last(longer), stop
-	j.background = c.background(j.ctx)
+	j.ctx, j.stop = c.Last(longer), stop
+	j.background = c.Background(j.ctx)
 	j.held, j.lose = context.WithCancelCause(lease.Context())
 	if token != nil {
 		token = withoutUnsent(token)
@@ -165,6 +165,12 @@ func cloned(t *state.Token) *state.Token {
 	}
 	return &c
 }
+
+// needed returns the lease, which requests need. It is nil if the upload is not saved.
+func (j *journal) needed() state.Lease { return j.lease }
+
+// file returns the record of the session of the file. It is nil if recordFile was not called.
+func (j *journal) file() *sessionRecord { return j.whole }
 
 // saved reports whether the store has the upload, and its lease is held.
 func (j *journal) saved() bool {

@@ -38,7 +38,7 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	const id = "00112233445566778899"
 	same := func(ctx context.Context) context.Context { return ctx }
 	draft := state.Token{ID: id, Endpoint: "http://gcs.test", Spec: session.Spec{Bucket: "bkt", Object: "obj"}, SourcePath: "/source"}
-	j, _, _, err := openJournal(t.Context(), savedCall{store: &oneAtATime{Store: dir, t: t}, last: same, background: same}, draft)
+	j, _, _, err := openJournal(t.Context(), savedCall{Running: &runningUploads{}, Store: &oneAtATime{Store: dir, t: t}, Last: same, Background: same}, draft)
 	if err != nil {
 		t.Fatal(err)
 	}

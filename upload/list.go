@@ -11,10 +11,10 @@ import (
 
 // entry is a saved upload, as it was last saved.
 type entry struct {
-	id    string
-	token *state.Token // nil with an error
-	inUse bool         // a process works on the upload; false unless the store is a state.LockChecker
-	err   error
+	ID    string
+	Token *state.Token // nil with an error
+	InUse bool         // a process works on the upload; false unless the store is a state.LockChecker
+	Err   error
 }
 
 // loadedAhead is how many saved uploads are loaded at a time.
@@ -26,7 +26,7 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		ids, err := store.List(ctx)
 		if err != nil {
-			yield(entry{err: fmt.Errorf("saved uploads: %w", err)})
+			yield(entry{Err: fmt.Errorf("saved uploads: %w", err)})
 			return
 		}
 		loading, cancel := context.WithCancel(ctx)
@@ -39,7 +39,7 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 		}()
 		for len(ids)+len(pending) > 0 {
 			if ctx.Err() != nil {
-				yield(entry{err: fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx))})
+				yield(entry{Err: fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx))})
 				return
 			}
 			for len(ids) > 0 && len(pending) < loadedAhead {
@@ -49,7 +49,7 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 			}
 			next := <-pending[0]
 			pending = pending[1:]
-			if errors.Is(next.err, state.ErrNoToken) {
+			if errors.Is(next.Err, state.ErrNoToken) {
 				continue // it was finished after List
 			}
 			if !yield(next) {
@@ -62,13 +62,13 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 // loadSaved loads the saved upload with an ID. If it was moved, the error is
 // [state.ErrNoToken], and the upload has another ID.
 func loadSaved(ctx context.Context, store state.Store, id string) entry {
-	e := entry{id: id}
-	e.token, e.err = store.Load(ctx, id)
-	if e.err == nil && e.token.MovedTo != "" && savedIn(ctx, store, e.token.MovedTo) {
-		e.err = state.ErrNoToken
+	e := entry{ID: id}
+	e.Token, e.Err = store.Load(ctx, id)
+	if e.Err == nil && e.Token.MovedTo != "" && savedIn(ctx, store, e.Token.MovedTo) {
+		e.Err = state.ErrNoToken
 	}
-	if c, ok := store.(state.LockChecker); ok && e.err == nil {
-		e.inUse, e.err = c.Locked(ctx, id)
+	if c, ok := store.(state.LockChecker); ok && e.Err == nil {
+		e.InUse, e.Err = c.Locked(ctx, id)
 	}
 	return e
 }

@@ -38,8 +38,8 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 		return err
 	}
 	e := loadSaved(ctx, store, id)
-	if e.inUse {
+	if e.InUse {
 		return state.ErrInUse
 	}
-	return e.err
+	return e.Err
 }

@@ -80,15 +80,15 @@ type pruner struct {
 	end    error   // the error of all remaining uploads; nil if they are tried
 }
 
-func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
-	pruned := Pruned{SavedUpload: saved}
-	if endpoint := p.u.client.Endpoint(); saved.Endpoint != endpoint {
-		return pruned, fmt.Errorf("upload %s was started at %s: %w", saved.ID, saved.Endpoint, session.ErrURIMismatch)
+func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
+	pruned := Pruned{SavedUpload: s}
+	if endpoint := p.u.client.Endpoint(); s.Endpoint != endpoint {
+		return pruned, fmt.Errorf("upload %s was started at %s: %w", s.ID, s.Endpoint, session.ErrURIMismatch)
 	}
 	if p.end != nil {
 		return pruned, p.end
 	}
-	token, lease, err := lockSaved(ctx, p.u.opts.Store, saved.ID)
+	token, lease, err := lockSaved(ctx, p.u.opts.Store, s.ID)
 	if err != nil {
 		return pruned, err
 	}

@@ -66,12 +66,12 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		ctx, done := u.storeCall(ctx)
 		defer done()
 		for e := range listSaved(ctx, store) {
-			saved := SavedUpload{ID: e.id}
-			if e.err == nil {
-				saved = Describe(e.token)
-				saved.InUse = e.inUse
+			saved := SavedUpload{ID: e.ID}
+			if e.Err == nil {
+				saved = Describe(e.Token)
+				saved.InUse = e.InUse
 			}
-			if !yield(saved, e.err) {
+			if !yield(saved, e.Err) {
 				return
 			}
 		}

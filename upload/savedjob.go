@@ -135,18 +135,18 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
 	draft.Endpoint, draft.SourceVersion = j.u.client.Endpoint(), j.u.expect.version
 	journal, token, damaged, err := openJournal(ctx, savedCall{
-		store: j.u.opts.Store, running: j.u.running, interrupt: j.interrupt,
-		waiting: func(held *state.HeldError) {
+		Store: j.u.opts.Store, Running: j.u.running, Interrupt: j.interrupt,
+		Waiting: func(held *state.HeldError) {
 			if waiting != nil {
 				waiting(ctx)
 			}
 			j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
 		},
-		stale: func(err error) {
+		Stale: func(err error) {
 			j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
 		},
-		last:       func(ctx context.Context) context.Context { return j.u.storeContext(ctx, j.events, nothingAtStake) },
-		background: func(ctx context.Context) context.Context { return j.u.storeContext(ctx, nil, nothingAtStake) },
+		Last:       func(ctx context.Context) context.Context { return j.u.storeContext(ctx, j.events, nothingAtStake) },
+		Background: func(ctx context.Context) context.Context { return j.u.storeContext(ctx, nil, nothingAtStake) },
 	}, draft)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +154,7 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 	journal.setSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	j.uplink.needLease(journal.lease)
+	j.uplink.needLease(journal.needed())
 	return token, damaged, nil
 }
 
@@ -168,11 +168,11 @@ func (j *job) setSpec(spec Spec) {
 // resume continues a saved session. If it cannot be resumed, resume starts over and
 // reports the reason.
 func (j *job) resume(ctx context.Context, token *state.Token) error {
-	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
+	spec, err := j.unlock(token.Spec, j.want.EncryptionKey)
 	if err != nil {
 		return err
 	}
-	j.want.EncryptionKey = saved.EncryptionKey
+	j.want.EncryptionKey = spec.EncryptionKey
 	if why := j.useless(token); why != "" {
 		return j.startOver(ctx, why, session.URI{})
 	}
@@ -184,12 +184,12 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		if err != nil {
 			return err
 		}
-		return parts.resume(ctx, j, token, saved)
+		return parts.resume(ctx, j, token, spec)
 	}
 	// The options that were not given are those of the first run.
-	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
-	j.setSpec(saved)
-	j.compress(saved.Gzip)
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
+	j.compress(spec.Gzip)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
 			return err
@@ -303,10 +303,10 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 		// After a change of the source, its checksums are not those of the bytes that were
 		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
-			j.journal.whole.rejected(e.Offset)
+			j.journal.file().rejected(e.Offset)
 		}
 		_, sent, committed := j.requests.pos.load()
-		j.journal.whole.ended(committed, sent)
+		j.journal.file().ended(committed, sent)
 	}
 	return err
 }

@@ -40,8 +40,6 @@ type sessionRecord struct {
 	checked time.Time // when a checkpoint was last added; guarded by the journal
 }
 
-var _ record = (*sessionRecord)(nil)
-
 // recordFile returns the record of the session of a file.
 func (j *journal) recordFile(source evidence) *sessionRecord {
 	j.whole = &sessionRecord{journal: j, source: source}

@@ -84,11 +84,11 @@ func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error)
 // service decides whether a session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
 	return u.changeSaved(ctx, "import", func(ctx context.Context, store state.Store) (string, error) {
-		saved, err := u.withSource(t, path)
+		own, err := u.withSource(t, path)
 		if err != nil {
 			return "", err
 		}
-		return saved.ID, addSaved(ctx, store, saved, path)
+		return own.ID, addSaved(ctx, store, own, path)
 	})
 }
 
