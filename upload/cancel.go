@@ -30,14 +30,15 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 // cancelSaved is Cancel, without its last event.
 func (j *job) cancelSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
+	var token *state.Token
+	var damaged error
 	id, err := j.findSaved(ctx, id)
-	if err != nil {
-		return fmt.Errorf("cancel: %w", err)
+	if err == nil {
+		err = j.u.running.stop(ctx, id, &stopped{session.ErrCanceled})
 	}
-	if err := j.u.running.stop(ctx, id, &stopped{session.ErrCanceled}); err != nil {
-		return fmt.Errorf("cancel: %w", err)
+	if err == nil {
+		token, damaged, err = j.openJournal(ctx, state.Token{ID: id}, nil)
 	}
-	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}

@@ -8,10 +8,7 @@ import (
 
 // runningUploads are the uploads of an Uploader that run and hold the lease of a saved
 // upload, by ID. Pause and Cancel interrupt them.
-type runningUploads struct {
-	mu   sync.Mutex
-	byID map[string]*runningUpload
-}
+type runningUploads struct{ byID sync.Map } // of *runningUpload
 
 // runningUpload is one of them.
 type runningUpload struct {
@@ -26,18 +23,9 @@ func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remo
 		return func() {}
 	}
 	u := &runningUpload{interrupt, make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID == nil {
-		r.byID = map[string]*runningUpload{}
-	}
-	r.byID[id] = u
+	r.byID.Store(id, u)
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.byID[id] == u {
-			delete(r.byID, id)
-		}
+		r.byID.CompareAndDelete(id, u)
 		close(u.released)
 	}
 }
@@ -45,12 +33,11 @@ func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remo
 // stop interrupts the upload with an ID, if there is one, and waits until it has released
 // its lease. cause is that of the end of its context.
 func (r *runningUploads) stop(ctx context.Context, id string, cause error) error {
-	r.mu.Lock()
-	u := r.byID[id]
-	r.mu.Unlock()
-	if u == nil {
+	found, ok := r.byID.Load(id)
+	if !ok {
 		return nil
 	}
+	u := found.(*runningUpload)
 	u.interrupt(cause)
 	select {
 	case <-u.released:
