@@ -55,13 +55,6 @@ func (j *job) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
 	return saved, err
 }
 
-// withoutSecret returns spec in its saved form, without the secret of the encryption
-// key.
-func withoutSecret(spec Spec) Spec {
-	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
-	return spec
-}
-
 // detect sets the default content type, if it depends on the first bytes of the source,
 // which head returns. It does nothing if there are none: the upload reports an error of
 // reading.

@@ -30,18 +30,19 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 // cancelSaved is Cancel, without its last event.
 func (j *job) cancelSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
+	var token *state.Token
+	var damaged error
 	id, err := j.findSaved(ctx, id)
+	if err == nil {
+		err = j.u.running.stop(ctx, id, &stopped{session.ErrCanceled})
+	}
+	if err == nil {
+		token, damaged, err = j.openJournal(ctx, state.Token{ID: id}, nil)
+	}
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	if err := j.u.running.stop(ctx, id, session.ErrCanceled); err != nil {
-		return fmt.Errorf("cancel: %w", err)
-	}
-	journal, token, damaged, err := j.openJournal(ctx, id, nil)
-	if err != nil {
-		return fmt.Errorf("cancel: %w", err)
-	}
-	defer journal.close()
+	defer j.journal.close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
 		j.warnOfLostParts(id, "BUCKET")
@@ -51,9 +52,9 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	}
 	j.identify(id, token.Spec)
 	if token.Parts != nil {
-		return j.cancelParts(ctx, token, journal)
+		return j.cancelParts(ctx, token)
 	}
-	return j.cancel(ctx, token, journal.discard)
+	return j.cancel(ctx, token, j.journal.discard)
 }
 
 // cancel ends the session of token, and calls discard if the session no longer

@@ -21,6 +21,9 @@ const (
 	checkpointPause = 100 * time.Millisecond
 )
 
+// checkpointTimeout bounds the save of a checkpoint, because the next save waits for it.
+const checkpointTimeout = 10 * time.Second
+
 // checkpointDue reports whether a checkpoint at offset should be saved. The last one
 // was at offset last, and saved since ago.
 func checkpointDue(offset, last int64, since time.Duration) bool {

@@ -50,7 +50,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.journal.lease != nil
+	keeps := c.journal.needed() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -67,12 +67,12 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 }
 
 // resume returns a run that continues the session of an earlier call.
-func (p *filePart) resume(saved state.Part) *run {
+func (p *filePart) resume(part state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
-	state := adopted(saved, size)
+	state := adopted(part.Session, size)
 	state.Temporary = true
-	p.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
-	return resumedRun(t, nil, state, saved.URI, saved.Created, func(ctx context.Context, offset int64) error {
+	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
+	return resumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)
 		}

@@ -19,15 +19,15 @@ type dividedFile struct {
 	requests *requester // of the whole file
 }
 
-// divide returns the file of a job whose parts are in the journal.
-func (j *job) divide(journal *journal) *dividedFile {
-	f := &dividedFile{spec: j.spec, size: journal.token.Source.Size, journal: journal, uplink: j.uplink, requests: j.requests}
-	for i := range journal.sessions {
+// divide returns the file of a job whose parts are in its journal.
+func (j *job) divide() *dividedFile {
+	f := &dividedFile{spec: j.spec, size: j.journal.size(), journal: j.journal, uplink: j.uplink, requests: j.requests}
+	for i := range f.common().List {
 		spec := f.spec
 		if !f.isMultipart() {
 			spec = f.temporary(f.partName(i), j.result.began)
 		}
-		f.parts = append(f.parts, j.newPart(journal, i, f.common().Range(i, f.size), spec))
+		f.parts = append(f.parts, j.newPart(i, f.common().Range(i, f.size), spec))
 	}
 	return f
 }
@@ -36,7 +36,7 @@ func (j *job) divide(journal *journal) *dividedFile {
 func (f *dividedFile) wire() *exchanger { return f.requests.to(f.spec) }
 
 // common returns what the Token describes of all parts together. journal.change changes it.
-func (f *dividedFile) common() *state.Parts { return f.journal.token.Parts }
+func (f *dividedFile) common() *state.Parts { return f.journal.parts() }
 
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }

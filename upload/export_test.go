@@ -24,8 +24,6 @@ func SetGzipLevel(u *Uploader, level int) {
 	}
 }
 
-const CheckpointEvery = checkpointEvery
-
 const KindCount = kindCount
 
 // ServeBucket starts a server with the bucket bkt in the bubble of t. It returns

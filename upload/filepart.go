@@ -18,14 +18,15 @@ type filePart struct {
 	resumed  int64 // bytes that earlier calls had committed
 }
 
-// newPart returns part i of a file whose state is in journal. spec is for its requests.
-func (j *job) newPart(journal *journal, i int, rng chunk.Range, spec Spec) *filePart {
-	p := &filePart{i: i, rng: rng, record: &sessionRecord{journal: journal, i: i, part: true}}
+// newPart returns part i of a file. spec is for its requests.
+func (j *job) newPart(i int, rng chunk.Range, spec Spec) *filePart {
+	p := &filePart{i: i, rng: rng}
 	var content content.Source // nil if no bytes are sent
 	if j.file != nil {
 		p.content = j.file.Section(rng)
-		p.record.file, p.record.content, content = p.content, p.content, p.content
+		content = p.content
 	}
+	p.record = j.journal.recordPart(i+1, p.content)
 	pos := newPosition(rng.Len())
 	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
 	p.transfer = newTransfer(newRequester(j.uplink, i+1, pos), spec, content, p.record, transferOptions{moved: p.moved})

@@ -68,10 +68,7 @@ func (j *job) fresh(ctx context.Context) error {
 			return send(ctx)
 		}
 	}
-	if j.journal == nil {
-		return j.uploadNew(ctx, j.source, unrecorded{})
-	}
-	return j.uploadNew(ctx, j.source, j.journal.recordFile(j.file, j.source))
+	return j.uploadNew(ctx, j.source, j.journal.recordFile(j.source))
 }
 
 // compress makes the source that is sent the compressed file, or the file itself, as the Spec

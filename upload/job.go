@@ -28,7 +28,7 @@ type job struct {
 
 	file         *source.File     // nil for a stream
 	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
-	journal      *journal         // nil if the upload is not saved
+	journal      *journal
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
@@ -44,7 +44,8 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, result: jobResult{began: time.Now()}}
+	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, journal: &journal{}, result: jobResult{began: time.Now()}}
+	j.result.saved.Store(j.journal)
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)

@@ -13,7 +13,7 @@ type jobResult struct {
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 	label  label
-	saved  atomic.Pointer[journal] // nil if the upload is not saved
+	saved  atomic.Pointer[journal]
 
 	mu    sync.Mutex // guards known. Only the goroutine of the job writes it, and may read it without mu
 	known Result     // without what label and tally have

@@ -1,14 +1,16 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"gcsup/chunk"
+	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/internal/source"
 )
 
 // journal writes the Token of one saved upload, from the acquisition of the lease to
@@ -26,8 +28,8 @@ import (
 type journal struct {
 	store    state.Store
 	lease    state.Lease // nil if the upload is not saved
-	released func()      // called when the lease is released; nil if the upload does not run
-	events   *events
+	released func()      // called when the lease is released
+	stale    func(error) // see savedCall
 
 	ctx        context.Context // for the store; lasts a little longer than the upload's
 	background context.Context // like ctx, for saves for which the upload does not wait
@@ -41,13 +43,13 @@ type journal struct {
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
-	mu       sync.Mutex
-	writer   *checkpointWriter // nil before saveSoon, and after awaitSaves
-	token    state.Token       // saved next, with sessions instead of its own ones
-	sessions []state.Part      // the session of the file, or those of its parts
-	version  int64             // of token and sessions; counts their changes
-	last     bool              // the Token is saved when the lease is released
-	stored   stored
+	mu      sync.Mutex
+	saver   chan struct{} // closed when the goroutine of saveSoon ends; nil if there is none
+	due     bool          // that goroutine must save
+	token   state.Token   // saved next
+	version int64         // of token; counts its changes
+	last    bool          // the Token is saved when the lease is released
+	stored  stored
 }
 
 // stored describes the Token of an upload in the store.
@@ -58,19 +60,34 @@ type stored struct {
 	stale   bool         // the last save failed, and that was reported; the store has token
 }
 
-// openJournal acquires the lease of the upload with that ID and loads its Token. The
-// Token is nil if there is none. If it was damaged, openJournal has set it aside, and
-// damaged is the reason. The caller must call close.
-func openJournal(ctx context.Context, store state.Store, id string, waiting func(*state.HeldError)) (j *journal, token *state.Token, damaged, err error) {
-	lease, err := acquire(ctx, store, id, waiting)
+// savedCall is the call that works on a saved upload.
+type savedCall struct {
+	Store     state.Store
+	Running   *runningUploads
+	Interrupt context.CancelCauseFunc // ends the call; nil if that is not possible
+
+	Waiting func(*state.HeldError) // called before each wait for the lease, with its holder
+	Stale   func(error)            // called when the Token cannot be saved, and the store keeps an earlier one
+
+	// Last and Background return contexts for calls of the store: for the last ones of an
+	// upload, and for those for which it does not wait.
+	Last, Background func(context.Context) context.Context
+}
+
+// openJournal acquires the lease of an upload and loads its Token. The Token is nil if there
+// is none. If it was damaged, openJournal has set it aside, and damaged is the reason. draft has
+// the fields of every Token of the upload. If it has no source, it gets that of the Token. The
+// caller must call close.
+func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journal, token *state.Token, damaged, err error) {
+	lease, err := acquire(ctx, c.Store, draft.ID, c.Waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = loadMoved(ctx, store, lease)
+	token, err = loadMoved(ctx, c.Store, lease)
 	switch {
 	case errors.Is(err, state.ErrCorruptToken):
 		token, damaged = nil, err
-		err = state.SetAside(ctx, store, id)
+		err = state.SetAside(ctx, c.Store, draft.ID)
 	case errors.Is(err, state.ErrNoToken):
 		token, err = nil, nil
 	}
@@ -78,10 +95,17 @@ func openJournal(ctx context.Context, store state.Store, id string, waiting func
 		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{store: store, lease: lease, draft: state.Token{ID: id}}
-	j.ctx, j.stop = lingering(ctx)
-	j.background = j.ctx
+	j = &journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, released: c.Running.add(draft.ID, c.Interrupt)}
+	longer, stop := lingering(ctx)
+	j.ctx, j.stop = c.Last(longer), stop
+	j.background = c.Background(j.ctx)
 	j.held, j.lose = context.WithCancelCause(lease.Context())
+	if token != nil {
+		token = withoutUnsent(token)
+		j.draft.SourcePath = cmp.Or(draft.SourcePath, token.SourcePath)
+		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, token.SourceIdentity)
+		j.adopt(token)
+	}
 	return j, token, damaged, nil
 }
 
@@ -89,53 +113,68 @@ func openJournal(ctx context.Context, store state.Store, id string, waiting func
 func (j *journal) adopt(t *state.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token, j.sessions = *t, slices.Clone(sessionsOf(t))
-	if t.Parts != nil {
-		j.token.Parts = new(*t.Parts)
-	}
+	j.token = *cloned(t)
 	if j.lease != nil {
-		j.stored.token, j.stored.version, j.stored.stale = t, j.version, false
+		j.stored.token = t
 	}
 }
 
-// begin makes the Token of a new upload of a file, with a number of sessions. parts is nil unless
-// they are those of parts. The Token is saved before the first byte is sent.
-func (j *journal) begin(file *source.File, parts *state.Parts, sessions int) {
+// begin makes the Token of a new upload in parts. source is the identity of the file. The Token
+// is saved before the first byte is sent.
+func (j *journal) begin(source chunk.Identity, parts *state.Parts) {
+	parts.List = make([]state.Part, (source.Size+parts.Size-1)/parts.Size)
+	j.edit(func() { j.reset(source, parts) })
+}
+
+// reset starts a new Token. The caller is edit.
+func (j *journal) reset(source chunk.Identity, parts *state.Parts) {
+	j.token = j.draft
+	j.token.Created, j.token.Source, j.token.Parts = time.Now(), source, parts
+}
+
+// edit changes the Token that is saved next.
+func (j *journal) edit(f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.reset(file, parts, sessions)
-}
-
-// reset is begin for a caller that holds j.mu.
-func (j *journal) reset(file *source.File, parts *state.Parts, sessions int) {
-	j.token, j.sessions = j.draft, make([]state.Part, sessions)
-	j.token.Created, j.token.Source, j.token.Parts = time.Now(), file.Identity(), parts
+	f()
 	j.version++
 }
 
-// sessionsOf returns the session of t, or those of its parts.
-func sessionsOf(t *state.Token) []state.Part {
-	if t.Parts != nil {
-		return t.Parts.List
-	}
-	return []state.Part{{Session: t.Session}}
+// change changes what the Token describes of all parts together.
+func (j *journal) change(f func(*state.Parts)) { j.edit(func() { f(j.token.Parts) }) }
+
+// parts returns what the Token describes of all parts together. The records of the parts
+// have the rest.
+func (j *journal) parts() *state.Parts { return j.token.Parts }
+
+// size returns the size of the source.
+func (j *journal) size() int64 { return j.token.Source.Size }
+
+// setSpec sets the options of the object, for the next Token that is new.
+func (j *journal) setSpec(spec session.Spec) {
+	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
+	j.draft.Spec = spec
 }
 
-// next returns the Token that is saved next. The caller holds j.mu.
-func (j *journal) next() *state.Token {
-	t := j.token
-	if t.Parts == nil {
-		t.Session = j.sessions[0].Session
-		return &t
+// cloned returns a copy of t, with its own list of parts.
+func cloned(t *state.Token) *state.Token {
+	c := *t
+	if t.Parts != nil {
+		c.Parts = new(*t.Parts)
+		c.Parts.List = slices.Clone(t.Parts.List)
 	}
-	t.Parts = new(*t.Parts)
-	t.Parts.List = slices.Clone(j.sessions)
-	return &t
+	return &c
 }
+
+// needed returns the lease, which requests need. It is nil if the upload is not saved.
+func (j *journal) needed() state.Lease { return j.lease }
+
+// file returns the record of the session of the file. It is nil if recordFile was not called.
+func (j *journal) file() *sessionRecord { return j.whole }
 
 // saved reports whether the store has the upload, and its lease is held.
 func (j *journal) saved() bool {
-	if j == nil || j.leaseLost() != nil {
+	if j.leaseLost() != nil {
 		return false
 	}
 	j.mu.Lock()
@@ -151,7 +190,7 @@ func (j *journal) deleted(ctx context.Context) bool {
 
 // guard returns a context that ends when the lease is lost.
 func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFunc) {
-	if j == nil || j.lease == nil {
+	if j.lease == nil {
 		return context.WithCancel(ctx)
 	}
 	ctx, abandon := context.WithCancelCause(ctx)
@@ -164,7 +203,7 @@ func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFun
 
 // leaseLost returns the error of a lost lease, or nil while the lease is held.
 func (j *journal) leaseLost() error {
-	if j == nil || j.lease == nil {
+	if j.lease == nil {
 		return nil
 	}
 	return context.Cause(j.held)
@@ -177,20 +216,15 @@ func (j *journal) keep() {
 	j.last = true
 }
 
-// change changes what the Token describes of all parts together.
-func (j *journal) change(f func(*state.Parts)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	f(j.token.Parts)
-	j.version++
-}
-
 // finished returns the number of parts that are finished.
 func (j *journal) finished() (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i := range j.sessions {
-		if j.sessions[i].Finished() {
+	if j.token.Parts == nil {
+		return 0 // the upload has started over, with one session
+	}
+	for i := range j.token.Parts.List {
+		if j.token.Parts.List[i].Finished() {
 			n++
 		}
 	}
@@ -220,7 +254,7 @@ func (j *journal) save(ctx context.Context) error {
 		j.mu.Unlock()
 		return nil // the save for another part included it
 	}
-	token, version := j.next(), j.version
+	token, version := cloned(&j.token), j.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
 
@@ -250,7 +284,7 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 	j.stored.stale = true
 	j.mu.Unlock()
 	if !known && ctx.Err() == nil {
-		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
+		j.stale(err)
 	}
 }
 
@@ -258,30 +292,49 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 func (j *journal) saveSoon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.writer == nil {
-		j.writer = newCheckpointWriter(func() {
-			ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
-			defer cancel()
-			_ = j.save(ctx)
-		})
+	j.due = true
+	if j.saver == nil {
+		j.saver = make(chan struct{})
+		go j.saveDue()
 	}
-	j.writer.wake()
+}
+
+// saveDue saves until nothing is due.
+func (j *journal) saveDue() {
+	for j.takeDue() {
+		ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
+		_ = j.save(ctx)
+		cancel()
+	}
+}
+
+// takeDue reports whether a save is due. If not, the goroutine of saveDue ends.
+func (j *journal) takeDue() (due bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if due, j.due = j.due, false; !due {
+		close(j.saver)
+		j.saver = nil
+	}
+	return due
 }
 
 // awaitSaves waits for what saveSoon saves.
 func (j *journal) awaitSaves() {
 	j.mu.Lock()
-	writer := j.writer
-	j.writer = nil
+	saver := j.saver
 	j.mu.Unlock()
-	if writer != nil {
-		writer.stop()
+	if saver != nil {
+		<-saver
 	}
 }
 
 // discard deletes the Token, because its session is unusable or the upload is
 // finished.
 func (j *journal) discard() error {
+	if j.lease == nil {
+		return nil
+	}
 	j.awaitSaves()
 	j.mu.Lock()
 	j.stored.token, j.last = nil, false
@@ -292,13 +345,11 @@ func (j *journal) discard() error {
 // close makes the last save, and releases the lease.
 func (j *journal) close() {
 	defer j.stop()
-	if j.released != nil {
-		defer j.released()
-	}
+	defer j.released()
 	j.awaitSaves()
 	var last *state.Token
 	if j.last {
-		last = j.next() // no other goroutine has j now
+		last = &j.token // no other goroutine has j now
 	}
 	if err := j.lease.Release(j.ctx, last); err != nil && last != nil {
 		j.unsavable(j.ctx, err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/internal/source"
 )
 
 // oneAtATime is a store that reports two saves at the same time.
@@ -36,19 +36,18 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	}
 	defer dir.Close()
 	const id = "00112233445566778899"
-	j, _, _, err := openJournal(t.Context(), &oneAtATime{Store: dir, t: t}, id, nil)
+	same := func(ctx context.Context) context.Context { return ctx }
+	draft := state.Token{ID: id, Endpoint: "http://gcs.test", Spec: session.Spec{Bucket: "bkt", Object: "obj"}, SourcePath: "/source"}
+	j, _, _, err := openJournal(t.Context(), savedCall{Running: &runningUploads{}, Store: &oneAtATime{Store: dir, t: t}, Last: same, Background: same}, draft)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()
-	j.draft.Endpoint, j.draft.Spec, j.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
-	file := source.FromReaderAt(nil, parts*chunk.Granularity, nil)
-	j.begin(file, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"}, parts)
+	j.begin(chunk.Identity{Size: parts * chunk.Granularity}, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"})
 	var saves sync.WaitGroup
 	for i := range parts {
 		saves.Go(func() {
-			r := &sessionRecord{journal: j, i: i, part: true}
-			r.change(func(s *state.Part) { s.Generation = 1 })
+			j.recordPart(i+1, nil).change(func(s *state.Part) { s.Generation = 1 })
 			if err := j.save(t.Context()); err != nil {
 				t.Errorf("part %d: %v", i, err)
 			}

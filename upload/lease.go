@@ -33,22 +33,11 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 		if waiting != nil {
 			waiting(held)
 		}
-		if err := sleep(ctx, min(held.Left, leasePoll)); err != nil {
-			return nil, err
+		select {
+		case <-time.After(min(held.Left, leasePoll)):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
 		}
-	}
-}
-
-// sleep waits for d. It returns the error of ctx if that ends first, with the cause in
-// its text.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
 	}
 }
 
@@ -58,4 +47,30 @@ func release(ctx context.Context, lease state.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
+}
+
+// deleteSaved deletes the saved upload of a lease, even if ctx was just cancelled.
+func deleteSaved(ctx context.Context, lease state.Lease) error {
+	ctx, cancel := lingering(ctx)
+	defer cancel()
+	return lease.Delete(ctx)
+}
+
+// linger is how long the store may take after the upload was cancelled.
+const linger = 5 * time.Second
+
+// lingering returns a context that outlives ctx a little: state can still be
+// saved or deleted after cancellation.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	return outliving(ctx, linger)
+}
+
+// outliving returns a context that ends some time after ctx.
+func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }

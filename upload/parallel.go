@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,23 +55,16 @@ var errSibling = errors.New("another part failed")
 
 // newParallel returns a parallel for a new upload in parts.
 func newParallel(j *job, parts state.Parts) *parallel {
-	kept := cmp.Or(j.journal, &journal{})
-	kept.begin(j.file, &parts, int((j.file.Total()+parts.Size-1)/parts.Size))
-	return parallelOf(j, kept, false)
+	j.journal.begin(j.file.Identity(), &parts)
+	return parallelOf(j, false)
 }
 
-// savedParallel returns a parallel for a saved upload.
-func savedParallel(j *job, token *state.Token) *parallel {
-	kept := cmp.Or(j.journal, &journal{})
-	if kept != j.journal {
-		kept.adopt(token) // the caller has the lease
-	}
-	return parallelOf(j, kept, true)
-}
+// savedParallel returns a parallel for a saved upload, which is in the journal of j.
+func savedParallel(j *job) *parallel { return parallelOf(j, true) }
 
-// parallelOf returns a parallel for the upload in a journal.
-func parallelOf(j *job, journal *journal, adopted bool) *parallel {
-	f := j.divide(journal)
+// parallelOf returns a parallel for the upload in the journal of j.
+func parallelOf(j *job, adopted bool) *parallel {
+	f := j.divide()
 	p := &parallel{dividedFile: f, source: j.file, expect: j.expect, adopted: adopted, u: j.u, result: &j.result}
 	if f.isMultipart() {
 		p.joiner = &multipart{dividedFile: f, memory: j.u.memory, fresh: !adopted}

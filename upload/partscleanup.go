@@ -23,7 +23,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	case err == nil:
 		p.finish(ctx)
 		return nil
-	case p.journal.lease == nil:
+	case p.journal.needed() == nil:
 		p.leave(p.abandon(ctx))
 	case !p.journal.saved():
 		p.disown(ctx) // nothing was sent yet, or another process has the lease

@@ -25,7 +25,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 		}
 		why = err.Error()
 	}
-	p := savedParallel(j, token)
+	p := savedParallel(j)
 	if over && why == "" {
 		made, err := p.find(ctx)
 		if err != nil {
@@ -47,7 +47,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 // removeParts removes everything that the service stores for a saved upload.
 func removeParts(ctx context.Context, j *job, token *state.Token) error {
 	defer j.progress.parts.Store(nil)
-	return savedParallel(j, token).abandon(ctx)
+	return savedParallel(j).abandon(ctx)
 }
 
 // compareParts compares the source with the saved checksums of all parts.
@@ -69,7 +69,7 @@ func (j *job) compareParts(ctx context.Context, token *state.Token) error {
 // queryParts requests the state of a saved upload in parts from the service. If the
 // service has nothing of it, the state is SessionGone.
 func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
-	p := savedParallel(j, token)
+	p := savedParallel(j)
 	// An earlier call may have made the object.
 	if o, err := p.find(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
@@ -91,27 +91,24 @@ func (j *job) remove(ctx context.Context, token *state.Token) error {
 
 // cancelParts removes everything that the service stores for a saved upload in parts,
 // and deletes the saved upload.
-func (j *job) cancelParts(ctx context.Context, token *state.Token, journal *journal) error {
+func (j *job) cancelParts(ctx context.Context, token *state.Token) error {
 	if err := j.adopt(token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	journal.events = j.events
-	journal.adopt(token)
-	j.journal = journal
 	if err := j.remove(ctx, token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	return journal.discard()
+	return j.journal.discard()
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not
 // made, it was canceled, and the error wraps ErrNoToken.
-func (j *job) resumeRemoval(ctx context.Context, token *state.Token, journal *journal) error {
+func (j *job) resumeRemoval(ctx context.Context, token *state.Token) error {
 	holding, err := j.queryHolding(ctx, token)
 	if err != nil {
 		return err
 	}
-	if err := j.cancelParts(ctx, token, journal); err != nil {
+	if err := j.cancelParts(ctx, token); err != nil {
 		return err
 	}
 	if holding.State != SessionFinished {
@@ -119,26 +116,4 @@ func (j *job) resumeRemoval(ctx context.Context, token *state.Token, journal *jo
 	}
 	j.result.update(func(r *Result) { r.Object = holding.Object })
 	return nil
-}
-
-// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
-// removes it from the service and from the store.
-func (p *pruner) decideParts(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) error {
-	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	if !useless && !pruned.SourceMissing {
-		return nil
-	}
-	if p.opts.DryRun {
-		pruned.Deleted = true
-		return nil
-	}
-	if err := j.remove(ctx, token); err != nil {
-		return err
-	}
-	longer, cancel := lingering(ctx)
-	defer cancel()
-	err := lease.Delete(longer)
-	pruned.Deleted = err == nil
-	return err
 }

@@ -34,12 +34,12 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	if id, err = follow(ctx, store, id); err != nil {
 		return err
 	}
-	if err := u.running.stop(ctx, id, ErrPaused); err != nil {
+	if err := u.running.stop(ctx, id, &stopped{ErrPaused}); err != nil {
 		return err
 	}
-	saved, err := loadSaved(ctx, store, id)
-	if err == nil && saved.InUse {
-		err = state.ErrInUse
+	e := loadSaved(ctx, store, id)
+	if e.InUse {
+		return state.ErrInUse
 	}
-	return err
+	return e.Err
 }

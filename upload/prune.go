@@ -80,15 +80,15 @@ type pruner struct {
 	end    error   // the error of all remaining uploads; nil if they are tried
 }
 
-func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
-	pruned := Pruned{SavedUpload: saved}
-	if endpoint := p.u.client.Endpoint(); saved.Endpoint != endpoint {
-		return pruned, fmt.Errorf("upload %s was started at %s: %w", saved.ID, saved.Endpoint, session.ErrURIMismatch)
+func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
+	pruned := Pruned{SavedUpload: s}
+	if endpoint := p.u.client.Endpoint(); s.Endpoint != endpoint {
+		return pruned, fmt.Errorf("upload %s was started at %s: %w", s.ID, s.Endpoint, session.ErrURIMismatch)
 	}
 	if p.end != nil {
 		return pruned, p.end
 	}
-	token, lease, err := lockSaved(ctx, p.u.opts.Store, saved.ID)
+	token, lease, err := lockSaved(ctx, p.u.opts.Store, s.ID)
 	if err != nil {
 		return pruned, err
 	}
@@ -116,27 +116,28 @@ func (p *pruner) learn(err error) {
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
 func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) (err error) {
 	useless := pruned.lost()
-	if token.Parts != nil {
-		return p.decideParts(ctx, j, token, lease, pruned)
-	}
-	if pruned.State == SessionFinished {
+	switch {
+	case token.Parts != nil:
+		useless = useless || token.Parts.Over || pruned.State == SessionFinished
+	case pruned.State == SessionFinished:
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err
 		}
 	}
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	if !useless && !pruned.SourceMissing {
+	discard := func() error { return deleteSaved(ctx, lease) }
+	switch {
+	case !useless && !pruned.SourceMissing:
 		return nil
-	}
-	if !p.opts.DryRun {
-		longer, cancel := lingering(ctx)
-		defer cancel()
-		discard := func() error { return lease.Delete(longer) }
-		if useless {
+	case p.opts.DryRun:
+	case token.Parts != nil:
+		if err = j.remove(ctx, token); err == nil {
 			err = discard()
-		} else {
-			err = j.cancel(ctx, token, discard)
 		}
+	case useless:
+		err = discard()
+	default:
+		err = j.cancel(ctx, token, discard)
 	}
 	pruned.Deleted = err == nil
 	return err

@@ -78,6 +78,7 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 		spec = with // otherwise query without the key, which the service may accept
 	}
 	j.identify(token.ID, spec)
+	j.journal.adopt(token)
 	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
 	return j
 }

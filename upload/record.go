@@ -21,6 +21,8 @@ type record interface {
 	handed(sent int64)
 }
 
+var _ record = (*sessionRecord)(nil)
+
 // unrecorded is the record of an upload that cannot be resumed.
 type unrecorded struct{}
 

@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -20,19 +19,11 @@ func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
 		return left // in an outage the upload would fail, too
 	}
-	retired := *token
-	retired.ID, retired.MovedTo, retired.MovedFrom = "removed-"+rand.Text(), "", ""
-	own := *token.Parts
-	retired.Parts, own.Over = &own, true
-	lease, err := state.Acquire(ctx, j.u.opts.Store, retired.ID)
-	if err == nil {
-		err = lease.Save(ctx, &retired)
-		release(ctx, lease)
-	}
+	id, err := retire(ctx, j.u.opts.Store, token)
 	if err != nil {
 		return errors.Join(left, err)
 	}
 	j.result.update(func(r *Result) { r.Leftover = left })
-	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, retired.ID)})
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, id)})
 	return nil
 }

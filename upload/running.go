@@ -8,10 +8,7 @@ import (
 
 // runningUploads are the uploads of an Uploader that run and hold the lease of a saved
 // upload, by ID. Pause and Cancel interrupt them.
-type runningUploads struct {
-	mu   sync.Mutex
-	byID map[string]*runningUpload
-}
+type runningUploads struct{ byID sync.Map } // of *runningUpload
 
 // runningUpload is one of them.
 type runningUpload struct {
@@ -19,36 +16,29 @@ type runningUpload struct {
 	released  chan struct{}           // closed when the upload has released its lease
 }
 
-// add registers an upload that holds its lease. The caller must call remove when the
-// lease is released. By then, another upload with that ID may be registered.
+// add registers an upload that holds its lease, unless interrupt is nil. The caller must call
+// remove when the lease is released. By then, another upload with that ID may be registered.
 func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remove func()) {
-	u := &runningUpload{interrupt, make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID == nil {
-		r.byID = map[string]*runningUpload{}
+	if interrupt == nil {
+		return func() {}
 	}
-	r.byID[id] = u
+	u := &runningUpload{interrupt, make(chan struct{})}
+	r.byID.Store(id, u)
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.byID[id] == u {
-			delete(r.byID, id)
-		}
+		r.byID.CompareAndDelete(id, u)
 		close(u.released)
 	}
 }
 
 // stop interrupts the upload with an ID, if there is one, and waits until it has released
-// its lease. why is the error that its call returns.
-func (r *runningUploads) stop(ctx context.Context, id string, why error) error {
-	r.mu.Lock()
-	u := r.byID[id]
-	r.mu.Unlock()
-	if u == nil {
+// its lease. cause is that of the end of its context.
+func (r *runningUploads) stop(ctx context.Context, id string, cause error) error {
+	found, ok := r.byID.Load(id)
+	if !ok {
 		return nil
 	}
-	u.interrupt(&stopped{by: why})
+	u := found.(*runningUpload)
+	u.interrupt(cause)
 	select {
 	case <-u.released:
 		return nil

@@ -3,7 +3,6 @@ package upload
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -66,23 +65,13 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		}
 		ctx, done := u.storeCall(ctx)
 		defer done()
-		ids, err := store.List(ctx)
-		if err != nil {
-			yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", err))
-			return
-		}
-		next, stop := loadAhead(ctx, store, ids)
-		defer stop()
-		for range ids {
-			if ctx.Err() != nil {
-				yield(SavedUpload{}, fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx)))
-				return
+		for e := range listSaved(ctx, store) {
+			saved := SavedUpload{ID: e.ID}
+			if e.Err == nil {
+				saved = Describe(e.Token)
+				saved.InUse = e.InUse
 			}
-			loaded := next()
-			if errors.Is(loaded.err, state.ErrNoToken) {
-				continue // it was finished after List
-			}
-			if !yield(loaded.SavedUpload, loaded.err) {
+			if !yield(saved, e.Err) {
 				return
 			}
 		}
@@ -112,78 +101,19 @@ func (j *job) findSaved(ctx context.Context, id string) (string, error) {
 	return id, err
 }
 
-// loadedAhead is how many saved uploads are loaded at a time.
-const loadedAhead = 8
-
-// loadedUpload has the results of loadSaved.
-type loadedUpload struct {
-	SavedUpload
-	err error
-}
-
-// loadAhead loads the saved uploads with the given IDs. next returns them in order.
-// The caller must call stop, which returns when the store is no longer used.
-func loadAhead(ctx context.Context, store state.Store, ids []string) (next func() loadedUpload, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var pending []chan loadedUpload
-	next = func() loadedUpload {
-		for len(ids) > 0 && len(pending) < loadedAhead {
-			id, loaded := ids[0], make(chan loadedUpload, 1)
-			ids, pending = ids[1:], append(pending, loaded)
-			go func() {
-				saved, err := loadSaved(ctx, store, id)
-				loaded <- loadedUpload{saved, err}
-			}()
-		}
-		first := pending[0]
-		pending = pending[1:]
-		return <-first
-	}
-	return next, func() {
-		cancel()
-		for _, loaded := range pending {
-			<-loaded
-		}
-	}
-}
-
-// loadSaved describes the saved upload with an ID.
-func loadSaved(ctx context.Context, store state.Store, id string) (SavedUpload, error) {
-	token, err := store.Load(ctx, id)
-	if err != nil {
-		return SavedUpload{ID: id}, err
-	}
-	if token.MovedTo != "" && savedIn(ctx, store, token.MovedTo) {
-		return SavedUpload{ID: id}, state.ErrNoToken // the upload is yielded with its other ID
-	}
-	saved := Describe(token)
-	if c, ok := store.(state.LockChecker); ok {
-		if saved.InUse, err = c.Locked(ctx, id); err != nil {
-			return SavedUpload{ID: id}, err
-		}
-	}
-	return saved, nil
-}
-
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
 // false.
 func Describe(t *state.Token) SavedUpload {
-	committed, sent := t.Committed, sentOffset(t)
-	if t.Parts != nil {
+	committed, sent := t.Committed, t.Committed
+	switch {
+	case t.Parts != nil:
 		committed, sent = t.Parts.Offsets(t.Source.Size)
+	case t.Gzip == nil: // otherwise the bytes before the last checkpoint may not have been sent
+		sent = max(sent, lastCheckpoint(t.Checkpoints))
 	}
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
 		Committed: committed, Sent: sent,
 		Started: t.Created, Expires: t.Expires(), ToRemove: t.Parts != nil && t.Parts.Over,
 	}
-}
-
-// sentOffset returns the offset up to which bytes are known to have been sent: the
-// offset of the last checkpoint, or the committed offset.
-func sentOffset(t *state.Token) int64 {
-	if t.Gzip != nil {
-		return t.Committed // the bytes before the last checkpoint may not have been sent
-	}
-	return max(t.Committed, lastCheckpoint(t.Checkpoints))
 }

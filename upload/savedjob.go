@@ -8,6 +8,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/source"
 )
 
 // uploadSavableFile is uploadSavable for the file at path.
@@ -33,12 +34,11 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	if j.small() && !savedIn(ctx, store, id) {
 		return j.untilMade(ctx, j.fresh)
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id, j.waitForHolder)
+	token, damaged, err := j.openJournal(ctx, state.Token{ID: id, SourcePath: path, SourceIdentity: identity}, j.waitForHolder)
 	if err != nil {
 		return err
 	}
-	defer journal.close()
-	j.keep(journal, token, path, identity)
+	defer j.journal.close()
 	return j.untilMade(ctx, func(ctx context.Context) error { return j.uploadJournaled(ctx, token, damaged, want) })
 }
 
@@ -99,13 +99,6 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 	return parts.abandon(ctx, j, token)
 }
 
-// savedIn reports whether a store has an upload with that ID, which may be damaged.
-// It returns false if the store cannot be read.
-func savedIn(ctx context.Context, store state.Store, id string) bool {
-	_, err := store.Load(ctx, id)
-	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
-}
-
 // uploadSaved resumes a saved upload.
 func (j *job) uploadSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
@@ -113,11 +106,11 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id, nil)
+	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return err
 	}
-	defer journal.close()
+	defer j.journal.close()
 	switch {
 	case damaged != nil:
 		return damaged
@@ -126,12 +119,11 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
-	j.keep(journal, token, token.SourcePath, token.SourceIdentity)
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
 	if token.Parts != nil && token.Parts.Over {
-		return j.resumeRemoval(ctx, token, journal)
+		return j.resumeRemoval(ctx, token)
 	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
@@ -144,54 +136,48 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
-// lease. waiting, if it is not nil, is called before each wait for the lease.
-func (j *job) openJournal(ctx context.Context, id string, waiting func(context.Context)) (*journal, *state.Token, error, error) {
-	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *state.HeldError) {
-		if waiting != nil {
-			waiting(ctx)
-		}
-		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
-	})
-	if err == nil {
-		j.uplink.needLease(journal.lease)
-		if j.interrupt != nil {
-			journal.released = j.u.running.add(id, j.interrupt)
-		}
-		journal.ctx = j.u.storeContext(journal.ctx, j.events, nothingAtStake)
-		journal.background = j.u.storeContext(journal.ctx, nil, nothingAtStake)
+// lease. waiting, if it is not nil, is called before each wait for the lease. The caller must
+// close the journal.
+func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
+	draft.Endpoint, draft.SourceVersion = j.u.client.Endpoint(), j.u.version
+	journal, token, damaged, err := openJournal(ctx, savedCall{
+		Store: j.u.opts.Store, Running: j.u.running, Interrupt: j.interrupt,
+		Waiting: func(held *state.HeldError) {
+			if waiting != nil {
+				waiting(ctx)
+			}
+			j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
+		},
+		Stale: func(err error) {
+			j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
+		},
+		Last:       func(ctx context.Context) context.Context { return j.u.storeContext(ctx, j.events, nothingAtStake) },
+		Background: func(ctx context.Context) context.Context { return j.u.storeContext(ctx, nil, nothingAtStake) },
+	}, draft)
+	if err != nil {
+		return nil, nil, err
 	}
-	return journal, token, damaged, err
-}
-
-// keep makes the journal save the upload. token is the saved Token, or nil if there
-// is none. path and identity are as in uploadSavable.
-func (j *job) keep(journal *journal, token *state.Token, path, identity string) {
-	journal.events = j.events
-	if token != nil {
-		journal.adopt(token)
-	}
+	journal.setSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity, journal.draft.SourceVersion = identity, j.u.version
+	j.uplink.needLease(journal.needed())
+	return token, damaged, nil
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
 	j.spec = spec
 	j.result.label.set(func(n *names) { n.spec = spec })
-	if j.journal != nil {
-		j.journal.draft.Spec = withoutSecret(spec)
-	}
+	j.journal.setSpec(spec)
 }
 
 // resume continues a saved session. If it cannot be resumed, the error is a *startOver.
 func (j *job) resume(ctx context.Context, token *state.Token) error {
-	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
+	spec, err := j.unlock(token.Spec, j.want.EncryptionKey)
 	if err != nil {
 		return err
 	}
-	j.want.EncryptionKey = saved.EncryptionKey
+	j.want.EncryptionKey = spec.EncryptionKey
 	if why := j.useless(token); why != "" {
 		return &startOver{why: why}
 	}
@@ -203,13 +189,12 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		if err != nil {
 			return err
 		}
-		return parts.resume(ctx, j, token, saved)
+		return parts.resume(ctx, j, token, spec)
 	}
 	// The options that were not given are those of the first run.
-	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
-	j.setSpec(saved)
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
 	j.compress()
-	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
 			return err
@@ -219,14 +204,32 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		}
 		return &startOver{err.Error(), token.URI}
 	}
-	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.source.Adopt(savedSource(token))
-	t := j.newTransfer(j.source, j.journal.recordFile(j.file, j.source))
+	t := j.newTransfer(j.source, j.journal.recordFile(j.source))
 	size := j.source.Total()
 	t.pos.size.Store(size)
 	t.pos.committed.Store(token.Committed)
-	r := resumedRun(t, &j.precondition, adopted(j.journal.whole.state(), size), token.URI, token.Created, j.resumeFrom)
+	r := resumedRun(t, &j.precondition, adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
+}
+
+// sameSource checks that the file is the one with which the session began.
+func (j *job) sameSource(ctx context.Context, token *state.Token) error {
+	doubt, err := j.journal.sameSource(token, j.file.Total(), j.file.Since)
+	switch {
+	case err != nil || doubt == noDoubt:
+		return err
+	case token.Parts != nil:
+		return j.compareParts(ctx, token)
+	case doubt == allBytes:
+		return j.source.CompareAll(ctx, savedSource(token))
+	}
+	return j.source.CompareLast(ctx, savedSource(token))
+}
+
+// savedSource returns what a Token records of the source.
+func savedSource(t *state.Token) source.Saved {
+	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
 }
 
 // resumeFrom continues at the committed offset. The checksum of the bytes before it
@@ -251,4 +254,33 @@ func (j *job) useless(token *state.Token) string {
 		return "the earlier upload was to another endpoint"
 	}
 	return ""
+}
+
+// keepSaved deletes or updates the saved upload, depending on err, with which the
+// upload ended. unqueried reports that the server has not reported how much it holds of a
+// session of another process.
+func (j *job) keepSaved(err error, unqueried bool) error {
+	if !j.journal.saved() {
+		return err
+	}
+	_, interrupted := errors.AsType[*interruption](err) // Cancel will end the session itself
+	if err == nil || !interrupted && dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.discard(); derr != nil {
+			if err != nil {
+				return errors.Join(err, derr)
+			}
+			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+		}
+		return err
+	}
+	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
+		// After a change of the source, its checksums are not those of the bytes that were
+		// sent.
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.file().rejected(e.Offset)
+		}
+		_, sent, committed := j.requests.pos.load()
+		j.journal.file().ended(committed, sent)
+	}
+	return err
 }

@@ -38,14 +38,14 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uri := client.Start(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, 1).URI
+	uri := client.Start(t.Context(), session.Spec{Bucket: "bkt", Object: "obj"}, 1).URI
 	if uri.IsZero() {
 		t.Fatal("no URI")
 	}
 	lease := &emptyURILease{}
 	j := &journal{lease: lease}
 	file := source.FromBytes(make([]byte, 1<<20), func(int64, int64, int64) {})
-	r := j.recordFile(file, file)
+	r := j.recordFile(file)
 	r.started(uri, 0)
 	stop := make(chan struct{})
 	done := make(chan struct{})

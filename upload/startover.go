@@ -42,10 +42,8 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	j.setSpec(j.want)
 	j.events.post(Event{Kind: Discarded, Cause: over.why})
-	if j.journal != nil {
-		if err := j.journal.discard(); err != nil {
-			return err
-		}
+	if err := j.journal.discard(); err != nil {
+		return err
 	}
 	j.wire().drop(ctx, over.drop)
 	return nil

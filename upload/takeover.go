@@ -1,11 +1,8 @@
 package upload
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"gcsup/chunk"
@@ -32,42 +29,9 @@ import (
 // it wraps [state.ErrInUse]. If the upload belongs to another endpoint, it wraps
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
-	store, err := u.savedStore()
-	if err == nil {
-		newID, err = u.takeOver(ctx, store, id, path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("take over: %w", err)
-	}
-	return newID, nil
-}
-
-func (u *Uploader) takeOver(ctx context.Context, store state.Store, id, path string) (string, error) {
-	ctx, done := u.storeCall(ctx)
-	defer done()
-	token, from, err := lockSaved(ctx, store, id)
-	if err != nil {
-		return "", err
-	}
-	defer release(ctx, from)
-	moved, err := u.withSource(token, path)
-	if err != nil {
-		return "", err
-	}
-	if moved.ID == token.ID {
-		return moved.ID, from.Save(ctx, moved)
-	}
-	to, err := acquireVacant(ctx, store, moved, path)
-	if err != nil {
-		return "", err
-	}
-	defer release(ctx, to)
-	old := *moved
-	old.ID, old.MovedTo = token.ID, moved.ID
-	if err := from.Save(ctx, &old); err != nil {
-		return "", err
-	}
-	return moved.ID, move(ctx, &old, from, to)
+	return u.changeSaved(ctx, "take over", func(ctx context.Context, store state.Store) (string, error) {
+		return moveSaved(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return u.withSource(t, path) })
+	})
 }
 
 // withSource returns t with the source at path and the ID for that source. Only the
@@ -89,149 +53,12 @@ func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error)
 	}
 	moved := *t
 	moved.MovedTo, moved.MovedFrom, moved.SourceIdentity = "", "", ""
-	moved.Source = chunk.Identity{Size: src.Size()} // see sameSource
+	moved.Source = chunk.Identity{Size: src.Size()} // see imported
 	if moved.SourcePath, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
 	moved.ID, err = u.ID(path, t.Spec)
 	return &moved, err
-}
-
-// acquireVacant acquires the lease of the ID of t, whose source is path. If the store has
-// a usable upload with that ID, the error wraps fs.ErrExist.
-func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path string) (state.Lease, error) {
-	lease, err := state.Acquire(ctx, store, t.ID)
-	if err != nil {
-		return nil, fmt.Errorf("upload of %s: %w", path, err)
-	}
-	if _, err = loadMoved(ctx, store, lease); unusable(err) {
-		return lease, nil
-	}
-	release(ctx, lease)
-	if err == nil {
-		err = fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
-	}
-	return nil, err
-}
-
-// unusable reports whether err means that there is no saved upload, or only a corrupt one.
-func unusable(err error) bool {
-	return errors.Is(err, state.ErrNoToken) || errors.Is(err, state.ErrCorruptToken)
-}
-
-// movedError reports that a saved upload was moved to another ID.
-type movedError struct{ from, to string }
-
-func (e *movedError) Error() string {
-	return fmt.Sprintf("%v: %s was moved to %s", state.ErrNoToken, e.from, e.to)
-}
-
-func (e *movedError) Unwrap() error { return state.ErrNoToken }
-
-// lockSaved acquires the lease of a saved upload, and loads it. If it was moved, the
-// Token has another ID. The caller must release the lease.
-func lockSaved(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
-	for {
-		lease, err := state.Acquire(ctx, store, id)
-		if err != nil {
-			return nil, nil, err
-		}
-		t, err := loadMoved(ctx, store, lease)
-		if err == nil {
-			return t, lease, nil
-		}
-		release(ctx, lease)
-		moved, ok := errors.AsType[*movedError](err)
-		if !ok {
-			return nil, nil, err
-		}
-		id = moved.to
-	}
-}
-
-// follow returns the ID that a saved upload has after a move, or id.
-func follow(ctx context.Context, store state.Store, id string) (string, error) {
-	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
-		return id, nil // a later call returns the error again
-	}
-	t, lease, err := lockSaved(ctx, store, id)
-	if err != nil {
-		return "", err
-	}
-	release(ctx, lease)
-	return t.ID, nil
-}
-
-// loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
-// If the upload was moved to another ID, the error is a *movedError.
-//
-// A move takes four steps, under the leases of both IDs:
-//
-//  1. The Token of the old ID gets the new path, and MovedTo.
-//  2. The Token of the new ID is saved, with MovedFrom.
-//  3. The old one is deleted.
-//  4. The new one is saved without MovedFrom.
-//
-// Before step 2 the old Token is used, and afterwards the new one. A Token with
-// MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
-// without a new one therefore always means that step 2 was not done, and never that
-// the upload has finished since.
-func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*state.Token, error) {
-	t, err := lease.Load(ctx)
-	if err != nil || t.MovedTo == "" && t.MovedFrom == "" {
-		return t, err
-	}
-	other, err := state.Acquire(ctx, store, cmp.Or(t.MovedTo, t.MovedFrom))
-	if err != nil {
-		return nil, err
-	}
-	defer release(ctx, other)
-	if t.MovedTo == "" {
-		return arrived(ctx, t, other, lease)
-	}
-	if err := move(ctx, t, lease, other); err != nil {
-		return nil, err
-	}
-	return nil, &movedError{t.ID, t.MovedTo}
-}
-
-// move makes the steps of a move after the first, with the leases of both IDs. old is
-// the saved Token of the old ID.
-func move(ctx context.Context, old *state.Token, from, to state.Lease) error {
-	moved, err := to.Load(ctx)
-	switch {
-	case unusable(err):
-		copied := *old
-		copied.ID, copied.MovedTo, copied.MovedFrom = old.MovedTo, "", old.ID
-		if err := to.Save(ctx, &copied); err != nil {
-			return err
-		}
-		moved = &copied
-	case err != nil:
-		return err
-	}
-	if moved.MovedFrom != old.ID {
-		// The user deleted the upload and started another.
-		return from.Delete(ctx)
-	}
-	_, err = arrived(ctx, moved, from, to)
-	return err
-}
-
-// arrived makes the last two steps of a move, with the leases of both IDs. It returns
-// the Token to use.
-func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*state.Token, error) {
-	switch old, err := from.Load(ctx); {
-	case err == nil && old.MovedTo == moved.ID:
-		if err := from.Delete(ctx); err != nil {
-			return nil, err
-		}
-	case err != nil && !unusable(err):
-		return nil, err
-	}
-	clean := *moved
-	clean.MovedFrom = ""
-	return &clean, to.Save(ctx, &clean)
 }
 
 // Import saves an upload that was started on another machine, so that this Uploader
@@ -256,33 +83,25 @@ func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*st
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
+	return u.changeSaved(ctx, "import", func(ctx context.Context, store state.Store) (string, error) {
+		own, err := u.withSource(t, path)
+		if err != nil {
+			return "", err
+		}
+		return own.ID, addSaved(ctx, store, own, path)
+	})
+}
+
+// changeSaved calls change with the store. what names the call in an error.
+func (u *Uploader) changeSaved(ctx context.Context, what string, change func(context.Context, state.Store) (id string, err error)) (id string, err error) {
 	store, err := u.savedStore()
 	if err == nil {
-		id, err = u.importInto(ctx, store, t, path)
+		ctx, done := u.storeCall(ctx)
+		defer done()
+		id, err = change(ctx, store)
 	}
 	if err != nil {
-		return "", fmt.Errorf("import: %w", err)
+		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	return id, nil
-}
-
-func (u *Uploader) importInto(ctx context.Context, store state.Store, t *state.Token, path string) (string, error) {
-	saved, err := u.withSource(t, path)
-	if err != nil {
-		return "", err
-	}
-	ctx, done := u.storeCall(ctx)
-	defer done()
-	lease, err := acquireVacant(ctx, store, saved, path)
-	if err != nil {
-		return "", err
-	}
-	defer release(ctx, lease)
-	return saved.ID, lease.Save(ctx, saved)
-}
-
-// imported reports whether Import or TakeOver saved the Token, and it was not resumed
-// since. Of the source, it then has only the size.
-func imported(t *state.Token) bool {
-	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

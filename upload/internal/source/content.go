@@ -37,8 +37,13 @@ type Resumable interface {
 	// every committed byte, because another version may compress differently.
 	Newest(sent, to int64) chunk.Checkpoint
 
-	// Compression describes the compressed bytes before to. It is nil for a plain file.
-	Compression(to int64) *Compression
+	// Compression returns the size of all compressed bytes, 0 while it is not known, and the
+	// bytes of the file that are in those before to. Both are zero for a plain file.
+	Compression(to int64) (size int64, source chunk.Checkpoint)
+
+	// Identity and Copied are those of the file.
+	Identity() chunk.Identity
+	Copied() bool
 
 	// Equal reads the file and reports whether the content has a size and a CRC32C. If the
 	// file changes meanwhile, the error is the same as for an upload.

@@ -164,7 +164,7 @@ func (f *File) Newest(sent, _ int64) chunk.Checkpoint {
 	return c
 }
 
-func (f *File) Compression(int64) *Compression { return nil }
+func (f *File) Compression(int64) (int64, chunk.Checkpoint) { return 0, chunk.Checkpoint{} }
 
 // Load reads a small file whole. A racy file is read twice, which is faster than waiting
 // until it is no longer racy.

@@ -48,6 +48,9 @@ func (g *Gzip) Offsets() *Offsets { return &g.offsets }
 func (g *Gzip) Total() int64     { return g.size }
 func (g *Gzip) Replayable() bool { return true }
 
+func (g *Gzip) Identity() chunk.Identity { return g.file.Identity() }
+func (g *Gzip) Copied() bool             { return g.file.Copied() }
+
 func (g *Gzip) Changed(ctx context.Context, n int64) error { return g.file.Changed(ctx, n) }
 
 // open begins to compress the file. If it was compressed before, file.sum compares
@@ -320,8 +323,7 @@ func (g *Gzip) Newest(_, to int64) chunk.Checkpoint {
 	return g.stream.cur.Checkpoint(to)
 }
 
-func (g *Gzip) Compression(to int64) *Compression {
-	c := &Compression{Size: max(g.size, 0)}
-	c.Source, _ = g.file.sum.Nearest(g.offsets.read(to))
-	return c
+func (g *Gzip) Compression(to int64) (int64, chunk.Checkpoint) {
+	read, _ := g.file.sum.Nearest(g.offsets.read(to))
+	return max(g.size, 0), read
 }

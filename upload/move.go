@@ -1,0 +1,201 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"gcsup/session/state"
+)
+
+// moveSaved gives a saved upload another source, at path. withSource returns its Token with that
+// source and the ID for it. moveSaved returns that ID.
+func moveSaved(ctx context.Context, store state.Store, id, path string, withSource func(*state.Token) (*state.Token, error)) (string, error) {
+	token, from, err := lockSaved(ctx, store, id)
+	if err != nil {
+		return "", err
+	}
+	defer release(ctx, from)
+	moved, err := withSource(token)
+	if err != nil {
+		return "", err
+	}
+	if moved.ID == token.ID {
+		return moved.ID, from.Save(ctx, moved)
+	}
+	to, err := acquireVacant(ctx, store, moved, path)
+	if err != nil {
+		return "", err
+	}
+	defer release(ctx, to)
+	old := *moved
+	old.ID, old.MovedTo = token.ID, moved.ID
+	if err := from.Save(ctx, &old); err != nil {
+		return "", err
+	}
+	return moved.ID, move(ctx, &old, from, to)
+}
+
+// addSaved saves an upload from elsewhere, whose source is at path.
+func addSaved(ctx context.Context, store state.Store, t *state.Token, path string) error {
+	lease, err := acquireVacant(ctx, store, t, path)
+	if err != nil {
+		return err
+	}
+	defer release(ctx, lease)
+	return lease.Save(ctx, t)
+}
+
+// acquireVacant acquires the lease of the ID of t, whose source is path. If the store has
+// a usable upload with that ID, the error wraps fs.ErrExist.
+func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path string) (state.Lease, error) {
+	lease, err := state.Acquire(ctx, store, t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("upload of %s: %w", path, err)
+	}
+	if _, err = loadMoved(ctx, store, lease); unusable(err) {
+		return lease, nil
+	}
+	release(ctx, lease)
+	if err == nil {
+		err = fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
+	}
+	return nil, err
+}
+
+// unusable reports whether err means that there is no saved upload, or only a corrupt one.
+func unusable(err error) bool {
+	return errors.Is(err, state.ErrNoToken) || errors.Is(err, state.ErrCorruptToken)
+}
+
+// lockSaved acquires the lease of a saved upload, and loads it. If it was moved, the
+// Token has another ID. The caller must release the lease.
+func lockSaved(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
+	for {
+		lease, err := state.Acquire(ctx, store, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := loadMoved(ctx, store, lease)
+		if err == nil {
+			return t, lease, nil
+		}
+		release(ctx, lease)
+		if t == nil {
+			return nil, nil, err
+		}
+		id = t.MovedTo
+	}
+}
+
+// follow returns the ID that a saved upload has after a move, or id.
+func follow(ctx context.Context, store state.Store, id string) (string, error) {
+	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
+		return id, nil // a later call returns the error again
+	}
+	t, lease, err := lockSaved(ctx, store, id)
+	if err != nil {
+		return "", err
+	}
+	release(ctx, lease)
+	return t.ID, nil
+}
+
+// loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
+// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and the Token
+// has that ID.
+//
+// A move takes four steps, under the leases of both IDs:
+//
+//  1. The Token of the old ID gets the new path, and MovedTo.
+//  2. The Token of the new ID is saved, with MovedFrom.
+//  3. The old one is deleted.
+//  4. The new one is saved without MovedFrom.
+//
+// Before step 2 the old Token is used, and afterwards the new one. A Token with
+// MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
+// without a new one therefore always means that step 2 was not done, and never that
+// the upload has finished since.
+func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*state.Token, error) {
+	t, err := lease.Load(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.MovedTo == "" && t.MovedFrom == "":
+		return t, nil
+	}
+	other, err := state.Acquire(ctx, store, cmp.Or(t.MovedTo, t.MovedFrom))
+	if err != nil {
+		return nil, err
+	}
+	defer release(ctx, other)
+	if t.MovedTo == "" {
+		return arrived(ctx, t, other, lease)
+	}
+	if err := move(ctx, t, lease, other); err != nil {
+		return nil, err
+	}
+	return t, fmt.Errorf("%w: %s was moved to %s", state.ErrNoToken, t.ID, t.MovedTo)
+}
+
+// move makes the steps of a move after the first, with the leases of both IDs. old is
+// the saved Token of the old ID.
+func move(ctx context.Context, old *state.Token, from, to state.Lease) error {
+	moved, err := to.Load(ctx)
+	switch {
+	case unusable(err):
+		copied := *old
+		copied.ID, copied.MovedTo, copied.MovedFrom = old.MovedTo, "", old.ID
+		if err := to.Save(ctx, &copied); err != nil {
+			return err
+		}
+		moved = &copied
+	case err != nil:
+		return err
+	}
+	if moved.MovedFrom != old.ID {
+		// The user deleted the upload and started another.
+		return from.Delete(ctx)
+	}
+	_, err = arrived(ctx, moved, from, to)
+	return err
+}
+
+// arrived makes the last two steps of a move, with the leases of both IDs. It returns
+// the Token to use.
+func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*state.Token, error) {
+	switch old, err := from.Load(ctx); {
+	case err == nil && old.MovedTo == moved.ID:
+		if err := from.Delete(ctx); err != nil {
+			return nil, err
+		}
+	case err != nil && !unusable(err):
+		return nil, err
+	}
+	clean := *moved
+	clean.MovedFrom = ""
+	return &clean, to.Save(ctx, &clean)
+}
+
+// savedIn reports whether a store has an upload with that ID, which may be damaged.
+// It returns false if the store cannot be read.
+func savedIn(ctx context.Context, store state.Store, id string) bool {
+	_, err := store.Load(ctx, id)
+	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+}
+
+// retire saves a Token again under an ID of its own, which it returns. What the service stores
+// for it, in parts, must be removed.
+func retire(ctx context.Context, store state.Store, t *state.Token) (id string, err error) {
+	retired := cloned(t)
+	retired.ID, retired.MovedTo, retired.MovedFrom, retired.Parts.Over = "removed-"+rand.Text(), "", "", true
+	lease, err := state.Acquire(ctx, store, retired.ID)
+	if err != nil {
+		return "", err
+	}
+	defer release(ctx, lease)
+	return retired.ID, lease.Save(ctx, retired)
+}
