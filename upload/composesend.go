@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -28,8 +29,8 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 			continue
 		}
 		if err != nil {
-			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
-				p.record.change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
+			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
+				p.record.Change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)
 		}
@@ -50,7 +51,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.journal.needed() != nil
+	keeps := c.journal.Lease() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -58,9 +59,9 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	switch {
 	case !keeps, left.n > 0: // the Token still has the session, whose reply describes the object
 	case e.Open:
-		p.record.rejected(e.Offset)
-	case dead(e):
-		p.record.change(func(s *state.Part) { *s = state.Part{} })
+		p.record.Rejected(e.Offset)
+	case saved.Dead(e):
+		p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	}
 	_, _, e.Offset = c.position()
 	return e
@@ -69,7 +70,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 // resume returns a run that continues the session of an earlier call.
 func (p *filePart) resume(part state.Part) *run {
 	t, size := p.transfer, p.rng.Len()
-	state := adopted(part.Session, size)
+	state := saved.Adopted(part.Session, size)
 	state.Temporary = true
 	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
 	return resumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
@@ -98,8 +99,8 @@ func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
-	if c.journal.old() { // without a save, the session reports it to the next call
-		_ = c.journal.save(ctx)
+	if c.journal.Old() { // without a save, the session reports it to the next call
+		_ = c.journal.Save(ctx)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
@@ -14,14 +15,14 @@ type dividedFile struct {
 	spec     Spec // of the object
 	size     int64
 	parts    []*filePart
-	journal  *journal
+	journal  *saved.Journal
 	uplink   *uplink
 	requests *requester // of the whole file
 }
 
 // divide returns the file of a job whose parts are in its journal.
 func (j *job) divide() *dividedFile {
-	f := &dividedFile{spec: j.spec, size: j.journal.size(), journal: j.journal, uplink: j.uplink, requests: j.requests}
+	f := &dividedFile{spec: j.spec, size: j.journal.Size(), journal: j.journal, uplink: j.uplink, requests: j.requests}
 	for i := range f.common().List {
 		spec := f.spec
 		if !f.isMultipart() {
@@ -35,14 +36,14 @@ func (j *job) divide() *dividedFile {
 // wire returns an exchanger for the object.
 func (f *dividedFile) wire() *exchanger { return f.requests.to(f.spec) }
 
-// common returns what the Token describes of all parts together. journal.change changes it.
-func (f *dividedFile) common() *state.Parts { return f.journal.parts() }
+// common returns what the Token describes of all parts together. journal.Change changes it.
+func (f *dividedFile) common() *state.Parts { return f.journal.Parts() }
 
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
 
 // finished reports whether the service has all parts.
-func (f *dividedFile) finished() bool { return f.journal.finished() == len(f.parts) }
+func (f *dividedFile) finished() bool { return f.journal.Finished() == len(f.parts) }
 
 // position returns the sums over all parts.
 func (f *dividedFile) position() (size, sent, committed int64) {
@@ -105,8 +106,8 @@ func (f *dividedFile) warn(text string) {
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
-	if f.journal.saved() {
-		f.journal.change(func(p *state.Parts) { p.Over = true })
-		_ = f.journal.save(ctx) // a failure is a warning
+	if f.journal.Saved() {
+		f.journal.Change(func(p *state.Parts) { p.Over = true })
+		_ = f.journal.Save(ctx) // a failure is a warning
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session/state"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -13,7 +14,7 @@ type filePart struct {
 	rng      chunk.Range
 	content  *source.File // nil if no bytes are sent
 	transfer *transfer
-	record   *sessionRecord
+	record   *saved.Record
 	slot     *slot // nil while the part is not being sent
 	resumed  int64 // bytes that earlier calls had committed
 }
@@ -26,7 +27,7 @@ func (j *job) newPart(i int, rng chunk.Range, spec Spec) *filePart {
 		p.content = j.file.Section(rng)
 		content = p.content
 	}
-	p.record = j.journal.recordPart(i+1, p.content)
+	p.record = j.journal.RecordPart(i+1, p.content)
 	pos := newPosition(rng.Len())
 	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
 	p.transfer = newTransfer(newRequester(j.uplink, i+1, pos), spec, content, p.record, transferOptions{moved: p.moved})
@@ -46,7 +47,7 @@ func (p *filePart) moved(n int64) {
 }
 
 // state returns the state of the part for the Token.
-func (p *filePart) state() state.Part { return p.record.state() }
+func (p *filePart) state() state.Part { return p.record.Part() }
 
 // finished reports whether the service has all of the part.
 func (p *filePart) finished() bool { return new(p.state()).Finished() }
@@ -59,7 +60,7 @@ func (p *filePart) place(n int64) {
 
 // forget resets the part to one that was not sent.
 func (p *filePart) forget() {
-	p.record.change(func(s *state.Part) { *s = state.Part{} })
+	p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	p.resumed = 0
 	p.place(0)
 }
@@ -74,7 +75,7 @@ func (p *filePart) stored() int64 {
 
 // finish records that the service has all of the part. done is its state for the Token.
 func (p *filePart) finish(done state.Part) {
-	p.record.change(func(s *state.Part) {
+	p.record.Change(func(s *state.Part) {
 		done.Restarts = s.Restarts
 		*s = done
 	})

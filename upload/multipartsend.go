@@ -116,7 +116,7 @@ func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	t.retry.succeeded()
 	t.progressed()
 	t.retry.budget.progressed()
-	if m.journal.old() {
-		m.journal.saveSoon()
+	if m.journal.Old() {
+		m.journal.SaveSoon()
 	}
 }

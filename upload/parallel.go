@@ -55,7 +55,7 @@ var errSibling = errors.New("another part failed")
 
 // newParallel returns a parallel for a new upload in parts.
 func newParallel(j *job, parts state.Parts) *parallel {
-	j.journal.begin(j.file.Identity(), &parts)
+	j.journal.Begin(j.file.Identity(), &parts)
 	return parallelOf(j, false)
 }
 
@@ -77,7 +77,7 @@ func parallelOf(j *job, adopted bool) *parallel {
 
 // progress returns the progress of the parts, for events.
 func (p *parallel) progress() *PartsProgress {
-	v := &PartsProgress{Count: len(p.parts), Done: p.journal.finished()}
+	v := &PartsProgress{Count: len(p.parts), Done: p.journal.Finished()}
 	if share := p.share.Load(); share != nil {
 		v.Connections = share.slots()
 	}
@@ -86,10 +86,10 @@ func (p *parallel) progress() *PartsProgress {
 
 // send sends the parts that are not finished, makes the object, and cleans up.
 func (p *parallel) send(ctx context.Context) error {
-	guarded, stop := p.journal.guard(ctx)
+	guarded, stop := p.journal.Guard(ctx)
 	defer stop()
 	object, err := p.make(guarded)
-	p.journal.awaitSaves()
+	p.journal.AwaitSaves()
 	p.updatePosition()
 	if err == nil {
 		err = p.verify(object)
@@ -128,9 +128,9 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
-	before := p.journal.finished()
+	before := p.journal.Finished()
 	err := p.sendAll(ctx)
-	if p.journal.finished() > before {
+	if p.journal.Finished() > before {
 		p.requests.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {

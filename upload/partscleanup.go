@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gcsup/session"
+	"gcsup/upload/internal/saved"
 )
 
 // conclude ends an upload with err. It cleans up after success. After a failure it keeps the
@@ -23,19 +24,19 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	case err == nil:
 		p.finish(ctx)
 		return nil
-	case p.journal.needed() == nil:
+	case p.journal.Lease() == nil:
 		p.leave(p.abandon(ctx))
-	case !p.journal.saved():
+	case !p.journal.Saved():
 		p.disown(ctx) // nothing was sent yet, or another process has the lease
 	case hopeless:
 		if left := p.abandon(ctx); left != nil {
 			p.leave(left)
-			p.journal.keep()
+			p.journal.Keep()
 			return err
 		}
-		return errors.Join(err, p.journal.discard())
+		return errors.Join(err, p.journal.Discard())
 	default:
-		p.journal.keep()
+		p.journal.Keep()
 	}
 	return err
 }
@@ -43,12 +44,12 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 // disown abandons an upload whose Token was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
 func (p *parallel) disown(ctx context.Context) {
-	if p.journal.leaseLost() == nil {
+	if p.journal.LeaseLost() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonGrace)
 	defer cancel()
-	if !p.journal.deleted(ctx) {
+	if !p.journal.Deleted(ctx) {
 		return // the other process finishes the work
 	}
 	p.uplink.needLease(nil)
@@ -58,7 +59,7 @@ func (p *parallel) disown(ctx context.Context) {
 // cleaning calls clean, which removes what the service stores, with a context that outlives
 // ctx, and ends when the lease is lost: the other process then finishes the work.
 func cleaning(ctx context.Context, u *uplink, clean func(context.Context) error) error {
-	ctx, end := outliving(ctx, abandonGrace)
+	ctx, end := saved.Outliving(ctx, abandonGrace)
 	defer end()
 	if u.lease == nil {
 		return clean(ctx)
@@ -95,11 +96,11 @@ func (p *parallel) finish(ctx context.Context) {
 	switch {
 	case left != nil:
 		p.leave(left)
-		if p.journal.saved() {
-			p.journal.keep()
+		if p.journal.Saved() {
+			p.journal.Keep()
 		}
-	case p.journal.saved():
-		if err := p.journal.discard(); err != nil {
+	case p.journal.Saved():
+		if err := p.journal.Discard(); err != nil {
 			p.warn(err.Error())
 		}
 	}

@@ -98,7 +98,7 @@ func (j *job) cancelParts(ctx context.Context, token *state.Token) error {
 	if err := j.remove(ctx, token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	return j.journal.discard()
+	return j.journal.Discard()
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not

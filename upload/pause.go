@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
@@ -31,13 +32,13 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if id, err = follow(ctx, store, id); err != nil {
+	if id, err = saved.Follow(ctx, store, id); err != nil {
 		return err
 	}
-	if err := u.running.stop(ctx, id, &stopped{ErrPaused}); err != nil {
+	if err := u.running.Stop(ctx, id, &stopped{ErrPaused}); err != nil {
 		return err
 	}
-	e := loadSaved(ctx, store, id)
+	e := saved.Load(ctx, store, id)
 	if e.InUse {
 		return state.ErrInUse
 	}

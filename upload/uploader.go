@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -33,7 +34,7 @@ type Uploader struct {
 	invalid error         // of the options of With
 	retry   retryRule
 	parts   *partsShared
-	running *runningUploads
+	running *saved.Running
 	rule    Skip // of calls
 
 	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
@@ -70,7 +71,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &runningUploads{}}, nil
+	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &saved.Running{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

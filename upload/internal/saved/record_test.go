@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (l *emptyURILease) Save(_ context.Context, t *state.Token) error {
 	return nil
 }
 
-// TestSaveWhileASessionStarts saves in the background, as saveSoon does, while a lost session is
+// TestSaveWhileASessionStarts saves in the background, as SaveSoon does, while a lost session is
 // replaced by another one.
 func TestSaveWhileASessionStarts(t *testing.T) {
 	// A URI from a reply: no other code can make one.
@@ -43,10 +43,10 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 		t.Fatal("no URI")
 	}
 	lease := &emptyURILease{}
-	j := &journal{lease: lease}
+	j := &Journal{lease: lease}
 	file := source.FromBytes(make([]byte, 1<<20), func(int64, int64, int64) {})
-	r := j.recordFile(file)
-	r.started(uri, 0)
+	r := j.RecordFile(file)
+	r.Started(uri, 0)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -56,12 +56,12 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = j.save(context.Background())
+				_ = j.Save(context.Background())
 			}
 		}
 	}()
 	for i := range 200_000 {
-		r.started(uri, i)
+		r.Started(uri, i)
 	}
 	close(stop)
 	<-done

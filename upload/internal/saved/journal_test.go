@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"context"
@@ -38,17 +38,17 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	const id = "00112233445566778899"
 	same := func(ctx context.Context) context.Context { return ctx }
 	draft := state.Token{ID: id, Endpoint: "http://gcs.test", Spec: session.Spec{Bucket: "bkt", Object: "obj"}, SourcePath: "/source"}
-	j, _, _, err := openJournal(t.Context(), savedCall{Running: &runningUploads{}, Store: &oneAtATime{Store: dir, t: t}, Last: same, Background: same}, draft)
+	j, _, _, err := Open(t.Context(), Call{Running: &Running{}, Store: &oneAtATime{Store: dir, t: t}, Last: same, Background: same}, draft)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
-	j.begin(chunk.Identity{Size: parts * chunk.Granularity}, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"})
+	defer j.Close()
+	j.Begin(chunk.Identity{Size: parts * chunk.Granularity}, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"})
 	var saves sync.WaitGroup
 	for i := range parts {
 		saves.Go(func() {
-			j.recordPart(i+1, nil).change(func(s *state.Part) { s.Generation = 1 })
-			if err := j.save(t.Context()); err != nil {
+			j.RecordPart(i+1, nil).Change(func(s *state.Part) { s.Generation = 1 })
+			if err := j.Save(t.Context()); err != nil {
 				t.Errorf("part %d: %v", i, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"errors"
@@ -6,10 +6,10 @@ import (
 	"gcsup/session"
 )
 
-// dead reports whether an error ends the session, so that the next call must open
+// Dead reports whether an error ends the session, so that the next call must open
 // another one. A precondition that failed before the last byte was sent does not end
 // the session.
-func dead(err error) bool {
+func Dead(err error) bool {
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		if e.Open || e.Early {
 			return false
