@@ -84,7 +84,7 @@ func Lock(ctx context.Context, store state.Store, id string) (*state.Token, stat
 			return t, lease, nil
 		}
 		Release(ctx, lease)
-		if t == nil {
+		if t == nil || t.MovedTo == "" {
 			return nil, nil, err
 		}
 		id = t.MovedTo
@@ -105,8 +105,8 @@ func Follow(ctx context.Context, store state.Store, id string) (string, error) {
 }
 
 // loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
-// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and the Token
-// has that ID.
+// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and MovedTo of the
+// Token is that ID.
 //
 // A move takes four steps, under the leases of both IDs:
 //

@@ -2,12 +2,9 @@ package saved
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
@@ -29,19 +26,7 @@ func (l *emptyURILease) Save(_ context.Context, t *state.Token) error {
 // TestSaveWhileASessionStarts saves in the background, as SaveSoon does, while a lost session is
 // replaced by another one.
 func TestSaveWhileASessionStarts(t *testing.T) {
-	// A URI from a reply: no other code can make one.
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", "http://"+r.Host+"/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x")
-	}))
-	defer srv.Close()
-	client, err := session.NewClient(srv.Client(), srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uri := client.Start(t.Context(), session.Spec{Bucket: "bkt", Object: "obj"}, 1).URI
-	if uri.IsZero() {
-		t.Fatal("no URI")
-	}
+	uri := someURI(t)
 	lease := &emptyURILease{}
 	j := &Journal{lease: lease}
 	file := source.FromBytes(make([]byte, 1<<20), func(int64, int64, int64) {})
