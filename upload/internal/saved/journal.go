@@ -262,19 +262,17 @@ func (j *Journal) Save(ctx context.Context) error {
 	token, version := cloned(&j.token), j.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
-
-	j.mu.Lock()
-	stale := false
-	switch {
-	case err == nil:
-		j.stored = stored{token: token, version: version, wrote: time.Now()}
-	case errors.Is(err, state.ErrInUse):
+	if errors.Is(err, state.ErrInUse) {
 		j.lose(err)
-	default:
-		stale = j.stored.token != nil
+		return err
+	}
+	j.mu.Lock()
+	resumable := j.stored.token != nil
+	if err == nil {
+		j.stored = stored{token: token, version: version, wrote: time.Now()}
 	}
 	j.mu.Unlock()
-	if stale {
+	if err != nil && resumable {
 		j.unsavable(ctx, err)
 		return nil
 	}

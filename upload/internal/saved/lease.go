@@ -14,8 +14,7 @@ const leasePoll = 10 * time.Second
 
 // acquire returns the lease of a saved upload. If another process holds it and may have
 // died, acquire waits until the lease expires. If the holder renews it meanwhile, it is
-// alive, and the error wraps [state.ErrInUse]. acquire calls waiting, if it is not nil,
-// before each wait.
+// alive, and the error wraps [state.ErrInUse]. acquire calls waiting before each wait.
 func acquire(ctx context.Context, store state.Store, id string, waiting func(*state.HeldError)) (state.Lease, error) {
 	var first *state.HeldError
 	for {
@@ -30,9 +29,7 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 		if held.Renewal != first.Renewal {
 			return nil, err
 		}
-		if waiting != nil {
-			waiting(held)
-		}
+		waiting(held)
 		select {
 		case <-time.After(min(held.Left, leasePoll)):
 		case <-ctx.Done():
