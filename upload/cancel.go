@@ -32,8 +32,9 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
 	var token *state.Token
 	var damaged error
-	id, err := j.findSaved(ctx, id)
+	id, err := j.u.findSaved(ctx, id)
 	if err == nil {
+		j.identify(id, j.spec)
 		err = j.u.running.Stop(ctx, id, &stopped{session.ErrCanceled})
 	}
 	if err == nil {

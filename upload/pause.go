@@ -28,17 +28,14 @@ func (u *Uploader) Pause(ctx context.Context, id string) error {
 }
 
 func (u *Uploader) pause(ctx context.Context, id string) error {
-	store, err := u.savedStore()
+	id, err := u.findSaved(ctx, id)
 	if err != nil {
-		return err
-	}
-	if id, err = saved.Follow(ctx, store, id); err != nil {
 		return err
 	}
 	if err := u.running.Stop(ctx, id, &stopped{ErrPaused}); err != nil {
 		return err
 	}
-	e := saved.Load(ctx, store, id)
+	e := saved.Load(ctx, u.opts.Store, id)
 	if e.InUse {
 		return state.ErrInUse
 	}

@@ -90,16 +90,13 @@ func (u *Uploader) savedStore() (state.Store, error) {
 	return u.opts.Store, nil
 }
 
-// findSaved returns the ID that a saved upload has now, and identifies the job with it.
-func (j *job) findSaved(ctx context.Context, id string) (string, error) {
-	store, err := j.u.savedStore()
+// findSaved returns the ID that a saved upload has now.
+func (u *Uploader) findSaved(ctx context.Context, id string) (string, error) {
+	store, err := u.savedStore()
 	if err != nil {
 		return "", err
 	}
-	if id, err = saved.Follow(ctx, store, id); err == nil {
-		j.identify(id, j.spec)
-	}
-	return id, err
+	return saved.Follow(ctx, store, id)
 }
 
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is

@@ -103,10 +103,11 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 // uploadSaved resumes a saved upload.
 func (j *job) uploadSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
-	id, err := j.findSaved(ctx, id)
+	id, err := j.u.findSaved(ctx, id)
 	if err != nil {
 		return err
 	}
+	j.identify(id, j.spec)
 	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return err

@@ -13,22 +13,16 @@ import (
 // Evidence is a source, as far as a Token describes it. A later process compares it with its
 // own source.
 type Evidence interface {
-	// Identity returns the identity of the bytes that were read.
-	Identity() chunk.Identity
-
-	// Copied reports whether the session began with another file, and the bytes must still
-	// be compared.
-	Copied() bool
-
-	// Total returns the size of what is sent, or -1 while it is not known.
-	Total() int64
+	Identity() chunk.Identity // of the bytes that were read
+	Copied() bool             // the session began with another file, and the bytes must still be compared
+	Total() int64             // the size of what is sent; -1 while it is not known
 
 	// Newest returns the checkpoint to record before the bytes from sent to to are sent, or
 	// zero.
 	Newest(sent, to int64) chunk.Checkpoint
 
-	// Compression describes a compressed source: the size of all compressed bytes, 0 while it
-	// is not known, and the bytes of the file that are in those before to.
+	// Compression returns the size of all compressed bytes, 0 while it is not known, and the
+	// bytes of the file that are in those before to.
 	Compression(to int64) (size int64, source chunk.Checkpoint)
 }
 
