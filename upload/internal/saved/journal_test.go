@@ -2,9 +2,12 @@ package saved
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -63,4 +66,44 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 			t.Errorf("the store does not have part %d", i)
 		}
 	}
+}
+
+// slowLease needs a second for each save.
+type slowLease struct {
+	state.Lease
+	saved []int64 // the generation of the first part
+}
+
+func (l *slowLease) Save(_ context.Context, t *state.Token) error {
+	time.Sleep(time.Second)
+	l.saved = append(l.saved, t.Parts.List[0].Generation)
+	return nil
+}
+
+// TestSaveSoonSavesTheNewest checks that changes during a save in the background need one other
+// save, and that AwaitSaves waits for it.
+func TestSaveSoonSavesTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &slowLease{}
+		j := &Journal{lease: lease, background: t.Context()}
+		j.Begin(chunk.Identity{Size: chunk.Granularity}, &state.Parts{Size: chunk.Granularity})
+		generation := int64(0)
+		changeAndSave := func(times int) {
+			for range times {
+				generation++
+				j.RecordPart(1, nil).Change(func(s *state.Part) { s.Generation = generation })
+				j.SaveSoon()
+				synctest.Wait()
+			}
+			j.AwaitSaves()
+		}
+		began := time.Now()
+		changeAndSave(3)
+		changeAndSave(1)
+		j.SaveSoon() // nothing has changed
+		j.AwaitSaves()
+		if want := []int64{1, 3, 4}; !slices.Equal(lease.saved, want) || time.Since(began) != 3*time.Second {
+			t.Errorf("saved %v after %v, want %v after 3 s", lease.saved, time.Since(began), want)
+		}
+	})
 }
