@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -31,9 +32,8 @@ type Reply struct {
 	Sent      int64 // put, finalize: end of the object bytes passed to the network; insert, part: their number
 	Committed int64 // 308: the committed offset; -1 without a Range header
 
-	RunningCRC32C *uint32  // 308: CRC32C of the committed bytes; nil if the reply does not have it
-	RangeMD5      [16]byte // 308: MD5 of the committed bytes, if HasRangeMD5
-	HasRangeMD5   bool
+	RunningCRC32C *uint32         // 308: CRC32C of the committed bytes; nil if the reply does not have it
+	RangeMD5      *[md5.Size]byte // 308: MD5 of the committed bytes; nil if the reply does not have it
 
 	URI    URI     // start, multipart-start: the session URI, or the multipart upload
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
@@ -116,9 +116,8 @@ func (x *call) parseReply(scrub func(string) string, resp *http.Response) Reply 
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Running-Hash"); ok {
 			r.RunningCRC32C = &crc
 		}
-		if sum, err := hex.DecodeString(resp.Header.Get("X-Range-Md5")); err == nil && len(sum) == len(r.RangeMD5) {
-			copy(r.RangeMD5[:], sum)
-			r.HasRangeMD5 = true
+		if sum, err := hex.DecodeString(resp.Header.Get("X-Range-Md5")); err == nil && len(sum) == md5.Size {
+			r.RangeMD5 = (*[md5.Size]byte)(sum)
 		}
 	case success:
 		r.Object = readReplyObject(resp)

@@ -88,8 +88,8 @@ func TestHashesOfCommittedBytes(t *testing.T) {
 		if !reflect.DeepEqual(r.RunningCRC32C, c.crc) {
 			t.Errorf("%q: CRC32C %v, want %v", c.header, r.RunningCRC32C, c.crc)
 		}
-		if r.HasRangeMD5 != c.md5 || c.md5 && r.RangeMD5 != sum {
-			t.Errorf("%q: MD5 %v %x, want %v %x", c.header, r.HasRangeMD5, r.RangeMD5, c.md5, sum)
+		if (r.RangeMD5 != nil) != c.md5 || c.md5 && *r.RangeMD5 != sum {
+			t.Errorf("%q: MD5 %v %x, want %v %x", c.header, r.RangeMD5 != nil, r.RangeMD5, c.md5, sum)
 		}
 	}
 }

@@ -312,8 +312,8 @@ func (r *run) askStored(ctx context.Context, err error) (ok bool) {
 // it costs more time than everything else. It is compared only after a query.
 func prefix(r session.Reply) source.Prefix {
 	p := source.Prefix{Offset: r.Committed, CRC32C: r.RunningCRC32C}
-	if r.Op == session.OpQuery && r.HasRangeMD5 {
-		p.MD5 = &r.RangeMD5
+	if r.Op == session.OpQuery && r.RangeMD5 != nil {
+		p.MD5 = r.RangeMD5
 	}
 	return p
 }
