@@ -35,7 +35,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	id, err := j.u.findSaved(ctx, id)
 	if err == nil {
 		j.identify(id, j.spec)
-		err = j.u.running.Stop(ctx, id, &stopped{session.ErrCanceled})
+		err = j.u.running.Stop(ctx, id, &stopped{by: session.ErrCanceled})
 	}
 	if err == nil {
 		token, damaged, err = j.openJournal(ctx, state.Token{ID: id}, nil)

@@ -32,7 +32,7 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := u.running.Stop(ctx, id, &stopped{ErrPaused}); err != nil {
+	if err := u.running.Stop(ctx, id, &stopped{by: ErrPaused}); err != nil {
 		return err
 	}
 	e := saved.Load(ctx, u.opts.Store, id)
