@@ -10,6 +10,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
 
 // composer is the joiner for ByCompose. It uploads each part as a temporary object, through a
@@ -29,16 +30,13 @@ type span struct {
 	parts  int64 // how many it was composed from, as in Object.ComponentCount
 }
 
-// temporaryDir is the beginning of the names of all temporary objects.
-const temporaryDir = "gcsup-parts/"
-
 // temporaryPrefix returns a new prefix for the names of temporary objects. id is the
 // ID of the upload, or "" if the upload is not saved.
 func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
 	}
-	return temporaryDir + id + "-" + rand.Text() + "/"
+	return parts.TemporaryDir + id + "-" + rand.Text() + "/"
 }
 
 // partName returns the name of the temporary object of part i.

@@ -3,6 +3,7 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
@@ -13,8 +14,8 @@ type filePart struct {
 	content  *source.File // nil if no bytes are sent
 	transfer *transfer
 	record   *sessionRecord
-	slot     *slot // nil while the part is not being sent
-	resumed  int64 // bytes that earlier calls had committed
+	slot     *parts.Slot // nil while the part is not being sent
+	resumed  int64       // bytes that earlier calls had committed
 }
 
 // newPart returns part i of a file whose state is in journal. spec is for its requests.
@@ -39,7 +40,7 @@ func (j *job) newPart(journal *journal, i int, rng chunk.Range, spec Spec) *file
 // moved counts bytes for the slot, while the part has one.
 func (p *filePart) moved(n int64) {
 	if p.slot != nil {
-		p.slot.moved.Add(n)
+		p.slot.Moved(n)
 	}
 }
 

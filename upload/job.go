@@ -48,7 +48,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
 	o := &u.opts
 	j.uplink = &uplink{
-		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.parts.fastestReply.note,
+		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.link.Replied,
 		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
 		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
 			n := j.result.label.get()

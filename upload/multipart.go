@@ -27,16 +27,6 @@ var _ joiner = (*multipart)(nil)
 // errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
 
-// multipartSize returns the size of the parts of a file of size bytes, within the
-// limits of the service. want is the size that suits the connections. memory is the
-// memory for one part; 0 means no limit.
-func multipartSize(size, want, memory int64) int64 {
-	if memory > 0 {
-		want = min(want, chunk.Floor(memory))
-	}
-	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
-}
-
 // startMultipart starts a multipart upload to the object of spec. If it fails after that, it
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *uplink, q *requester, spec Spec) (session.URI, error) {

@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
@@ -25,7 +26,7 @@ type parallel struct {
 	adopted bool // the upload was saved by an earlier call
 	u       *Uploader
 	result  *jobResult
-	share   atomic.Pointer[share]
+	share   atomic.Pointer[parts.Share]
 }
 
 // joiner sends parts and makes one object from them: a composer or a multipart.
@@ -55,9 +56,9 @@ var errPartMissing = errors.New("a part is missing")
 var errSibling = errors.New("another part failed")
 
 // newParallel returns a parallel for a new upload in parts.
-func newParallel(j *job, parts state.Parts) *parallel {
+func newParallel(j *job, chosen state.Parts) *parallel {
 	kept := cmp.Or(j.journal, &journal{})
-	kept.begin(j.file, &parts, int((j.file.Total()+parts.Size-1)/parts.Size))
+	kept.begin(j.file, &chosen, int((j.file.Total()+chosen.Size-1)/chosen.Size))
 	return parallelOf(j, kept, false)
 }
 
@@ -87,7 +88,7 @@ func parallelOf(j *job, journal *journal, adopted bool) *parallel {
 func (p *parallel) progress() *PartsProgress {
 	v := &PartsProgress{Count: len(p.parts), Done: p.journal.finished()}
 	if share := p.share.Load(); share != nil {
-		v.Connections = share.slots()
+		v.Connections = share.Slots()
 	}
 	return v
 }
@@ -181,14 +182,14 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	pool := p.u.connections()
-	share := pool.join()
+	pool := p.u.link.Pool(p.u.opts.Parallel.options)
+	share := pool.Join()
 	p.share.Store(share)
 	defer p.report(pool, share)
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(max(p.u.opts.Parallel.connections, 1), len(todo)) {
+	for range min(max(p.u.opts.Parallel.options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part := range todo {
 				err := p.sendOne(ctx, share, part)
@@ -214,12 +215,12 @@ func (p *parallel) sendAll(ctx context.Context) error {
 }
 
 // sendOne waits for a slot and sends a part. If ctx ends first, it does nothing.
-func (p *parallel) sendOne(ctx context.Context, s *share, part *filePart) error {
-	slot := s.acquire(ctx)
+func (p *parallel) sendOne(ctx context.Context, s *parts.Share, part *filePart) error {
+	slot := s.Acquire(ctx)
 	if slot == nil {
 		return nil
 	}
-	defer func() { s.release(slot, part.stored()) }()
+	defer func() { s.Release(slot, part.stored()) }()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -229,12 +230,12 @@ func (p *parallel) sendOne(ctx context.Context, s *share, part *filePart) error 
 }
 
 // report ends the share of the file in the pool, and adds its rates to the Result.
-func (p *parallel) report(pool *connPool, s *share) {
-	connections, rate, each := s.measured()
-	s.leave()
-	p.u.noteTuner(pool)
+func (p *parallel) report(pool *parts.Pool, s *parts.Share) {
+	used := s.Used()
+	s.Leave()
+	p.u.link.Used(pool)
 	p.result.update(func(r *Result) {
-		r.Parts = &PartsResult{Count: len(p.parts), Connections: connections, Rate: int64(rate), RateOfOne: int64(each)}
+		r.Parts = &PartsResult{Count: len(p.parts), Connections: used.Connections, Rate: int64(used.Rate), RateOfOne: int64(used.Each)}
 	})
 }
 

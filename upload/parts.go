@@ -8,16 +8,14 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
 
 // Parts sends large files in parts: see [InParts] and [AutoParts].
 type Parts struct {
-	connections int   // at a time; a maximum if auto is set
-	minPart     int64 // bytes
-	way         JoinBy
-	auto        bool  // see AutoParts
-	minFile     int64 // auto: smaller files, in bytes, are sent over one connection
-	engine      partsEngine
+	options parts.Options
+	way     JoinBy
+	engine  partsEngine
 }
 
 // JoinBy is a way to make one object from the parts of a file.
@@ -74,11 +72,11 @@ type partsEngine struct {
 //
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
-	p := Parts{connections: 1, minPart: defaultMinPart, engine: partsEngine{
+	p := Parts{engine: partsEngine{
 		plan: planParallel, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
 	}}
 	partsOfSaved.Store(new(p))
-	p.connections, p.minPart = connections, cmp.Or(minPart, defaultMinPart)
+	p.options = parts.Options{Connections: connections, Min: cmp.Or(minPart, parts.DefaultMin)}
 	return &p
 }
 
@@ -97,10 +95,11 @@ func (p *Parts) By(way JoinBy) *Parts {
 
 // check returns an error if a field of p is out of range.
 func (p *Parts) check() error {
-	if p != nil && (p.connections < 0 || p.connections > maxConnections || p.minPart < 0) {
-		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.minPart, p.connections, maxConnections)
-	}
-	if p != nil && (p.way < ByEither || p.way > ByMultipart) {
+	switch {
+	case p == nil:
+	case p.options.Connections < 0 || p.options.Connections > parts.MaxConnections || p.options.Min < 0:
+		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.options.Min, p.options.Connections, parts.MaxConnections)
+	case p.way < ByEither || p.way > ByMultipart:
 		return fmt.Errorf("parts joined by %d: want ByEither, ByCompose or ByMultipart", p.way)
 	}
 	return nil
@@ -108,7 +107,7 @@ func (p *Parts) check() error {
 
 // checkSpec returns an error if s has a precondition, which p does not support.
 func (p *Parts) checkSpec(s Spec) error {
-	if p != nil && p.connections > 1 && p.way == ByMultipart && s.Conditional() {
+	if p != nil && p.options.Connections > 1 && p.way == ByMultipart && s.Conditional() {
 		return fmt.Errorf("%w: a multipart upload does not support preconditions: join the parts by compose", session.ErrInvalid)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
 
 // uploadSavableFile is uploadSavable for the file at path.
@@ -78,7 +79,7 @@ func (j *job) warnOfLostParts(id, bucket string) {
 	if j.u.opts.Parallel == nil {
 		return // uploads of this program are not in parts
 	}
-	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, temporaryDir, id)})
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, parts.TemporaryDir, id)})
 }
 
 // abandon removes the parts of a saved upload from the service.
