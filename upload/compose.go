@@ -13,14 +13,11 @@ import (
 	"gcsup/upload/internal/parts"
 )
 
-// composer is the joiner for ByCompose. It uploads each part as a temporary object, through a
+// composer is the way for ByCompose. It uploads each part as a temporary object, through a
 // session of its own, and composes these objects.
-type composer struct {
-	*dividedFile
-	began time.Time // the call
-}
+type composer struct{ *dividedFile }
 
-var _ joiner = (*composer)(nil)
+var _ way = (*composer)(nil)
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
@@ -45,10 +42,10 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // temporary returns the Spec of a temporary object. Its custom time is for lifecycle
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
-func (f *dividedFile) temporary(name string, began time.Time) Spec {
+func (f *dividedFile) temporary(name string) Spec {
 	s := f.spec
 	return Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: began.UTC().Truncate(time.Second),
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
 		ContentType: "application/octet-stream",
 	}
@@ -60,17 +57,9 @@ func (c *composer) begin(context.Context) (*session.Object, error) { return nil,
 // join composes the object at the destination from the temporary objects. If one
 // request cannot compose all of them, it first composes groups.
 func (c *composer) join(ctx context.Context) (*session.Object, error) {
-	level := c.spans()
-	for depth := 1; len(level) > session.ComposeMax; depth++ {
-		var above []span
-		for _, group := range c.groups(level, depth) {
-			made, err := c.composeTemporary(ctx, group)
-			if err != nil {
-				return nil, err
-			}
-			above = append(above, made)
-		}
-		level = above
+	level, err := c.reduce(func(g group) (span, error) { return c.composeTemporary(ctx, g) })
+	if err != nil {
+		return nil, err
 	}
 	return c.composeLast(ctx, level)
 }
@@ -101,13 +90,22 @@ func groupOf(name string, spans []span) (g group) {
 	return g
 }
 
-// groups divides a level of the tree into groups. depth is 1 for the level of the
-// parts.
-func (c *composer) groups(level []span, depth int) (groups []group) {
-	for spans := range slices.Chunk(level, session.ComposeMax) {
-		groups = append(groups, groupOf(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(groups)), spans))
+// reduce replaces groups of temporary objects by what f makes of each group, until one request can
+// compose the rest.
+func (c *composer) reduce(f func(group) (span, error)) (level []span, err error) {
+	level = c.spans()
+	for depth := 1; len(level) > session.ComposeMax; depth++ {
+		var above []span
+		for spans := range slices.Chunk(level, session.ComposeMax) {
+			s, err := f(groupOf(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(above)), spans))
+			if err != nil {
+				return nil, err
+			}
+			above = append(above, s)
+		}
+		level = above
 	}
-	return groups
+	return level, nil
 }
 
 // matches reports whether o has the bytes of s, composed from as many parts.
@@ -118,7 +116,7 @@ func (s *span) matches(o *session.Object) bool {
 // composeTemporary composes a group into a temporary object, unless an earlier
 // request has made it.
 func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) {
-	spec := c.temporary(g.Name, c.began)
+	spec := c.temporary(g.Name)
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
@@ -158,7 +156,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
-		spec, generation := p.transfer.wire.spec, p.state().Generation
+		spec, generation := p.wire.spec, p.state().Generation
 		a, err := c.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
 			r := c.wire().statOf(ctx, spec)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
@@ -179,26 +177,25 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 	return len(gone) > 0, nil
 }
 
-// queryTemporary asks the service for the committed offset of each part of a saved upload.
-func queryTemporary(ctx context.Context, j *job, token *state.Token) (Holding, error) {
-	whole := Holding{State: SessionGone}
-	for i, part := range token.Parts.List {
-		held := Holding{State: SessionFinished}
-		if !part.Finished() {
-			if part.URI.IsZero() {
+// stored asks the service for the committed offset of each part.
+func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err error) {
+	gone = true
+	for _, p := range c.parts {
+		s, held := p.state(), Holding{State: SessionFinished}
+		if !s.Finished() {
+			if s.URI.IsZero() {
 				continue
 			}
-			var err error
-			if held, err = j.inquire(ctx, part.URI, true); err != nil {
-				return Holding{}, err
+			if held, err = inquire(ctx, c.wire(), s.URI, true); err != nil {
+				return 0, false, err
 			}
 		}
 		switch held.State {
 		case SessionOpen:
-			whole.State, whole.Stored = SessionOpen, whole.Stored+held.Stored
+			bytes, gone = bytes+held.Stored, false
 		case SessionFinished:
-			whole.State, whole.Stored = SessionOpen, whole.Stored+token.Parts.Range(i, token.Source.Size).Len()
+			bytes, gone = bytes+p.rng.Len(), false
 		}
 	}
-	return whole, nil
+	return bytes, gone, nil
 }

@@ -38,17 +38,17 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 // session, which may have made the object although that is not recorded. The name of the object has
 // a random part, so that no other upload writes it. known is as in [session.Request].
 func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *leftovers) {
-	t, s := p.transfer, p.state()
-	defer t.retry.close()
+	s := p.state()
+	defer p.retry.close()
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := t.askKnown(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, s.URI) })
+			a, err := p.askKnown(ctx, func(ctx context.Context) session.Reply { return p.wire.cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, t.wire.spec) })
+			a, err := p.ask(ctx, func(ctx context.Context) session.Reply { return p.wire.statOf(ctx, p.wire.spec) })
 			left.add(err)
 			made = a.Object
 		}
@@ -57,7 +57,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		}
 		s.Generation = made.Generation
 	}
-	left.add(c.delete(ctx, t.requester, t.wire.spec, s.Generation, known))
+	left.add(c.delete(ctx, p.requester, p.wire.spec, s.Generation, known))
 }
 
 // leftovers counts what could not be removed.
@@ -84,23 +84,19 @@ var errForeign = errors.New("another client may have written it")
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
-	for level, depth := c.spans(), 1; len(level) > session.ComposeMax; depth++ {
-		var above []span
-		for _, group := range c.groups(level, depth) {
-			above = append(above, group.span)
-			spec := c.temporary(group.Name, c.began)
-			switch a, err := c.requests.ask(ctx, func(ctx context.Context) session.Reply { return c.wire().statOf(ctx, spec) }); {
-			case err != nil:
-				left.add(err)
-			case a.Step == session.Absent:
-			case !group.matches(a.Object):
-				left.add(errForeign)
-			default:
-				left.add(c.delete(ctx, c.requests, spec, a.Object.Generation, true))
-			}
+	_, _ = c.reduce(func(g group) (span, error) {
+		spec := c.temporary(g.Name)
+		switch a, err := c.requests.ask(ctx, func(ctx context.Context) session.Reply { return c.wire().statOf(ctx, spec) }); {
+		case err != nil:
+			left.add(err)
+		case a.Step == session.Absent:
+		case !g.matches(a.Object):
+			left.add(errForeign)
+		default:
+			left.add(c.delete(ctx, c.requests, spec, a.Object.Generation, true))
 		}
-		level = above
-	}
+		return g.span, nil
+	})
 }
 
 // delete deletes a generation of a temporary object, so that a bucket with versioning does not

@@ -7,16 +7,17 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
 // send uploads the temporary object of a part through a session.
-func (c *composer) send(ctx context.Context, p *filePart) error {
-	t := p.transfer
+func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+	t := p.transfer(slot)
 	defer t.retry.close()
-	r, action := p.newRun(session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
+	r, action := &run{transfer: t, state: session.State{Size: p.rng.Len(), Temporary: true}}, session.Action{Step: session.Begin}
 	if saved := p.state(); !saved.URI.IsZero() {
-		r, action = p.resume(saved), session.Action{Step: session.Query}
+		r, action = p.resume(t, saved), session.Action{Step: session.Query}
 	}
 	t.retry.stake(p.rng.Len())
 	for {
@@ -24,7 +25,7 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
 			p.place(0)
 			t.events.post(Event{Kind: Restarted, Cause: fmt.Sprintf("part %d: %s", p.i+1, lost.cause)})
-			r, action = p.newRun(lost.state), lost.next
+			r, action = &run{transfer: t, state: lost.state}, lost.next
 			continue
 		}
 		if err != nil {
@@ -66,16 +67,10 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	return e
 }
 
-// newRun returns a run that sends the part from a session state.
-func (p *filePart) newRun(s session.State) *run { return &run{transfer: p.transfer, state: s} }
-
-// resume returns a run that continues the session of an earlier call.
-func (p *filePart) resume(saved state.Part) *run {
-	t, size := p.transfer, p.rng.Len()
-	state := adopted(saved, size)
-	state.Temporary = true
-	r := p.newRun(state)
-	r.uri, r.opened = saved.URI, saved.Created
+// resume returns a run of t that continues the session of an earlier call.
+func (p *filePart) resume(t *transfer, saved state.Part) *run {
+	r := &run{transfer: t, state: adopted(saved, p.rng.Len()), uri: saved.URI, opened: saved.Created}
+	r.state.Temporary = true
 	p.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
 	r.resume = func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
@@ -91,17 +86,16 @@ func (p *filePart) resume(saved state.Part) *run {
 // sent verifies the temporary object of a part and records that the part is finished. It saves
 // the Token if the last save is old.
 func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object) error {
-	t := p.transfer
 	whole, err := p.content.Whole(ctx)
 	if err != nil {
-		return t.sourceFailed(ctx, err)
+		return p.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(object, t.wire.spec, whole.Offset, whole.CRC32C)
+	o, err := verifyObject(object, p.wire.spec, whole.Offset, whole.CRC32C)
 	if err == nil && o.Generation == 0 {
 		err = errors.New("the temporary object has no generation")
 	}
 	if err != nil {
-		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+		return p.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: p.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	if c.journal.old() { // without a save, the session reports it to the next call

@@ -2,10 +2,13 @@ package upload
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/source"
 )
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
@@ -13,21 +16,22 @@ import (
 type dividedFile struct {
 	spec     Spec // of the object
 	size     int64
+	began    time.Time // the call
 	parts    []*filePart
 	journal  *journal
 	uplink   *uplink
 	requests *requester // of the whole file
 }
 
-// divide returns the file of a job whose parts are in the journal.
-func (j *job) divide(journal *journal) *dividedFile {
-	f := &dividedFile{spec: j.spec, size: journal.token.Source.Size, journal: journal, uplink: j.uplink, requests: j.requests}
+// newDividedFile returns the file whose parts are in a journal. file is nil if no bytes are sent.
+func newDividedFile(spec Spec, file *source.File, journal *journal, u *uplink, q *requester, began time.Time) *dividedFile {
+	f := &dividedFile{spec: spec, size: journal.token.Source.Size, began: began, journal: journal, uplink: u, requests: q}
 	for i := range journal.sessions {
 		spec := f.spec
 		if !f.isMultipart() {
-			spec = f.temporary(f.partName(i), j.result.began)
+			spec = f.temporary(f.partName(i))
 		}
-		f.parts = append(f.parts, j.newPart(journal, i, f.common().Range(i, f.size), spec))
+		f.parts = append(f.parts, newFilePart(f, i, file, spec))
 	}
 	return f
 }
@@ -41,13 +45,18 @@ func (f *dividedFile) common() *state.Parts { return f.journal.token.Parts }
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
 
+// started reports whether the service may have parts of an earlier call.
+func (f *dividedFile) started() bool {
+	return f.isMultipart() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
+}
+
 // finished reports whether the service has all parts.
 func (f *dividedFile) finished() bool { return f.journal.finished() == len(f.parts) }
 
 // position returns the sums over all parts.
 func (f *dividedFile) position() (size, sent, committed int64) {
 	for _, p := range f.parts {
-		_, s, n := p.transfer.pos.load()
+		_, s, n := p.pos.load()
 		sent, committed = sent+max(s, n), committed+n
 	}
 	return f.size, sent, committed
@@ -96,11 +105,6 @@ func (f *dividedFile) made(o *session.Object) bool {
 		return o.MD5 == nil
 	}
 	return o.ComponentCount == int64(len(f.parts))
-}
-
-// warn reports a problem that does not end the upload.
-func (f *dividedFile) warn(text string) {
-	f.requests.events.post(Event{Kind: Warning, Cause: text})
 }
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.

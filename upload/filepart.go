@@ -9,39 +9,37 @@ import (
 
 // filePart is a part of a file in this call. Its state is in its record.
 type filePart struct {
-	i        int // from 0
-	rng      chunk.Range
-	content  *source.File // nil if no bytes are sent
-	transfer *transfer
-	record   *sessionRecord
-	slot     *parts.Slot // nil while the part is not being sent
-	resumed  int64       // bytes that earlier calls had committed
+	*requester
+	wire    *exchanger
+	i       int // from 0
+	rng     chunk.Range
+	content *source.File // nil if no bytes are sent
+	record  *sessionRecord
+	resumed int64 // bytes that earlier calls had committed
 }
 
-// newPart returns part i of a file whose state is in journal. spec is for its requests.
-func (j *job) newPart(journal *journal, i int, rng chunk.Range, spec Spec) *filePart {
-	p := &filePart{i: i, rng: rng, record: &sessionRecord{journal: journal, i: i, part: true}}
-	var content source.Content // nil if no bytes are sent
-	if j.file != nil {
-		p.content = j.file.Section(rng)
-		p.record.file, p.record.content, content = p.content, p.content, p.content
-	}
+// newFilePart returns part i of f. file is nil if no bytes are sent. spec is for the requests
+// of the part.
+func newFilePart(f *dividedFile, i int, file *source.File, spec Spec) *filePart {
+	rng := f.common().Range(i, f.size)
 	pos := newPosition(rng.Len())
-	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
-	p.transfer = newTransfer(newRequester(j.uplink, i+1, pos), spec, content, p.record, transferOptions{moved: p.moved})
-	n := p.state().Committed
-	if p.finished() {
-		n = rng.Len()
+	pos.handed = min(max(f.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
+	p := &filePart{requester: newRequester(f.uplink, i+1, pos), i: i, rng: rng, record: &sessionRecord{journal: f.journal, i: i, part: true}}
+	p.wire = p.to(spec)
+	if file != nil {
+		p.content = file.Section(rng)
+		p.record.file, p.record.content = p.content, p.content
 	}
-	p.place(n)
+	if p.finished() {
+		p.resumed = rng.Len()
+	}
+	p.place(max(p.resumed, p.state().Committed))
 	return p
 }
 
-// moved counts bytes for the slot, while the part has one.
-func (p *filePart) moved(n int64) {
-	if p.slot != nil {
-		p.slot.Moved(n)
-	}
+// transfer returns a transfer that sends the part with a slot.
+func (p *filePart) transfer(slot *parts.Slot) *transfer {
+	return newTransfer(p.requester, p.wire.spec, p.content, p.record, transferOptions{moved: slot.Moved})
 }
 
 // state returns the state of the part for the Token.
@@ -52,8 +50,8 @@ func (p *filePart) finished() bool { return new(p.state()).Finished() }
 
 // place sets the offset up to which the service has the part.
 func (p *filePart) place(n int64) {
-	p.transfer.pos.committed.Store(n)
-	p.transfer.pos.sent.Store(n)
+	p.pos.committed.Store(n)
+	p.pos.sent.Store(n)
 }
 
 // forget resets the part to one that was not sent.
@@ -78,5 +76,5 @@ func (p *filePart) finish(done state.Part) {
 		*s = done
 	})
 	p.place(p.rng.Len())
-	p.transfer.events.post(Event{Kind: PartDone})
+	p.events.post(Event{Kind: PartDone})
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 )
 
-// multipart is the joiner for ByMultipart. It sends the parts of a file as those of one multipart
+// multipart is the way for ByMultipart. It sends the parts of a file as those of one multipart
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*dividedFile
@@ -22,7 +23,7 @@ type multipart struct {
 	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number
 }
 
-var _ joiner = (*multipart)(nil)
+var _ way = (*multipart)(nil)
 
 // errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
@@ -219,14 +220,16 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 // describe returns the metadata of the object that was just made. If it cannot be read, describe
 // returns made, which has only what the reply to the completion describes.
 func (m *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	a, err := m.requests.ask(ctx, func(ctx context.Context) session.Reply { return m.wire().statOf(ctx, m.spec) })
-	if o := a.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) && m.made(o) {
+	if o, err := m.find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
 		return o
 	}
 	return made
 }
+
+// describeTimeout bounds the requests for the metadata of an object that was made.
+const describeTimeout = 30 * time.Second
 
 // clean aborts the upload, unless it was completed. If the object was found at the destination,
 // another upload of the same bytes may have made it.
@@ -241,20 +244,16 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	return abortMultipart(ctx, ask, m.wire(), m.common().Upload)
 }
 
-// query requests the list of parts from the service.
-func (m *multipart) query(ctx context.Context) (Holding, error) {
+// stored requests the list of parts from the service.
+func (m *multipart) stored(ctx context.Context) (bytes int64, gone bool, err error) {
 	held, err := m.list(ctx)
-	switch {
-	case errors.Is(err, errUploadGone):
-		return Holding{State: SessionGone}, nil
-	case err != nil:
-		return Holding{}, err
+	if errors.Is(err, errUploadGone) {
+		return 0, true, nil
 	}
-	whole := Holding{State: SessionOpen}
 	for _, p := range m.parts {
-		if part, ok := held[p.i+1]; ok && part.Size == p.rng.Len() {
-			whole.Stored += part.Size
+		if part := held[p.i+1]; part.Size == p.rng.Len() {
+			bytes += part.Size
 		}
 	}
-	return whole, nil
+	return bytes, false, err
 }

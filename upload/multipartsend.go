@@ -6,11 +6,13 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
+	*transfer
 	part   *filePart
 	upload session.URI
 	body   *source.Hashed
@@ -19,16 +21,15 @@ type sending struct {
 }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (m *multipart) send(ctx context.Context, p *filePart) error {
-	t := p.transfer
-	defer t.retry.close()
-	t.retry.stake(p.rng.Len())
+func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+	defer p.retry.close()
+	p.retry.stake(p.rng.Len())
 	body, err := p.content.Hash(ctx, m.memory)
 	if err != nil {
-		return t.sourceFailed(ctx, err)
+		return p.sourceFailed(ctx, err)
 	}
 	defer body.Free()
-	s := &sending{part: p, upload: m.common().Upload, body: body}
+	s := &sending{transfer: p.transfer(slot), part: p, upload: m.common().Upload, body: body}
 	held := m.held[p.i+1]
 	if has, err := s.is(ctx, held); err != nil {
 		return err
@@ -37,16 +38,16 @@ func (m *multipart) send(ctx context.Context, p *filePart) error {
 		m.sent(p, held.ETag, body.CRC32C)
 		return nil
 	}
-	t.events.post(Event{Kind: Started})
-	a, err := t.retry.converse(ctx, s, session.Action{Step: session.Send})
+	p.events.post(Event{Kind: Started})
+	a, err := p.retry.converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case err != nil:
-		return t.stopped(ctx, err, a.Err)
+		return p.stopped(ctx, err, a.Err)
 	case a.Step == session.Absent:
 		return errUploadGone
 	case a.Step == session.Fail:
 		_, _, a.Err.Offset = m.position()
-		return t.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
+		return p.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	}
 	m.sent(p, s.etag, body.CRC32C)
 	return nil
@@ -57,24 +58,23 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
-	t := s.part.transfer
-	t.pos.sent.Store(0)
+	s.pos.sent.Store(0)
 	reader, finish := s.body.Open()
-	etag, r := t.wire.part(ctx, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, &meter{r: reader, t: t})
-	t.tally.count(t.pos, 0, r.Sent)
+	etag, r := s.wire.part(ctx, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, &meter{r: reader, t: s.transfer})
+	s.tally.count(s.pos, 0, r.Sent)
 	s.etag = etag
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)
 	}
 	if err != nil {
-		return r, t.sourceFailed(ctx, err)
+		return r, s.sourceFailed(ctx, err)
 	}
 	return r, nil
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := s.part.transfer.wire.parts(ctx, s.upload, s.part.i)
+	parts, _, r := s.wire.parts(ctx, s.upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -100,7 +100,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	}
 	same, err := s.body.HasETag(held.ETag)
 	if err != nil {
-		return false, s.part.transfer.sourceFailed(ctx, err)
+		return false, s.sourceFailed(ctx, err)
 	}
 	return same, nil
 }
@@ -108,12 +108,11 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 // sent records that the service has a part. The Token is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
 func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
-	t := p.transfer
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
-	t.retry.succeeded()
-	t.retry.progressed()
-	t.retry.budget.progressed()
-	t.stale.Store(false)
+	p.retry.succeeded()
+	p.retry.progressed()
+	p.retry.budget.progressed()
+	p.stale.Store(false)
 	if m.journal.old() {
 		m.journal.saveSoon()
 	}

@@ -1,43 +1,43 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
 // parallel sends one file in parts over several connections. It runs the workers and
 // orders the steps. Everything that depends on how the parts become one object is done
-// by the joiner. The Token has the state of each part, so that each can be resumed.
+// by the way. The Token has the state of each part, so that each can be resumed.
 type parallel struct {
 	*dividedFile
 	source  *source.File // of the file; nil if no bytes are sent
 	expect  expectation
-	joiner  joiner
-	adopted bool // the upload was saved by an earlier call
-	u       *Uploader
-	result  *jobResult
+	way     way
+	options parts.Options
+	link    *parts.Link
 	share   atomic.Pointer[parts.Share]
+	used    *parts.Usage // nil if no part was sent
 }
 
-// joiner sends parts and makes one object from them: a composer or a multipart.
-type joiner interface {
+// way sends parts and makes one object from them: a composer or a multipart.
+type way interface {
 	// begin is called before parts are sent. It saves the Token if necessary, and
 	// determines which parts the service has. It returns the object if an earlier request
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
-	// send sends a part, and calls its method finish when the service has all of it.
-	send(ctx context.Context, p *filePart) error
+	// send sends a part with a slot, and calls its method finish when the service has all
+	// of it.
+	send(ctx context.Context, p *filePart, slot *parts.Slot) error
 
 	// join makes the object from the parts, which must all be finished. The error wraps
 	// errPartMissing if the service no longer has some of them.
@@ -47,6 +47,10 @@ type joiner interface {
 	// the object was made. If it was not, clean also cancels open sessions. The error
 	// describes what is left.
 	clean(ctx context.Context, joined bool) error
+
+	// stored requests from the service how many bytes of the parts it has, and changes
+	// nothing. gone reports that the upload cannot be resumed.
+	stored(ctx context.Context) (bytes int64, gone bool, err error)
 }
 
 // errPartMissing means that the service no longer has a part.
@@ -55,64 +59,46 @@ var errPartMissing = errors.New("a part is missing")
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
-// newParallel returns a parallel for a new upload in parts.
-func newParallel(j *job, chosen state.Parts) *parallel {
-	kept := cmp.Or(j.journal, &journal{})
-	kept.begin(j.file, &chosen, int((j.file.Total()+chosen.Size-1)/chosen.Size))
-	return parallelOf(j, kept, false)
-}
-
-// savedParallel returns a parallel for a saved upload.
-func savedParallel(j *job, token *state.Token) *parallel {
-	kept := cmp.Or(j.journal, &journal{})
-	if kept != j.journal {
-		kept.adopt(token) // the caller has the lease
-	}
-	return parallelOf(j, kept, true)
-}
-
-// parallelOf returns a parallel for the upload in a journal.
-func parallelOf(j *job, journal *journal, adopted bool) *parallel {
-	f := j.divide(journal)
-	p := &parallel{dividedFile: f, source: j.file, expect: j.expect, adopted: adopted, u: j.u, result: &j.result}
-	if f.isMultipart() {
-		p.joiner = &multipart{dividedFile: f, memory: j.u.memory, fresh: !adopted}
-	} else {
-		p.joiner = &composer{dividedFile: f, began: j.result.began}
-	}
-	j.progress.parts.Store(&partsView{p.position, p.progress})
-	return p
-}
-
-// progress returns the progress of the parts, for events.
-func (p *parallel) progress() *PartsProgress {
-	v := &PartsProgress{Count: len(p.parts), Done: p.journal.finished()}
+// progress returns how many parts are finished, and how many are being sent.
+func (p *parallel) progress() (done, sending int) {
 	if share := p.share.Load(); share != nil {
-		v.Connections = share.Slots()
+		sending = share.Slots()
 	}
-	return v
+	return p.journal.finished(), sending
 }
 
-// send sends the parts that are not finished, makes the object, and cleans up.
-func (p *parallel) send(ctx context.Context) error {
-	guarded, stop := p.journal.guard(ctx)
-	defer stop()
-	object, err := p.make(guarded)
+// send sends the parts that are not finished, makes the object, and compares it with the
+// source.
+func (p *parallel) send(ctx context.Context) (*session.Object, error) {
+	object, err := p.make(ctx)
 	p.journal.awaitSaves()
 	p.updatePosition()
-	if err == nil {
-		err = p.verify(object)
+	if err != nil {
+		return nil, err
 	}
-	return p.conclude(ctx, endedBy(ctx, err, p.requests, p.journal))
+	op := session.OpCompose
+	if p.isMultipart() {
+		op = session.OpComplete
+	}
+	object, err = verifyObject(object, p.spec, p.size, p.crc32c())
+	if err != nil {
+		return nil, p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+	}
+	return object, nil
+}
+
+// sums returns the sums over all parts: the bytes that earlier calls had committed, and the
+// retries of this call.
+func (p *parallel) sums() (resumed int64, retries int, waited time.Duration) {
+	for _, part := range p.parts {
+		resumed, retries, waited = resumed+part.resumed, retries+part.retry.retries, waited+part.retry.waiter.Waited()
+	}
+	return resumed, retries, waited
 }
 
 // make sends the parts that are not finished and makes the object. If parts disappear from
 // the service, it sends them again.
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
-	if p.countResumed() {
-		p.result.update(func(r *Result) { r.Resumed = true })
-		p.requests.events.post(Event{Kind: Resumed})
-	}
 	p.updatePosition()
 	// An earlier call may have made the object.
 	if o, err := p.find(ctx); o != nil || err != nil {
@@ -134,7 +120,7 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 // makeOnce does the work of make once. The error wraps errPartMissing if the service
 // no longer has a part.
 func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
-	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
+	if o, err := p.way.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
 	before := p.journal.finished()
@@ -149,26 +135,12 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
-	return p.joiner.join(ctx)
+	return p.way.join(ctx)
 }
 
 // maxMissing bounds the tries to make an object whose parts disappear, and the requests for a
 // part that arrives damaged.
 const maxMissing = 3
-
-// countResumed counts the bytes of parts that an earlier call finished. It reports
-// whether the service may have parts of an earlier call.
-func (p *parallel) countResumed() (earlier bool) {
-	earlier = p.adopted && p.isMultipart()
-	for _, part := range p.parts {
-		s := part.state()
-		if s.Finished() {
-			part.resumed = part.rng.Len()
-		}
-		earlier = earlier || s.Finished() || !s.URI.IsZero()
-	}
-	return earlier
-}
 
 // sendAll sends the parts that are not finished. If one fails, the others are interrupted and
 // can be resumed, and the error is that of the first.
@@ -182,26 +154,29 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	pool := p.u.link.Pool(p.u.opts.Parallel.options)
+	pool := p.link.Pool(p.options)
 	share := pool.Join()
 	p.share.Store(share)
-	defer p.report(pool, share)
+	defer func() {
+		p.used = new(share.Used())
+		share.Leave()
+		p.link.Used(pool)
+	}()
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(max(p.u.opts.Parallel.options.Connections, 1), len(todo)) {
+	for range min(max(p.options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part := range todo {
 				err := p.sendOne(ctx, share, part)
-				if ctx.Err() != nil && err == nil {
-					return
-				}
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.requests.retry.failing = part.transfer.retry.failing // for the other files of a batch
+						p.requests.retry.failing = part.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
+				}
+				if err != nil || ctx.Err() != nil {
 					return
 				}
 			}
@@ -224,19 +199,7 @@ func (p *parallel) sendOne(ctx context.Context, s *parts.Share, part *filePart) 
 	if ctx.Err() != nil {
 		return nil
 	}
-	part.slot = slot
-	defer func() { part.slot = nil }()
-	return p.joiner.send(ctx, part)
-}
-
-// report ends the share of the file in the pool, and adds its rates to the Result.
-func (p *parallel) report(pool *parts.Pool, s *parts.Share) {
-	used := s.Used()
-	s.Leave()
-	p.u.link.Used(pool)
-	p.result.update(func(r *Result) {
-		r.Parts = &PartsResult{Count: len(p.parts), Connections: used.Connections, Rate: int64(used.Rate), RateOfOne: int64(used.Each)}
-	})
+	return p.way.send(ctx, part, slot)
 }
 
 // confirm is called before the object is made. It checks that the source did not
@@ -250,19 +213,4 @@ func (p *parallel) confirm(ctx context.Context) error {
 		return p.requests.sourceFailed(ctx, err)
 	}
 	return expectCRC32C(p.spec, p.crc32c())
-}
-
-// verify compares the finished object with the source.
-func (p *parallel) verify(object *session.Object) error {
-	op := session.OpCompose
-	if p.isMultipart() {
-		op = session.OpComplete
-	}
-	o, err := verifyObject(object, p.spec, p.size, p.crc32c())
-	if err != nil {
-		return p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
-	}
-	p.result.update(func(r *Result) { r.Object = o })
-	p.requests.events.committed()
-	return nil
 }

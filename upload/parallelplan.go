@@ -11,43 +11,14 @@ import (
 	"gcsup/upload/internal/parts"
 )
 
-// planParallel returns the function that sends a new upload in parts, or nil if the file must
-// be sent over one connection.
-func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
-	p := partsPlan{
-		u: j.u, options: j.u.opts.Parallel.options, way: j.u.opts.Parallel.way, uplink: j.uplink, requests: j.requests, precondition: &j.precondition,
-		spec: j.spec, size: j.file.Total(), id: j.result.label.get().id,
-	}
-	chosen, err := p.choose(ctx)
-	why, undivided := err.(parts.Reason)
-	switch {
-	case undivided && why.Unmeasured:
-		j.measureFirst(why)
-		return nil, nil
-	case undivided:
-		j.reportUndivided(why)
-		return nil, nil
-	case err != nil || chosen == nil:
-		return nil, err
-	}
-	return newParallel(j, *chosen).send, nil
-}
-
-// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts.
-func (j *job) reportUndivided(why parts.Reason) {
-	if j.u.opts.Parallel.options.Auto {
-		j.events.post(Event{Kind: Undivided, Cause: why.Text})
-		return
-	}
-	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
-}
-
 // partsPlan determines how a new upload is sent in parts.
 type partsPlan struct {
-	u            *Uploader
 	options      parts.Options
-	way          JoinBy
+	multipart    bool // a multipart upload may be used
+	compose      bool // temporary objects may be used
+	link         *parts.Link
+	buckets      *bucketTable
+	memory       *chunk.Memory
 	uplink       *uplink
 	requests     *requester
 	precondition *precondition
@@ -67,7 +38,7 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.u.link.WhyUndivided(p.options); why != nil {
+	if why := p.link.WhyUndivided(p.options); why != nil {
 		return nil, why
 	}
 	if err := p.precondition.look(ctx, p.requests.to(p.spec)); err != nil {
@@ -78,7 +49,7 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	}
 	seen, err := p.seen(ctx)
 	if err == nil {
-		err = p.u.link.WhyUndivided(p.options) // the response time is known now
+		err = p.link.WhyUndivided(p.options) // the response time is known now
 	}
 	if err != nil {
 		return nil, err
@@ -109,11 +80,11 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 			why = parts.Reason{Text: not}.After(why)
 		}
 	}
-	if p.way != ByCompose {
-		consider(p.multipart, p.spec.NotMultipart())
+	if p.multipart {
+		consider(p.prepareMultipart, p.spec.NotMultipart())
 	}
-	if p.way != ByMultipart {
-		consider(p.compose, notComposed(p.spec))
+	if p.compose {
+		consider(p.prepareCompose, notComposed(p.spec))
 	}
 	return ways, why
 }
@@ -134,10 +105,10 @@ func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
 	return generation, err
 }
 
-// multipart starts the upload. With InParts, the parts are small enough for one of each connection
+// prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory.
-func (p *partsPlan) multipart(ctx context.Context, chosen *state.Parts) error {
-	memory := p.u.memory.Budget() / int64(p.options.Connections)
+func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
+	memory := p.memory.Budget() / int64(p.options.Connections)
 	if p.options.Auto {
 		memory = parts.AutoMin // it is better to read some parts twice than to make all parts small
 	}
@@ -147,13 +118,13 @@ func (p *partsPlan) multipart(ctx context.Context, chosen *state.Parts) error {
 	}
 	err := p.measureReplies(ctx)
 	if err == nil {
-		err = p.u.link.WhyUndivided(p.options)
+		err = p.link.WhyUndivided(p.options)
 	}
 	if err != nil {
 		return err
 	}
 	chosen.Upload, err = startMultipart(ctx, p.uplink, p.requests, p.spec)
-	if refusal(err) && p.way != ByMultipart && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
+	if refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
 		return parts.Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
@@ -164,7 +135,7 @@ func (p *partsPlan) multipart(ctx context.Context, chosen *state.Parts) error {
 // use one connection.
 func (p *partsPlan) measureReplies(ctx context.Context) error {
 	for range parts.NearReplies {
-		if !p.options.Auto || p.u.link.Measured() || p.u.link.WhyUndivided(p.options) != nil {
+		if !p.options.Auto || p.link.Measured() || p.link.WhyUndivided(p.options) != nil {
 			return nil
 		}
 		if _, err := p.requests.ask(ctx, p.requests.to(p.spec).stat); err != nil && !refusal(err) {
@@ -187,11 +158,11 @@ func notComposed(s Spec) string {
 	return ""
 }
 
-// compose checks whether the bucket allows temporary objects to be deleted, and what
+// prepareCompose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
-func (p *partsPlan) compose(ctx context.Context, chosen *state.Parts) error {
-	if why := p.u.link.WhyUndivided(p.options); why != nil {
+func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
+	if why := p.link.WhyUndivided(p.options); why != nil {
 		return why
 	}
 	chosen.Prefix = temporaryPrefix(p.id)
@@ -212,14 +183,14 @@ func (p *partsPlan) compose(ctx context.Context, chosen *state.Parts) error {
 			chosen.Size = max(chosen.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 		}
 	})
-	return cmp.Or(err, why, p.u.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
+	return cmp.Or(err, why, p.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
 }
 
 // askBucket calls use with the facts of the bucket of the destination. It asks the service
 // if they are not known. If that fails, the next file asks again. prefix is that of the temporary
 // objects.
 func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*bucketFacts)) error {
-	f := p.u.buckets.of(p.spec.Bucket, p.spec.UserProject)
+	f := p.buckets.of(p.spec.Bucket, p.spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():

@@ -41,9 +41,9 @@ const (
 // partsEngine has the functions that send files in parts. They are fields, so that a
 // program that never calls InParts or AutoParts does not link this code.
 type partsEngine struct {
-	// plan returns the function that sends a new upload in parts, or nil if the file
-	// must be sent over one connection.
-	plan func(context.Context, *job) (func(context.Context) error, error)
+	// send sends a new upload in parts. done is false if the file must be sent over one
+	// connection.
+	send func(context.Context, *job) (done bool, err error)
 
 	// resume continues a saved upload. The Spec is the one with which it was started.
 	resume func(context.Context, *job, *state.Token, Spec) error
@@ -73,7 +73,7 @@ type partsEngine struct {
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
 	p := Parts{engine: partsEngine{
-		plan: planParallel, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
+		send: sendInParts, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
 	}}
 	partsOfSaved.Store(new(p))
 	p.options = parts.Options{Connections: connections, Min: cmp.Or(minPart, parts.DefaultMin)}

@@ -111,23 +111,23 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 		}
 		return parts.query(ctx, j, token)
 	}
-	return j.inquire(ctx, token.URI, false)
+	return inquire(ctx, j.wire(), token.URI, false)
 }
 
 // inquire requests the state of a session from the service. temporary is as in
 // [session.State].
-func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Holding, error) {
+func inquire(ctx context.Context, x *exchanger, uri session.URI, temporary bool) (Holding, error) {
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
+		return bounded(ctx, func(ctx context.Context) session.Reply { return x.query(ctx, uri) })
 	}}
-	a, err := j.requests.retry.converse(ctx, q, session.Action{Step: session.Query})
+	a, err := x.retry.converse(ctx, q, session.Action{Step: session.Query})
 	switch {
 	case ctx.Err() != nil:
 		return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
 	case err != nil:
 		return Holding{}, err
 	case a.Step == session.Fail:
-		return Holding{}, j.requests.retry.failure(a.Err, nil)
+		return Holding{}, x.retry.failure(a.Err, nil)
 	}
 	return q.holding, nil
 }
