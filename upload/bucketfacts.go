@@ -43,10 +43,10 @@ func (t *bucketTable) of(bucket, userProject string) *bucketFacts {
 // ask makes the requests, at most three. If needAll is set, it stops after the first
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
-func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix string, needAll bool) error {
+func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = q.ask(ctx, func(ctx context.Context) session.Reply { return q.to(spec).plain(ctx, op, do) })
+		_, err = x.ask(ctx, func(ctx context.Context) session.Reply { return x.plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}
@@ -56,7 +56,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 		return err == nil, err
 	}
 	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		f.config, r = bucket.ReadConfig(ctx, c, spec.Bucket, spec.UserProject)
+		f.config, r = bucket.ReadConfig(ctx, c, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	if err != nil || f.missing || needAll && f.config == nil {
@@ -64,7 +64,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, spec.Bucket, spec.UserProject, permissionDelete)
+		may, r = bucket.Permissions(ctx, c, x.spec.Bucket, x.spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -76,7 +76,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	}
 	var list []bucket.Notification
 	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, r = bucket.Notifications(ctx, c, spec.Bucket, spec.UserProject)
+		list, r = bucket.Notifications(ctx, c, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n bucket.Notification) bool { return n.Reports(prefix) })

@@ -43,7 +43,7 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
 func (f *dividedFile) temporary(name string) Spec {
-	s := f.spec
+	s := f.wire.spec
 	return Spec{
 		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
@@ -120,7 +120,7 @@ func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) 
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return c.wire().compose(ctx, spec, g.from, g.crc32c, false)
+			return c.wire.to(spec).compose(ctx, g.from, g.crc32c, false)
 		},
 	}
 	o, err := by.hold(ctx)
@@ -134,7 +134,7 @@ func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) 
 // caller. If there is none, it is that the object at the destination has not changed. If
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
-	spec := c.spec
+	spec := c.wire.spec
 	g := groupOf(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
@@ -145,7 +145,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 				c.journal.change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
-			return c.wire().compose(ctx, spec, g.from, g.crc32c, c.common().DeleteSources)
+			return c.wire.to(spec).compose(ctx, g.from, g.crc32c, c.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
@@ -156,9 +156,9 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
-		spec, generation := p.wire.spec, p.state().Generation
-		a, err := c.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
-			r := c.wire().statOf(ctx, spec)
+		generation := p.state().Generation
+		a, err := c.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
+			r := c.wire.to(p.spec).statOf(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
@@ -168,7 +168,7 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 		case a.Step == session.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
-			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
+			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.spec.URL())
 		}
 	}
 	for _, p := range gone {
@@ -186,7 +186,7 @@ func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err erro
 			if s.URI.IsZero() {
 				continue
 			}
-			if held, err = inquire(ctx, c.wire(), s.URI, true); err != nil {
+			if held, err = inquire(ctx, c.wire, s.URI, true); err != nil {
 				return 0, false, err
 			}
 		}

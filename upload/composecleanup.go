@@ -31,7 +31,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 	if left.n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.spec.Bucket, c.common().Prefix, left.first)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.wire.spec.Bucket, c.common().Prefix, left.first)
 }
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
@@ -43,12 +43,12 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := p.askKnown(ctx, func(ctx context.Context) session.Reply { return p.wire.cancel(ctx, s.URI) })
+			a, err := p.askKnown(ctx, func(ctx context.Context) session.Reply { return p.cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := p.ask(ctx, func(ctx context.Context) session.Reply { return p.wire.statOf(ctx, p.wire.spec) })
+			a, err := p.ask(ctx, p.statOf)
 			left.add(err)
 			made = a.Object
 		}
@@ -57,7 +57,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		}
 		s.Generation = made.Generation
 	}
-	left.add(c.delete(ctx, p.requester, p.wire.spec, s.Generation, known))
+	left.add(c.delete(ctx, p.exchanger, s.Generation, known))
 }
 
 // leftovers counts what could not be removed.
@@ -85,32 +85,33 @@ var errForeign = errors.New("another client may have written it")
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g group) (span, error) {
-		spec := c.temporary(g.Name)
-		switch a, err := c.requests.ask(ctx, func(ctx context.Context) session.Reply { return c.wire().statOf(ctx, spec) }); {
+		x := c.wire.to(c.temporary(g.Name))
+		switch a, err := x.ask(ctx, x.statOf); {
 		case err != nil:
 			left.add(err)
 		case a.Step == session.Absent:
 		case !g.matches(a.Object):
 			left.add(errForeign)
 		default:
-			left.add(c.delete(ctx, c.requests, spec, a.Object.Generation, true))
+			left.add(c.delete(ctx, x, a.Object.Generation, true))
 		}
 		return g.span, nil
 	})
 }
 
-// delete deletes a generation of a temporary object, so that a bucket with versioning does not
-// keep it as a noncurrent version. Each deletion has tries of its own. known is as in
+// delete deletes a generation of the temporary object of x, so that a bucket with versioning does
+// not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
 // [session.Request].
-func (c *composer) delete(ctx context.Context, q *requester, spec Spec, generation int64, known bool) error {
-	own := newRequester(c.uplink, q.events.part, q.pos)
+func (c *composer) delete(ctx context.Context, x *exchanger, generation int64, known bool) error {
+	spec := x.spec
+	spec.IfGenerationMatch = nil
+	own := newRequester(c.uplink, x.events.part, x.pos).to(spec)
 	defer own.retry.close()
 	ask := own.ask
 	if known {
 		ask = own.askKnown
 	}
-	spec.IfGenerationMatch = nil
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.to(spec).remove(ctx, spec, generation) })
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.remove(ctx, generation) })
 	return err
 }
 

@@ -90,7 +90,7 @@ func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object
 	if err != nil {
 		return p.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(object, p.wire.spec, whole.Offset, whole.CRC32C)
+	o, err := verifyObject(object, p.spec, whole.Offset, whole.CRC32C)
 	if err == nil && o.Generation == 0 {
 		err = errors.New("the temporary object has no generation")
 	}

@@ -14,20 +14,19 @@ import (
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
 // the Token is in the journal.
 type dividedFile struct {
-	spec     Spec // of the object
-	size     int64
-	began    time.Time // the call
-	parts    []*filePart
-	journal  *journal
-	uplink   *uplink
-	requests *requester // of the whole file
+	size    int64
+	began   time.Time // the call
+	parts   []*filePart
+	journal *journal
+	uplink  *uplink
+	wire    *exchanger // of the object
 }
 
 // newDividedFile returns the file whose parts are in a journal. file is nil if no bytes are sent.
-func newDividedFile(spec Spec, file *source.File, journal *journal, u *uplink, q *requester, began time.Time) *dividedFile {
-	f := &dividedFile{spec: spec, size: journal.token.Source.Size, began: began, journal: journal, uplink: u, requests: q}
+func newDividedFile(x *exchanger, file *source.File, journal *journal, u *uplink, began time.Time) *dividedFile {
+	f := &dividedFile{wire: x, size: journal.token.Source.Size, began: began, journal: journal, uplink: u}
 	for i := range journal.sessions {
-		spec := f.spec
+		spec := f.wire.spec
 		if !f.isMultipart() {
 			spec = f.temporary(f.partName(i))
 		}
@@ -35,9 +34,6 @@ func newDividedFile(spec Spec, file *source.File, journal *journal, u *uplink, q
 	}
 	return f
 }
-
-// wire returns an exchanger for the object.
-func (f *dividedFile) wire() *exchanger { return f.requests.to(f.spec) }
 
 // common returns what the Token describes of all parts together. journal.change changes it.
 func (f *dividedFile) common() *state.Parts { return f.journal.token.Parts }
@@ -49,9 +45,6 @@ func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
 func (f *dividedFile) started() bool {
 	return f.isMultipart() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
 }
-
-// finished reports whether the service has all parts.
-func (f *dividedFile) finished() bool { return f.journal.finished() == len(f.parts) }
 
 // position returns the sums over all parts.
 func (f *dividedFile) position() (size, sent, committed int64) {
@@ -65,8 +58,8 @@ func (f *dividedFile) position() (size, sent, committed int64) {
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (f *dividedFile) updatePosition() {
 	_, sent, committed := f.position()
-	f.requests.pos.sent.Store(sent)
-	f.requests.pos.committed.Store(committed)
+	f.wire.pos.sent.Store(sent)
+	f.wire.pos.committed.Store(committed)
 }
 
 // crc32c returns the checksum of the whole file, from those of its parts.
@@ -80,10 +73,10 @@ func (f *dividedFile) crc32c() (crc uint32) {
 // find returns the object at the destination if all parts are finished, and an earlier request
 // made it from them. Otherwise the object is nil.
 func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
-	if !f.finished() {
+	if f.journal.finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.requests.ask(ctx, func(ctx context.Context) session.Reply { return f.wire().statOf(ctx, f.spec) })
+	a, err := f.wire.ask(ctx, f.wire.statOf)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}
@@ -95,7 +88,7 @@ func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
 // and a composed one the number of its parts.
 func (f *dividedFile) made(o *session.Object) bool {
 	older := f.common().Seen
-	if g := f.spec.IfGenerationMatch; g != nil {
+	if g := f.wire.spec.IfGenerationMatch; g != nil {
 		older = *g
 	}
 	switch {

@@ -52,21 +52,21 @@ func (x *exchanger) stat(ctx context.Context) session.Reply {
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
 // that of stat, its reply has the server's clock.
-func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
+func (x *exchanger) statOf(ctx context.Context) session.Reply {
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.spec) })
 }
 
-// compose makes the object of spec from others.
-func (x *exchanger) compose(ctx context.Context, spec Spec, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
+// compose makes the object from others.
+func (x *exchanger) compose(ctx context.Context, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
 	return x.plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.Compose(ctx, spec, components, crc32c, deleteSources)
+		return c.Compose(ctx, x.spec, components, crc32c, deleteSources)
 	})
 }
 
-// remove deletes one generation of an object.
-func (x *exchanger) remove(ctx context.Context, spec Spec, generation int64) session.Reply {
+// remove deletes one generation of the object.
+func (x *exchanger) remove(ctx context.Context, generation int64) session.Reply {
 	return x.plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.DeleteGeneration(ctx, spec, generation)
+		return c.DeleteGeneration(ctx, x.spec, generation)
 	})
 }
 

@@ -9,8 +9,7 @@ import (
 
 // filePart is a part of a file in this call. Its state is in its record.
 type filePart struct {
-	*requester
-	wire    *exchanger
+	*exchanger
 	i       int // from 0
 	rng     chunk.Range
 	content *source.File // nil if no bytes are sent
@@ -23,9 +22,8 @@ type filePart struct {
 func newFilePart(f *dividedFile, i int, file *source.File, spec Spec) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := newPosition(rng.Len())
-	pos.handed = min(max(f.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
-	p := &filePart{requester: newRequester(f.uplink, i+1, pos), i: i, rng: rng, record: &sessionRecord{journal: f.journal, i: i, part: true}}
-	p.wire = p.to(spec)
+	pos.handed = min(max(f.wire.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
+	p := &filePart{exchanger: newRequester(f.uplink, i+1, pos).to(spec), i: i, rng: rng, record: &sessionRecord{journal: f.journal, i: i, part: true}}
 	if file != nil {
 		p.content = file.Section(rng)
 		p.record.file, p.record.content = p.content, p.content
@@ -39,7 +37,7 @@ func newFilePart(f *dividedFile, i int, file *source.File, spec Spec) *filePart 
 
 // transfer returns a transfer that sends the part with a slot.
 func (p *filePart) transfer(slot *parts.Slot) *transfer {
-	return newTransfer(p.requester, p.wire.spec, p.content, p.record, transferOptions{moved: slot.Moved})
+	return newTransfer(p.requester, p.spec, p.content, p.record, transferOptions{moved: slot.Moved})
 }
 
 // state returns the state of the part for the Token.

@@ -21,7 +21,7 @@ type joining struct {
 
 func (c *joining) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.wire().statOf(ctx, c.spec)
+		r := c.file.wire.to(c.spec).statOf(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
@@ -42,7 +42,7 @@ func (c *joining) handleReply(_ context.Context, r session.Reply) (a session.Act
 // hold holds the conversation until the object exists. The error is errPartMissing if the
 // service does not have all parts. The others stay as they are after any error.
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
-	q := c.file.requests
+	q := c.file.wire
 	for {
 		a, err := q.retry.converse(ctx, c, session.Action{Step: session.Finish})
 		switch {

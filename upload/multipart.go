@@ -28,32 +28,32 @@ var _ way = (*multipart)(nil)
 // errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
 
-// startMultipart starts a multipart upload to the object of spec. If it fails after that, it
+// startMultipart starts a multipart upload to the object of x. If it fails after that, it
 // aborts the upload, because no later call could.
-func startMultipart(ctx context.Context, u *uplink, q *requester, spec Spec) (session.URI, error) {
+func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := q.ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := x.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := outliving(ctx, abandonTimeout)
 		defer cancel()
-		r := q.to(spec).startMultipart(longer)
+		r := x.startMultipart(longer)
 		uri = r.URI
 		return r
 	})
 	switch {
 	case err == nil:
-		q.events.post(Event{Kind: Started})
+		x.events.post(Event{Kind: Started})
 	case !uri.IsZero():
-		abortUnsaved(ctx, u, q, spec, uri)
+		abortUnsaved(ctx, u, x, uri)
 	}
 	return uri, err
 }
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
-func abortUnsaved(ctx context.Context, u *uplink, q *requester, spec Spec, uri session.URI) {
-	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, q.askKnown, q.to(spec), uri) }); err != nil {
-		q.events.post(Event{Kind: Warning, Cause: err.Error()})
+func abortUnsaved(ctx context.Context, u *uplink, x *exchanger, uri session.URI) {
+	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x.askKnown, x, uri) }); err != nil {
+		x.events.post(Event{Kind: Warning, Cause: err.Error()})
 	}
 }
 
@@ -87,8 +87,8 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	for _, p := range m.parts {
 		p.forget()
 	}
-	m.requests.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
-	uri, err := startMultipart(ctx, m.uplink, m.requests, m.spec)
+	m.wire.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
+	uri, err := startMultipart(ctx, m.uplink, m.wire)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (m *multipart) saveNew(ctx context.Context) error {
 	m.fresh = false
 	err := m.journal.save(ctx)
 	if err != nil {
-		abortUnsaved(ctx, m.uplink, m.requests, m.spec, m.common().Upload)
+		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload)
 	}
 	return err
 }
@@ -132,10 +132,10 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.wire.spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := m.wire().complete(ctx, m.common().Upload, parts)
+			r := m.wire.complete(ctx, m.common().Upload, parts)
 			m.completed = r.Object != nil
 			return r
 		},
@@ -171,8 +171,8 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
-			parts, further, r := m.wire().parts(ctx, m.common().Upload, after)
+		a, err := m.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
+			parts, further, r := m.wire.parts(ctx, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -237,11 +237,11 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
-	ask := m.requests.askKnown
+	ask := m.wire.askKnown
 	if joined {
-		ask = m.requests.ask // it is probably absent
+		ask = m.wire.ask // it is probably absent
 	}
-	return abortMultipart(ctx, ask, m.wire(), m.common().Upload)
+	return abortMultipart(ctx, ask, m.wire, m.common().Upload)
 }
 
 // stored requests the list of parts from the service.

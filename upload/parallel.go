@@ -80,9 +80,9 @@ func (p *parallel) send(ctx context.Context) (*session.Object, error) {
 	if p.isMultipart() {
 		op = session.OpComplete
 	}
-	object, err = verifyObject(object, p.spec, p.size, p.crc32c())
+	object, err = verifyObject(object, p.wire.spec, p.size, p.crc32c())
 	if err != nil {
-		return nil, p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+		return nil, p.wire.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	return object, nil
 }
@@ -126,7 +126,7 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	before := p.journal.finished()
 	err := p.sendAll(ctx)
 	if p.journal.finished() > before {
-		p.requests.retry.progressed() // restores the budget for requests about the whole object
+		p.wire.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.requests.retry.failing = part.retry.failing // for the other files of a batch
+						p.wire.retry.failing = part.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
 				}
@@ -210,7 +210,7 @@ func (p *parallel) confirm(ctx context.Context) error {
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
 	if err := p.source.Unchanged(ctx, whole); err != nil {
-		return p.requests.sourceFailed(ctx, err)
+		return p.wire.sourceFailed(ctx, err)
 	}
-	return expectCRC32C(p.spec, p.crc32c())
+	return expectCRC32C(p.wire.spec, p.crc32c())
 }

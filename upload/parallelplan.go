@@ -20,9 +20,8 @@ type partsPlan struct {
 	buckets      *bucketTable
 	memory       *chunk.Memory
 	uplink       *uplink
-	requests     *requester
+	wire         *exchanger // of the object
 	precondition *precondition
-	spec         Spec // of the object
 	size         int64
 	id           string // of the upload, "" if it is not saved
 }
@@ -41,7 +40,7 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	if why := p.link.WhyUndivided(p.options); why != nil {
 		return nil, why
 	}
-	if err := p.precondition.look(ctx, p.requests.to(p.spec)); err != nil {
+	if err := p.precondition.look(ctx, p.wire); err != nil {
 		return nil, err
 	}
 	if p.precondition.unmet() != nil {
@@ -81,10 +80,10 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 		}
 	}
 	if p.multipart {
-		consider(p.prepareMultipart, p.spec.NotMultipart())
+		consider(p.prepareMultipart, p.wire.spec.NotMultipart())
 	}
 	if p.compose {
-		consider(p.prepareCompose, notComposed(p.spec))
+		consider(p.prepareCompose, notComposed(p.wire.spec))
 	}
 	return ways, why
 }
@@ -92,10 +91,10 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
 // an object that a request with a lost reply made could not be recognized.
 func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
-	if g := p.spec.IfGenerationMatch; g != nil {
+	if g := p.wire.spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.requests.ask(ctx, p.requests.to(p.spec).stat)
+	a, err := p.wire.ask(ctx, p.wire.stat)
 	switch {
 	case refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = parts.Reason{Text: "the object at the destination cannot be read"}
@@ -123,7 +122,7 @@ func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) e
 	if err != nil {
 		return err
 	}
-	chosen.Upload, err = startMultipart(ctx, p.uplink, p.requests, p.spec)
+	chosen.Upload, err = startMultipart(ctx, p.uplink, p.wire)
 	if refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
 		return parts.Reason{Text: "multipart uploads are refused: " + e.Cause()}
@@ -138,7 +137,7 @@ func (p *partsPlan) measureReplies(ctx context.Context) error {
 		if !p.options.Auto || p.link.Measured() || p.link.WhyUndivided(p.options) != nil {
 			return nil
 		}
-		if _, err := p.requests.ask(ctx, p.requests.to(p.spec).stat); err != nil && !refusal(err) {
+		if _, err := p.wire.ask(ctx, p.wire.stat); err != nil && !refusal(err) {
 			return err
 		}
 	}
@@ -169,14 +168,14 @@ func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) err
 	var why error
 	err := p.askBucket(ctx, chosen.Prefix, func(f *bucketFacts) {
 		why = f.forbidden()
-		costs := f.costs(p.spec.StorageClass)
+		costs := f.costs(p.wire.spec.StorageClass)
 		switch {
 		case why != nil:
 		case p.options.Auto:
 			why = cmp.Or(f.unknown(), costs)
 		case costs != nil && !f.warned[costs]:
 			f.warned[costs] = true
-			p.requests.events.post(Event{Kind: Warning, Cause: costs.Error()})
+			p.wire.events.post(Event{Kind: Warning, Cause: costs.Error()})
 		}
 		if f.config != nil && f.config.SoftDelete > 0 {
 			chosen.DeleteSources = true
@@ -190,15 +189,15 @@ func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) err
 // if they are not known. If that fails, the next file asks again. prefix is that of the temporary
 // objects.
 func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*bucketFacts)) error {
-	f := p.buckets.of(p.spec.Bucket, p.spec.UserProject)
+	f := p.buckets.of(p.wire.spec.Bucket, p.wire.spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
-		return p.requests.interrupted(ctx, nil)
+		return p.wire.interrupted(ctx, nil)
 	}
 	defer func() { <-f.asking }()
 	if !f.known {
-		if err := f.ask(ctx, p.requests, p.spec, prefix, p.options.Auto); err != nil {
+		if err := f.ask(ctx, p.wire, prefix, p.options.Auto); err != nil {
 			return err
 		}
 		f.known = !f.missing // a missing bucket may be created

@@ -19,7 +19,7 @@ func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	o := j.u.opts.Parallel
 	plan := partsPlan{
 		options: o.options, multipart: o.way != ByCompose, compose: o.way != ByMultipart, link: j.u.link, buckets: j.u.buckets, memory: j.u.memory,
-		uplink: j.uplink, requests: j.requests, precondition: &j.precondition, spec: j.spec, size: j.file.Total(), id: j.result.label.get().id,
+		uplink: j.uplink, wire: j.wire(), precondition: &j.precondition, size: j.file.Total(), id: j.result.label.get().id,
 	}
 	chosen, err := plan.choose(ctx)
 	why, undivided := err.(parts.Reason)
@@ -51,7 +51,7 @@ func (j *job) reportUndivided(why parts.Reason) {
 // inParts returns the file of the job in the parts of a journal. fresh reports that the upload
 // was just started.
 func (j *job) inParts(journal *journal, fresh bool) *parallel {
-	f := newDividedFile(j.spec, j.file, journal, j.uplink, j.requests, j.result.began)
+	f := newDividedFile(j.wire(), j.file, journal, j.uplink, j.result.began)
 	p := &parallel{dividedFile: f, source: j.file, expect: j.expect, way: &composer{f}, options: j.u.opts.Parallel.options, link: j.u.link}
 	if f.isMultipart() {
 		p.way = &multipart{dividedFile: f, memory: j.u.memory, fresh: fresh}
@@ -270,26 +270,4 @@ func (j *job) resumeRemoval(ctx context.Context, token *state.Token, journal *jo
 	}
 	j.result.update(func(r *Result) { r.Object = holding.Object })
 	return nil
-}
-
-// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
-// removes it from the service and from the store.
-func (p *pruner) decideParts(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) error {
-	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	if !useless && !pruned.SourceMissing {
-		return nil
-	}
-	if p.opts.DryRun {
-		pruned.Deleted = true
-		return nil
-	}
-	if err := j.remove(ctx, token); err != nil {
-		return err
-	}
-	longer, cancel := lingering(ctx)
-	defer cancel()
-	err := lease.Delete(longer)
-	pruned.Deleted = err == nil
-	return err
 }

@@ -116,10 +116,10 @@ func (p *pruner) learn(err error) {
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
 func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) (err error) {
 	useless := pruned.lost()
-	if token.Parts != nil {
-		return p.decideParts(ctx, j, token, lease, pruned)
-	}
-	if pruned.State == SessionFinished {
+	switch {
+	case token.Parts != nil:
+		useless = useless || token.Parts.Over || pruned.State == SessionFinished
+	case pruned.State == SessionFinished:
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err
 		}
@@ -128,15 +128,21 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 	if !useless && !pruned.SourceMissing {
 		return nil
 	}
-	if !p.opts.DryRun {
+	discard := func() error {
 		longer, cancel := lingering(ctx)
 		defer cancel()
-		discard := func() error { return lease.Delete(longer) }
-		if useless {
+		return lease.Delete(longer)
+	}
+	switch {
+	case p.opts.DryRun:
+	case token.Parts != nil:
+		if err = j.remove(ctx, token); err == nil {
 			err = discard()
-		} else {
-			err = j.cancel(ctx, token, discard)
 		}
+	case useless:
+		err = discard()
+	default:
+		err = j.cancel(ctx, token, discard)
 	}
 	pruned.Deleted = err == nil
 	return err
