@@ -24,7 +24,8 @@ type span struct {
 	session.Component
 	size   int64
 	crc32c uint32
-	parts  int64 // how many it was composed from, as in Object.ComponentCount
+	parts  int64               // how many it was composed from, as in Object.ComponentCount
+	from   []session.Component // nil if it is a part
 }
 
 // temporaryPrefix returns a new prefix for the names of temporary objects. id is the
@@ -57,7 +58,7 @@ func (c *composer) begin(context.Context) (*session.Object, error) { return nil,
 // join composes the object at the destination from the temporary objects. If one
 // request cannot compose all of them, it first composes groups.
 func (c *composer) join(ctx context.Context) (*session.Object, error) {
-	level, err := c.reduce(func(g group) (span, error) { return c.composeTemporary(ctx, g) })
+	level, err := c.reduce(func(g span) (span, error) { return c.composeTemporary(ctx, g) })
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +69,13 @@ func (c *composer) join(ctx context.Context) (*session.Object, error) {
 func (c *composer) spans() (level []span) {
 	for _, p := range c.parts {
 		s := p.state()
-		level = append(level, span{session.Component{Name: c.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1})
+		level = append(level, span{session.Component{Name: c.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
 	}
 	return level
 }
 
-// group is a span that is composed from others.
-type group struct {
-	span
-	from []session.Component
-}
-
-// groupOf returns the group with a name that is composed from spans.
-func groupOf(name string, spans []span) (g group) {
+// composed returns the object with a name that is composed from spans.
+func composed(name string, spans []span) (g span) {
 	g.Name = name
 	for _, s := range spans {
 		g.crc32c = chunk.Combine(g.crc32c, s.crc32c, s.size)
@@ -92,12 +87,12 @@ func groupOf(name string, spans []span) (g group) {
 
 // reduce replaces groups of temporary objects by what f makes of each group, until one request can
 // compose the rest.
-func (c *composer) reduce(f func(group) (span, error)) (level []span, err error) {
+func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) {
 	level = c.spans()
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
 		for spans := range slices.Chunk(level, session.ComposeMax) {
-			s, err := f(groupOf(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(above)), spans))
+			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(above)), spans))
 			if err != nil {
 				return nil, err
 			}
@@ -115,7 +110,7 @@ func (s *span) matches(o *session.Object) bool {
 
 // composeTemporary composes a group into a temporary object, unless an earlier
 // request has made it.
-func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) {
+func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	spec := c.temporary(g.Name)
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
@@ -127,7 +122,7 @@ func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) 
 	if err == nil {
 		g.Generation = o.Generation
 	}
-	return g.span, err
+	return g, err
 }
 
 // composeLast composes the object at the destination. The precondition is that of the
@@ -135,7 +130,7 @@ func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) 
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
 	spec := c.wire.spec
-	g := groupOf(spec.Object, level)
+	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Seen: c.common().Seen, Pinned: pinned},

@@ -84,7 +84,7 @@ var errForeign = errors.New("another client may have written it")
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
-	_, _ = c.reduce(func(g group) (span, error) {
+	_, _ = c.reduce(func(g span) (span, error) {
 		x := c.wire.to(c.temporary(g.Name))
 		switch a, err := x.ask(ctx, x.statOf); {
 		case err != nil:
@@ -95,7 +95,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 		default:
 			left.add(c.delete(ctx, x, a.Object.Generation, true))
 		}
-		return g.span, nil
+		return g, nil
 	})
 }
 
@@ -107,12 +107,7 @@ func (c *composer) delete(ctx context.Context, x *exchanger, generation int64, k
 	spec.IfGenerationMatch = nil
 	own := newRequester(c.uplink, x.events.part, x.pos).to(spec)
 	defer own.retry.close()
-	ask := own.ask
-	if known {
-		ask = own.askKnown
-	}
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.remove(ctx, generation) })
-	return err
+	return removing(ctx, own, known, func(ctx context.Context) session.Reply { return own.remove(ctx, generation) })
 }
 
 // each calls f for all parts, at most 8 at a time.

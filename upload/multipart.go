@@ -52,60 +52,47 @@ func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, 
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
 func abortUnsaved(ctx context.Context, u *uplink, x *exchanger, uri session.URI) {
-	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x.askKnown, x, uri) }); err != nil {
+	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x, uri, true) }); err != nil {
 		x.events.post(Event{Kind: Warning, Cause: err.Error()})
 	}
 }
 
-// abortMultipart aborts a multipart upload to the object of x, by ask or askKnown.
-func abortMultipart(ctx context.Context, ask asking, x *exchanger, uri session.URI) error {
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return x.abort(ctx, uri) })
+// abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
+func abortMultipart(ctx context.Context, x *exchanger, uri session.URI, known bool) error {
+	err := removing(ctx, x, known, func(ctx context.Context) session.Reply { return x.abort(ctx, uri) })
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.spec.URL(), err)
 	}
 	return err
 }
 
-// asking is [requester.ask] or [requester.askKnown].
-type asking func(context.Context, func(context.Context) session.Reply) (session.Action, error)
-
-// begin saves an upload that was just started. Otherwise it asks which parts the
-// service has. If the upload no longer exists, begin returns the object that it made, or
-// starts another upload.
+// begin asks which parts the service has. If the upload no longer exists, begin returns the
+// object that it made, or starts another upload. It saves an upload that was just started.
 func (m *multipart) begin(ctx context.Context) (made *session.Object, err error) {
-	if m.fresh {
-		return nil, m.saveNew(ctx)
+	if !m.fresh {
+		if _, err := m.inspect(ctx); !errors.Is(err, errUploadGone) {
+			return nil, err
+		}
+		// An earlier request may have completed it since make looked at the destination.
+		if o, err := m.find(ctx); o != nil || err != nil {
+			return o, err
+		}
+		for _, p := range m.parts {
+			p.forget()
+		}
+		m.wire.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
+		uri, err := startMultipart(ctx, m.uplink, m.wire)
+		if err != nil {
+			return nil, err
+		}
+		m.held = nil
+		m.journal.change(func(p *state.Parts) { p.Upload = uri })
 	}
-	_, err = m.inspect(ctx)
-	if !errors.Is(err, errUploadGone) {
-		return nil, err
-	}
-	// An earlier request may have completed it since make looked at the destination.
-	if o, err := m.find(ctx); o != nil || err != nil {
-		return o, err
-	}
-	for _, p := range m.parts {
-		p.forget()
-	}
-	m.wire.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
-	uri, err := startMultipart(ctx, m.uplink, m.wire)
-	if err != nil {
-		return nil, err
-	}
-	m.held = nil
-	m.journal.change(func(p *state.Parts) { p.Upload = uri })
-	return nil, m.saveNew(ctx)
-}
-
-// saveNew saves an upload before its first part is sent. If that fails, it aborts the upload,
-// because no later call could.
-func (m *multipart) saveNew(ctx context.Context) error {
 	m.fresh = false
-	err := m.journal.save(ctx)
-	if err != nil {
-		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload)
+	if err = m.journal.save(ctx); err != nil {
+		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload) // no later call could
 	}
-	return err
+	return nil, err
 }
 
 // matches reports whether held has the size and the ETag of the part that was sent.
@@ -237,11 +224,7 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
-	ask := m.wire.askKnown
-	if joined {
-		ask = m.wire.ask // it is probably absent
-	}
-	return abortMultipart(ctx, ask, m.wire, m.common().Upload)
+	return abortMultipart(ctx, m.wire, m.common().Upload, !joined) // after a join it is probably absent
 }
 
 // stored requests the list of parts from the service.

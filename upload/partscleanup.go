@@ -1,6 +1,10 @@
 package upload
 
-import "context"
+import (
+	"context"
+
+	"gcsup/session"
+)
 
 // abandonTimeout bounds a cleanup after the upload was cancelled, so that it can report
 // leftovers before the call returns.
@@ -30,6 +34,13 @@ func abandoning(ctx context.Context, u *uplink, clean func(context.Context) erro
 			return lost
 		}
 	}
+	return err
+}
+
+// removing makes a request that removes something until its outcome is known. known is as in
+// [session.Request].
+func removing(ctx context.Context, x *exchanger, known bool, exchange func(context.Context) session.Reply) error {
+	_, err := x.converse(ctx, &request{exchange, session.Request{Known: known}}, session.Action{Step: session.Repeat})
 	return err
 }
 
