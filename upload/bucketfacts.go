@@ -40,10 +40,21 @@ func (t *bucketTable) of(bucket, userProject string) *bucketFacts {
 	return f.(*bucketFacts)
 }
 
-// ask makes the requests, at most three. If needAll is set, it stops after the first
+// ask asks the service if the facts are not known. If that fails, or there is no bucket yet, the
+// next file asks again.
+func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
+	if f.known {
+		return nil
+	}
+	err := f.request(ctx, x, prefix, needAll)
+	f.known = err == nil && !f.missing
+	return err
+}
+
+// request makes the requests, at most three. If needAll is set, it stops after the first
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
-func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
+func (f *bucketFacts) request(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
 		_, err = x.ask(ctx, func(ctx context.Context) session.Reply { return x.plain(ctx, op, do) })

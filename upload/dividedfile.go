@@ -8,29 +8,40 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
+
+// division is what a file in parts is made of.
+type division struct {
+	wire    *exchanger // of the object
+	uplink  *uplink
+	journal *journal
+	file    *source.File // nil if no bytes are sent
+	expect  expectation
+	memory  *chunk.Memory
+	options parts.Options
+	link    *parts.Link
+	began   time.Time // the call
+}
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
 // the Token is in the journal.
 type dividedFile struct {
-	size    int64
-	began   time.Time // the call
-	parts   []*filePart
-	journal *journal
-	uplink  *uplink
-	wire    *exchanger // of the object
+	division
+	size  int64
+	parts []*filePart
 }
 
-// newDividedFile returns the file whose parts are in a journal. file is nil if no bytes are sent.
-func newDividedFile(x *exchanger, file *source.File, journal *journal, u *uplink, began time.Time) *dividedFile {
-	f := &dividedFile{wire: x, size: journal.token.Source.Size, began: began, journal: journal, uplink: u}
-	for i := range journal.sessions {
-		spec := f.wire.spec
+// divide returns the file whose parts are in the journal of d.
+func divide(d division) *dividedFile {
+	f := &dividedFile{division: d, size: d.journal.token.Source.Size}
+	for i := range d.journal.sessions {
+		spec := d.wire.spec
 		if !f.isMultipart() {
 			spec = f.temporary(f.partName(i))
 		}
-		f.parts = append(f.parts, newFilePart(f, i, file, spec))
+		f.parts = append(f.parts, newFilePart(f, i, spec))
 	}
 	return f
 }

@@ -17,15 +17,14 @@ type filePart struct {
 	resumed int64 // bytes that earlier calls had committed
 }
 
-// newFilePart returns part i of f. file is nil if no bytes are sent. spec is for the requests
-// of the part.
-func newFilePart(f *dividedFile, i int, file *source.File, spec Spec) *filePart {
+// newFilePart returns part i of f. spec is for the requests of the part.
+func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := newPosition(rng.Len())
 	pos.handed = min(max(f.wire.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see restartInParts
 	p := &filePart{exchanger: newRequester(f.uplink, i+1, pos).to(spec), i: i, rng: rng, record: &sessionRecord{journal: f.journal, i: i, part: true}}
-	if file != nil {
-		p.content = file.Section(rng)
+	if f.file != nil {
+		p.content = f.file.Section(rng)
 		p.record.file, p.record.content = p.content, p.content
 	}
 	if p.finished() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -17,7 +16,6 @@ import (
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*dividedFile
-	memory    *chunk.Memory
 	fresh     bool                         // the upload was just started: it is not saved, and no part was sent
 	completed bool                         // the reply to a completion had the object, so that the upload no longer exists
 	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number

@@ -11,7 +11,6 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/parts"
-	"gcsup/upload/internal/source"
 )
 
 // parallel sends one file in parts over several connections. It runs the workers and
@@ -19,13 +18,19 @@ import (
 // by the way. The Token has the state of each part, so that each can be resumed.
 type parallel struct {
 	*dividedFile
-	source  *source.File // of the file; nil if no bytes are sent
-	expect  expectation
-	way     way
-	options parts.Options
-	link    *parts.Link
-	share   atomic.Pointer[parts.Share]
-	used    *parts.Usage // nil if no part was sent
+	way   way
+	share atomic.Pointer[parts.Share]
+	used  *parts.Usage // nil if no part was sent
+}
+
+// newParallel returns a parallel for the upload in the journal of d. fresh reports that it was
+// just started.
+func newParallel(d division, fresh bool) *parallel {
+	f := divide(d)
+	if f.isMultipart() {
+		return &parallel{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
+	}
+	return &parallel{dividedFile: f, way: &composer{f}}
 }
 
 // way sends parts and makes one object from them: a composer or a multipart.
@@ -59,12 +64,12 @@ var errPartMissing = errors.New("a part is missing")
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
-// progress returns how many parts are finished, and how many are being sent.
-func (p *parallel) progress() (done, sending int) {
+// progress returns how many parts there are, are finished, and are being sent.
+func (p *parallel) progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
 		sending = share.Slots()
 	}
-	return p.journal.finished(), sending
+	return len(p.parts), p.journal.finished(), sending
 }
 
 // send sends the parts that are not finished, makes the object, and compares it with the
@@ -209,7 +214,7 @@ func (p *parallel) confirm(ctx context.Context) error {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := p.source.Unchanged(ctx, whole); err != nil {
+	if err := p.file.Unchanged(ctx, whole); err != nil {
 		return p.wire.sourceFailed(ctx, err)
 	}
 	return expectCRC32C(p.wire.spec, p.crc32c())

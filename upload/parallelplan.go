@@ -13,14 +13,10 @@ import (
 
 // partsPlan determines how a new upload is sent in parts.
 type partsPlan struct {
-	options      parts.Options
+	division
 	multipart    bool // a multipart upload may be used
 	compose      bool // temporary objects may be used
-	link         *parts.Link
 	buckets      *bucketTable
-	memory       *chunk.Memory
-	uplink       *uplink
-	wire         *exchanger // of the object
 	precondition *precondition
 	size         int64
 	id           string // of the upload, "" if it is not saved
@@ -116,9 +112,6 @@ func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) e
 		return parts.Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
 	err := p.measureReplies(ctx)
-	if err == nil {
-		err = p.link.WhyUndivided(p.options)
-	}
 	if err != nil {
 		return err
 	}
@@ -131,17 +124,17 @@ func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) e
 }
 
 // measureReplies makes requests until the response time is known, unless there is a reason to
-// use one connection.
+// use one connection, which it returns.
 func (p *partsPlan) measureReplies(ctx context.Context) error {
 	for range parts.NearReplies {
-		if !p.options.Auto || p.link.Measured() || p.link.WhyUndivided(p.options) != nil {
-			return nil
+		if why := p.link.WhyUndivided(p.options); why != nil || !p.options.Auto || p.link.Measured() {
+			return why
 		}
 		if _, err := p.wire.ask(ctx, p.wire.stat); err != nil && !refusal(err) {
 			return err
 		}
 	}
-	return nil
+	return p.link.WhyUndivided(p.options)
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
@@ -164,31 +157,6 @@ func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) err
 	if why := p.link.WhyUndivided(p.options); why != nil {
 		return why
 	}
-	chosen.Prefix = temporaryPrefix(p.id)
-	var why error
-	err := p.askBucket(ctx, chosen.Prefix, func(f *bucketFacts) {
-		why = f.forbidden()
-		costs := f.costs(p.wire.spec.StorageClass)
-		switch {
-		case why != nil:
-		case p.options.Auto:
-			why = cmp.Or(f.unknown(), costs)
-		case costs != nil && !f.warned[costs]:
-			f.warned[costs] = true
-			p.wire.events.post(Event{Kind: Warning, Cause: costs.Error()})
-		}
-		if f.config != nil && f.config.SoftDelete > 0 {
-			chosen.DeleteSources = true
-			chosen.Size = max(chosen.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
-		}
-	})
-	return cmp.Or(err, why, p.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
-}
-
-// askBucket calls use with the facts of the bucket of the destination. It asks the service
-// if they are not known. If that fails, the next file asks again. prefix is that of the temporary
-// objects.
-func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*bucketFacts)) error {
 	f := p.buckets.of(p.wire.spec.Bucket, p.wire.spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
@@ -196,12 +164,22 @@ func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*buck
 		return p.wire.interrupted(ctx, nil)
 	}
 	defer func() { <-f.asking }()
-	if !f.known {
-		if err := f.ask(ctx, p.wire, prefix, p.options.Auto); err != nil {
-			return err
-		}
-		f.known = !f.missing // a missing bucket may be created
+	chosen.Prefix = temporaryPrefix(p.id)
+	if err := f.ask(ctx, p.wire, chosen.Prefix, p.options.Auto); err != nil {
+		return err
 	}
-	use(f)
-	return nil
+	why, costs := f.forbidden(), f.costs(p.wire.spec.StorageClass)
+	switch {
+	case why != nil:
+	case p.options.Auto:
+		why = cmp.Or(f.unknown(), costs)
+	case costs != nil && !f.warned[costs]:
+		f.warned[costs] = true
+		p.wire.events.post(Event{Kind: Warning, Cause: costs.Error()})
+	}
+	if f.config != nil && f.config.SoftDelete > 0 {
+		chosen.DeleteSources = true
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+	}
+	return cmp.Or(why, p.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
 }

@@ -16,10 +16,10 @@ import (
 // sendInParts sends a new upload in parts. done is false if the file must be sent over one
 // connection.
 func sendInParts(ctx context.Context, j *job) (done bool, err error) {
-	o := j.u.opts.Parallel
+	kept, way := cmp.Or(j.journal, &journal{}), j.u.opts.Parallel.way
 	plan := partsPlan{
-		options: o.options, multipart: o.way != ByCompose, compose: o.way != ByMultipart, link: j.u.link, buckets: j.u.buckets, memory: j.u.memory,
-		uplink: j.uplink, wire: j.wire(), precondition: &j.precondition, size: j.file.Total(), id: j.result.label.get().id,
+		division: j.division(kept), multipart: way != ByCompose, compose: way != ByMultipart,
+		buckets: j.u.buckets, precondition: &j.precondition, size: j.file.Total(), id: j.result.label.get().id,
 	}
 	chosen, err := plan.choose(ctx)
 	why, undivided := err.(parts.Reason)
@@ -33,7 +33,6 @@ func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	case err != nil || chosen == nil:
 		return false, err
 	}
-	kept := cmp.Or(j.journal, &journal{})
 	kept.begin(j.file, chosen, int((plan.size+chosen.Size-1)/chosen.Size))
 	return true, j.sendParts(ctx, j.inParts(kept, true))
 }
@@ -48,29 +47,33 @@ func (j *job) reportUndivided(why parts.Reason) {
 	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
 }
 
+// division returns what the job needs to send the file in the parts of a journal.
+func (j *job) division(kept *journal) division {
+	return division{
+		wire: j.wire(), uplink: j.uplink, journal: kept, file: j.file, expect: j.expect, began: j.result.began,
+		memory: j.u.memory, options: j.u.opts.Parallel.options, link: j.u.link,
+	}
+}
+
 // inParts returns the file of the job in the parts of a journal. fresh reports that the upload
 // was just started.
-func (j *job) inParts(journal *journal, fresh bool) *parallel {
-	f := newDividedFile(j.wire(), j.file, journal, j.uplink, j.result.began)
-	p := &parallel{dividedFile: f, source: j.file, expect: j.expect, way: &composer{f}, options: j.u.opts.Parallel.options, link: j.u.link}
-	if f.isMultipart() {
-		p.way = &multipart{dividedFile: f, memory: j.u.memory, fresh: fresh}
-	}
+func (j *job) inParts(kept *journal, fresh bool) *parallel {
+	p := newParallel(j.division(kept), fresh)
 	j.progress.parts.Store(&partsView{p.position, func() *PartsProgress {
-		done, sending := p.progress()
-		return &PartsProgress{Count: len(p.parts), Done: done, Connections: sending}
+		count, done, sending := p.progress()
+		return &PartsProgress{Count: count, Done: done, Connections: sending}
 	}})
 	return p
 }
 
 // savedInParts is inParts for a saved upload.
 func (j *job) savedInParts(token *state.Token) *parallel {
-	if j.journal != nil {
-		return j.inParts(j.journal, false)
+	kept := j.journal
+	if kept == nil {
+		kept = &journal{} // the caller has the lease
+		kept.adopt(token)
 	}
-	inspected := &journal{} // the caller has the lease
-	inspected.adopt(token)
-	return j.inParts(inspected, false)
+	return j.inParts(kept, false)
 }
 
 // sendParts makes the object of a file in parts. After success it cleans up. After a failure it

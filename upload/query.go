@@ -98,8 +98,7 @@ func (j *job) inspected(ctx context.Context) {
 const queryTimeout = 30 * time.Second
 
 // queryHolding requests the state of the upload of token from the service. The caller must
-// hold the lease of the upload. If it had the name and signature of the method of joiner,
-// the linker would keep it in every program.
+// hold the lease of the upload.
 func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
