@@ -37,7 +37,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) erro
 		if r.resume != nil {
 			p.resumed = p.rng.Len() // an earlier call finished it
 		}
-		return c.sent(ctx, p, object)
+		return c.sent(ctx, p, t, object)
 	}
 }
 
@@ -85,17 +85,17 @@ func (p *filePart) resume(t *transfer, saved state.Part) *run {
 
 // sent verifies the temporary object of a part and records that the part is finished. It saves
 // the Token if the last save is old.
-func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object) error {
+func (c *composer) sent(ctx context.Context, p *filePart, t *transfer, object *session.Object) error {
+	o, err := t.verify(ctx, object)
+	if err != nil {
+		return err
+	}
+	if o.Generation == 0 {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
+	}
 	whole, err := p.content.Whole(ctx)
 	if err != nil {
 		return p.sourceFailed(ctx, err)
-	}
-	o, err := verifyObject(object, p.spec, whole.Offset, whole.CRC32C)
-	if err == nil && o.Generation == 0 {
-		err = errors.New("the temporary object has no generation")
-	}
-	if err != nil {
-		return p.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: p.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	if c.journal.old() { // without a save, the session reports it to the next call

@@ -159,29 +159,27 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	pool := p.link.Pool(p.options)
-	share := pool.Join()
+	share := p.link.Pool(p.options).Join()
 	p.share.Store(share)
-	defer func() {
-		p.used = new(share.Used())
-		share.Leave()
-		p.link.Used(pool)
-	}()
+	defer func() { p.used = new(share.Leave()) }()
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
 	for range min(max(p.options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part := range todo {
-				err := p.sendOne(ctx, share, part)
+				slot := share.Acquire(ctx)
+				if slot == nil {
+					return
+				}
+				err := p.way.send(ctx, part, slot)
+				share.Release(slot, part.stored())
 				if err != nil {
 					once.Do(func() {
 						first = err
 						p.wire.retry.failing = part.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
-				}
-				if err != nil || ctx.Err() != nil {
 					return
 				}
 			}
@@ -192,19 +190,6 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		return context.Cause(ctx) // no part was being sent
 	}
 	return first
-}
-
-// sendOne waits for a slot and sends a part. If ctx ends first, it does nothing.
-func (p *parallel) sendOne(ctx context.Context, s *parts.Share, part *filePart) error {
-	slot := s.Acquire(ctx)
-	if slot == nil {
-		return nil
-	}
-	defer func() { s.Release(slot, part.stored()) }()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return p.way.send(ctx, part, slot)
 }
 
 // confirm is called before the object is made. It checks that the source did not

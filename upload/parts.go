@@ -138,17 +138,23 @@ func (p *Parts) checkSpec(s Spec) error {
 	return nil
 }
 
-// partsOf returns the functions for a saved upload in parts. The job then has a value for
-// Options.Parallel.
-func (j *job) partsOf(token *state.Token) (partsEngine, error) {
+// partsOf returns the functions for a saved upload in parts, which return an error if the program
+// does not link their code. The job then has a value for Options.Parallel.
+func (j *job) partsOf(token *state.Token) partsEngine {
 	if j.u.opts.Parallel == nil {
 		own := *j.u
 		if own.opts.Parallel = partsOfSaved.Load(); own.opts.Parallel == nil {
-			return partsEngine{}, fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
+			err := fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
+			refuse := func(context.Context, *job, *state.Token) error { return err }
+			return partsEngine{
+				resume: func(context.Context, *job, *state.Token, Spec) error { return err },
+				remove: refuse, abandon: refuse,
+				query: func(context.Context, *job, *state.Token) (Holding, error) { return Holding{}, err },
+			}
 		}
 		j.u = &own
 	}
-	return j.u.opts.Parallel.engine, nil
+	return j.u.opts.Parallel.engine
 }
 
 // lowLimit is a rate limit, in bytes per second, that a single connection reaches.

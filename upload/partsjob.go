@@ -234,15 +234,6 @@ func (j *job) compareParts(ctx context.Context, token *state.Token) error {
 	return nil
 }
 
-// remove removes everything that the service stores for a saved upload in parts.
-func (j *job) remove(ctx context.Context, token *state.Token) error {
-	parts, err := j.partsOf(token)
-	if err != nil {
-		return err
-	}
-	return parts.remove(ctx, j, token)
-}
-
 // cancelParts removes everything that the service stores for a saved upload in parts,
 // and deletes the saved upload.
 func (j *job) cancelParts(ctx context.Context, token *state.Token, journal *journal) error {
@@ -252,7 +243,7 @@ func (j *job) cancelParts(ctx context.Context, token *state.Token, journal *jour
 	journal.events = j.events
 	journal.adopt(token)
 	j.journal = journal
-	if err := j.remove(ctx, token); err != nil {
+	if err := j.partsOf(token).remove(ctx, j, token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
 	return journal.discard()

@@ -104,11 +104,7 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		parts, err := j.partsOf(token)
-		if err != nil {
-			return Holding{}, err
-		}
-		return parts.query(ctx, j, token)
+		return j.partsOf(token).query(ctx, j, token)
 	}
 	return inquire(ctx, j.wire(), token.URI, false)
 }

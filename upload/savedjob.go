@@ -87,11 +87,7 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 	if token.Parts == nil || state.Adopt(j.u.client, token) != nil {
 		return nil
 	}
-	parts, err := j.partsOf(token)
-	if err != nil {
-		return err
-	}
-	return parts.abandon(ctx, j, token)
+	return j.partsOf(token).abandon(ctx, j, token)
 }
 
 // savedIn reports whether a store has an upload with that ID, which may be damaged.
@@ -195,11 +191,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		parts, err := j.partsOf(token)
-		if err != nil {
-			return err
-		}
-		return parts.resume(ctx, j, token, saved)
+		return j.partsOf(token).resume(ctx, j, token, saved)
 	}
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber

@@ -48,9 +48,8 @@ type Link struct {
 	replies  atomic.Int64 // how many were measured
 	nearRate atomic.Int64 // bytes per second of a single connection to a near service; 0 until it is known
 
-	mu          sync.Mutex
-	pool        *Pool     // nil until it is needed
-	oneSufficed time.Time // when the tuner last found that one connection suffices
+	mu   sync.Mutex
+	pool *Pool // nil until it is needed
 }
 
 // Replied records the response time of a request without object data.
@@ -99,27 +98,14 @@ func (l *Link) interval() time.Duration {
 	return min(max(tuneEvery, 4*time.Duration(l.fastest.Load())), time.Second)
 }
 
-// Used records after a file whether the tuner found that one connection suffices.
-func (l *Link) Used(p *Pool) {
-	if p.oneSuffices() {
-		l.mu.Lock()
-		l.oneSufficed = time.Now()
-		l.mu.Unlock()
-	}
-}
-
 // WhyUndivided returns a [Reason] if several connections would probably not be faster than
 // one, and otherwise nil.
 func (l *Link) WhyUndivided(o Options) error {
 	if !o.Auto {
 		return nil
 	}
-	suffices := l.Pool(o).oneSuffices()
-	l.mu.Lock()
-	recent := !l.oneSufficed.IsZero() && time.Since(l.oneSufficed) < oneSufficesFor
-	l.mu.Unlock()
 	switch {
-	case suffices && recent:
+	case l.Pool(o).oneSuffices():
 		return Reason{Text: "more connections did not raise the rate of an earlier file"}
 	case l.Limited():
 		return Reason{Text: "one connection reaches the rate limit"}

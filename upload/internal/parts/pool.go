@@ -16,13 +16,14 @@ type Pool struct {
 	failing func() bool          // see Link
 	every   func() time.Duration // length of an interval; nil if the number of slots is fixed
 
-	mu     sync.Mutex
-	tuner  tuner // its level is the number of slots
-	shares []*Share
-	slots  []*Slot       // in use
-	stop   chan struct{} // closed to stop observe; nil if it does not run
-	moved  int64         // bytes of slots that were released in this interval
-	busy   int           // number of these slots that moved bytes in it
+	mu       sync.Mutex
+	tuner    tuner     // its level is the number of slots
+	sufficed time.Time // when a file ended with the result that one connection suffices
+	shares   []*Share
+	slots    []*Slot       // in use
+	stop     chan struct{} // closed to stop observe; nil if it does not run
+	moved    int64         // bytes of slots that were released in this interval
+	busy     int           // number of these slots that moved bytes in it
 }
 
 // Slot is the permission to send one part over one connection.
@@ -45,11 +46,11 @@ type Share struct {
 // Moved counts n bytes that were handed to the network.
 func (s *Slot) Moved(n int64) { s.moved.Add(n) }
 
-// oneSuffices is [tuner.oneSuffices].
+// oneSuffices reports whether the tuner found recently that one connection suffices.
 func (c *Pool) oneSuffices() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tuner.oneSuffices()
+	return c.tuner.oneSuffices() && time.Since(c.sufficed) < oneSufficesFor
 }
 
 // Join returns the share of another file. The caller must call Leave.
@@ -66,8 +67,9 @@ func (c *Pool) Join() *Share {
 	return s
 }
 
-// Leave removes the share of a file from the pool. No slot of it may be in use.
-func (s *Share) Leave() {
+// Leave removes the share of a file from the pool, and returns its connections and rates. No
+// slot of it may be in use.
+func (s *Share) Leave() Usage {
 	c := s.pool
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +78,11 @@ func (s *Share) Leave() {
 		close(c.stop)
 		c.stop = nil
 	}
+	if c.tuner.oneSuffices() {
+		c.sufficed = time.Now()
+	}
 	c.grant()
+	return s.rates.usage()
 }
 
 // grant gives free slots to waiting workers, first to the file that has the fewest. A
@@ -108,8 +114,7 @@ func (s *Share) addHeld(n int) {
 	s.since, s.held = now, s.held+n
 }
 
-// Acquire waits for a slot, which the caller must release. It returns nil if ctx ends
-// first.
+// Acquire waits for a slot, which the caller must release. It returns nil if ctx is done.
 func (s *Share) Acquire(ctx context.Context) *Slot {
 	c := s.pool
 	ready := make(chan struct{})
@@ -125,6 +130,11 @@ func (s *Share) Acquire(ctx context.Context) *Slot {
 	defer c.mu.Unlock()
 	if i := slices.Index(s.waiting, ready); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return nil
+	}
+	if ctx.Err() != nil {
+		s.addHeld(-1)
+		c.grant()
 		return nil
 	}
 	l := &Slot{before: slices.Clone(s.rates)}
@@ -203,10 +213,3 @@ func (c *Pool) tune(iv interval) {
 // quietFor is the number of intervals without bytes after which a slot no longer
 // counts as sending. On a slow link a slot moves 256 KiB only every few intervals.
 const quietFor = 10
-
-// Used returns the connections and rates of the file so far.
-func (s *Share) Used() Usage {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	return s.rates.usage()
-}
