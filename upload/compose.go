@@ -147,8 +147,9 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 }
 
 // inspect reads the metadata of the temporary objects of the parts, and resets the parts that
-// have none. A second answer must confirm that one is missing or differs.
-func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
+// have none. The error is then errPartMissing. A second answer must confirm that one is missing
+// or differs.
+func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
 		generation := p.state().Generation
@@ -159,17 +160,18 @@ func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
 		})
 		switch {
 		case err != nil:
-			return false, err
+			return err
 		case a.Step == session.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
-			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.spec.URL())
+			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.spec.URL())
 		}
 	}
 	for _, p := range gone {
 		p.forget()
+		err = errPartMissing
 	}
-	return len(gone) > 0, nil
+	return err
 }
 
 // stored asks the service for the committed offset of each part.

@@ -68,7 +68,10 @@ func abortMultipart(ctx context.Context, x *exchanger, uri session.URI, known bo
 // object that it made, or starts another upload. It saves an upload that was just started.
 func (m *multipart) begin(ctx context.Context) (made *session.Object, err error) {
 	if !m.fresh {
-		if _, err := m.inspect(ctx); !errors.Is(err, errUploadGone) {
+		switch err := m.inspect(ctx); {
+		case err == errPartMissing:
+			return nil, nil // it is sent again
+		case !errors.Is(err, errUploadGone):
 			return nil, err
 		}
 		// An earlier request may have completed it since make looked at the destination.
@@ -104,10 +107,8 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 	if err := m.journal.save(ctx); err != nil {
 		return nil, err
 	}
-	if missing, err := m.inspect(ctx); err != nil {
+	if err := m.inspect(ctx); err != nil {
 		return nil, err
-	} else if missing {
-		return nil, errPartMissing
 	}
 	var parts []session.UploadedPart
 	for _, p := range m.parts {
@@ -133,20 +134,20 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 }
 
 // inspect asks which parts the service has, and resets finished ones that it does not have
-// as they were sent.
-func (m *multipart) inspect(ctx context.Context) (missing bool, err error) {
+// as they were sent. The error is then errPartMissing.
+func (m *multipart) inspect(ctx context.Context) error {
 	held, err := m.list(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	m.held = held
 	for _, p := range m.parts {
 		if p.finished() && !p.matches(held[p.i+1]) {
-			missing = true
 			p.forget()
+			err = errPartMissing
 		}
 	}
-	return missing, nil
+	return err
 }
 
 // list returns the parts that the service has, by number. A second answer must confirm that
