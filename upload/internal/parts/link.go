@@ -63,12 +63,12 @@ func (l *Link) Replied(d time.Duration) {
 	}
 }
 
-// Measured reports whether it is known whether the service is near.
+// Measured reports whether there were enough replies to tell if the service is near.
 func (l *Link) Measured() bool { return l.replies.Load() >= NearReplies }
 
-// Fast reports whether a single connection to a near service is fast enough. The first
-// request sent n bytes in the time took, without having waited for a rate limit. If it was
-// too short to tell, the connection counts as fast. rate is in bytes per second.
+// Fast reports whether a single connection to a near service is fast enough. Its first request
+// sent n bytes in the time took, and a rate limit held them back for the time held. If they do
+// not show the rate, the connection counts as fast. rate is in bytes per second.
 func (l *Link) Fast(n int64, took, held time.Duration) (rate int64, fast bool) {
 	rate = math.MaxInt64
 	if took > 0 && n >= FirstBytes/2 && held < took/10 {
