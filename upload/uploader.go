@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
@@ -32,7 +33,8 @@ type Uploader struct {
 	version string        // of each source, see CallOptions.SourceVersion
 	invalid error         // of the options of With
 	retry   retryRule
-	parts   *partsShared
+	link    *parts.Link
+	buckets *bucketTable
 	running *runningUploads
 	rule    Skip // of calls
 
@@ -70,7 +72,10 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &runningUploads{}}, nil
+	return &Uploader{
+		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, running: &runningUploads{}, buckets: &bucketTable{},
+		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
+	}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same
