@@ -32,9 +32,10 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
 	var token *state.Token
 	var damaged error
-	id, err := j.findSaved(ctx, id)
+	id, err := j.u.findSaved(ctx, id)
 	if err == nil {
-		err = j.u.running.stop(ctx, id, &stopped{session.ErrCanceled})
+		j.identify(id, j.spec)
+		err = j.u.running.Stop(ctx, id, &stopped{session.ErrCanceled})
 	}
 	if err == nil {
 		token, damaged, err = j.openJournal(ctx, state.Token{ID: id}, nil)
@@ -42,7 +43,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	defer j.journal.close()
+	defer j.journal.Close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
 		j.warnOfLostParts(id, "BUCKET")
@@ -54,7 +55,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if token.Parts != nil {
 		return j.cancelParts(ctx, token)
 	}
-	return j.cancel(ctx, token, j.journal.discard)
+	return j.cancel(ctx, token, j.journal.Discard)
 }
 
 // cancel ends the session of token, and calls discard if the session no longer

@@ -137,7 +137,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 		made: c.made, inspect: c.inspect, size: c.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, seen int64) session.Reply {
 			if !pinned {
-				c.journal.change(func(p *state.Parts) { p.Seen = seen })
+				c.journal.Change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
 			return compose(ctx, c.wire.to(spec), g, c.common().DeleteSources)

@@ -8,6 +8,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -16,8 +17,8 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) erro
 	t := p.transfer(slot)
 	defer t.retry.close()
 	r, action := newRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
-	if saved := p.state(); !saved.URI.IsZero() {
-		r, action = p.resume(t, saved), session.Action{Step: session.Query}
+	if part := p.state(); !part.URI.IsZero() {
+		r, action = p.resume(t, part), session.Action{Step: session.Query}
 	}
 	t.retry.stake(p.rng.Len())
 	for {
@@ -29,8 +30,8 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) erro
 			continue
 		}
 		if err != nil {
-			if c.journal.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
-				p.record.change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
+			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
+				p.record.Change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)
 		}
@@ -51,7 +52,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.journal.needed() != nil
+	keeps := c.journal.Lease() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -59,20 +60,20 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	switch {
 	case !keeps, left.n > 0: // the Token still has the session, whose reply describes the object
 	case e.Open:
-		p.record.rejected(e.Offset)
-	case dead(e):
-		p.record.change(func(s *state.Part) { *s = state.Part{} })
+		p.record.Rejected(e.Offset)
+	case saved.Dead(e):
+		p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	}
 	_, _, e.Offset = c.position()
 	return e
 }
 
 // resume returns a run of t that continues the session of an earlier call.
-func (p *filePart) resume(t *transfer, saved state.Part) *run {
-	state := adopted(saved.Session, p.rng.Len())
+func (p *filePart) resume(t *transfer, part state.Part) *run {
+	state := saved.Adopted(part.Session, p.rng.Len())
 	state.Temporary = true
-	p.content.Adopt(source.Saved{Checkpoints: saved.Checkpoints})
-	return resumedRun(t, nil, state, saved.URI, saved.Created, func(ctx context.Context, offset int64) error {
+	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
+	return resumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
 			return t.sourceFailed(ctx, err)
 		}
@@ -97,8 +98,8 @@ func (c *composer) sent(ctx context.Context, p *filePart, t *transfer, object *s
 		return p.sourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
-	if c.journal.old() { // without a save, the session reports it to the next call
-		_ = c.journal.save(ctx)
+	if c.journal.Old() { // without a save, the session reports it to the next call
+		_ = c.journal.Save(ctx)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -16,7 +17,7 @@ import (
 type division struct {
 	wire    *exchanger // of the object
 	uplink  *uplink
-	journal *journal
+	journal *saved.Journal
 	file    *source.File // nil if no bytes are sent
 	expect  expectation
 	memory  *chunk.Memory
@@ -35,7 +36,7 @@ type dividedFile struct {
 
 // divide returns the file whose parts are in the journal of d.
 func divide(d division) *dividedFile {
-	f := &dividedFile{division: d, size: d.journal.size()}
+	f := &dividedFile{division: d, size: d.journal.Size()}
 	for i := range f.common().List {
 		spec := d.wire.spec
 		if !f.isMultipart() {
@@ -46,8 +47,8 @@ func divide(d division) *dividedFile {
 	return f
 }
 
-// common returns what the Token describes of all parts together. journal.change changes it.
-func (f *dividedFile) common() *state.Parts { return f.journal.parts() }
+// common returns what the Token describes of all parts together. journal.Change changes it.
+func (f *dividedFile) common() *state.Parts { return f.journal.Parts() }
 
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
@@ -84,7 +85,7 @@ func (f *dividedFile) crc32c() (crc uint32) {
 // find returns the object at the destination if all parts are finished, and an earlier request
 // made it from them. Otherwise the object is nil.
 func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
-	if f.journal.finished() < len(f.parts) {
+	if f.journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
 	a, err := f.wire.ask(ctx, f.wire.statOf)
@@ -113,8 +114,8 @@ func (f *dividedFile) made(o *session.Object) bool {
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
-	if f.journal.saved() {
-		f.journal.change(func(p *state.Parts) { p.Over = true })
-		_ = f.journal.save(ctx) // a failure is a warning
+	if f.journal.Saved() {
+		f.journal.Change(func(p *state.Parts) { p.Over = true })
+		_ = f.journal.Save(ctx) // a failure is a warning
 	}
 }

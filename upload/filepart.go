@@ -4,6 +4,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -13,7 +14,7 @@ type filePart struct {
 	i       int // from 0
 	rng     chunk.Range
 	content *source.File // nil if no bytes are sent
-	record  *sessionRecord
+	record  *saved.Record
 	resumed int64 // bytes that earlier calls had committed
 }
 
@@ -26,7 +27,7 @@ func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
 	if f.file != nil {
 		p.content = f.file.Section(rng)
 	}
-	p.record = f.journal.recordPart(i+1, p.content)
+	p.record = f.journal.RecordPart(i+1, p.content)
 	if p.finished() {
 		p.resumed = rng.Len()
 	}
@@ -40,7 +41,7 @@ func (p *filePart) transfer(slot *parts.Slot) *transfer {
 }
 
 // state returns the state of the part for the Token.
-func (p *filePart) state() state.Part { return p.record.state() }
+func (p *filePart) state() state.Part { return p.record.Part() }
 
 // finished reports whether the service has all of the part.
 func (p *filePart) finished() bool { return new(p.state()).Finished() }
@@ -53,7 +54,7 @@ func (p *filePart) place(n int64) {
 
 // forget resets the part to one that was not sent.
 func (p *filePart) forget() {
-	p.record.change(func(s *state.Part) { *s = state.Part{} })
+	p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	p.resumed = 0
 	p.place(0)
 }
@@ -68,7 +69,7 @@ func (p *filePart) stored() int64 {
 
 // finish records that the service has all of the part. done is its state for the Token.
 func (p *filePart) finish(done state.Part) {
-	p.record.change(func(s *state.Part) {
+	p.record.Change(func(s *state.Part) {
 		done.Restarts = s.Restarts
 		*s = done
 	})

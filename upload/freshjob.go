@@ -66,7 +66,7 @@ func (j *job) fresh(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.uploadNew(ctx, j.source, j.journal.recordFile(j.source))
+	return j.uploadNew(ctx, j.source, j.journal.RecordFile(j.source))
 }
 
 // compress makes the source that is sent the compressed file, or the file itself, as the Spec

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -28,7 +29,7 @@ type job struct {
 
 	file         *source.File     // nil for a stream
 	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
-	journal      *journal
+	journal      *saved.Journal
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
@@ -44,7 +45,7 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, journal: &journal{}, result: jobResult{began: time.Now()}}
+	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, journal: &saved.Journal{}, result: jobResult{began: time.Now()}}
 	j.result.saved.Store(j.journal)
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
@@ -96,7 +97,7 @@ func (j *job) uploadNew(ctx context.Context, src content.Source, r record) error
 // that is lost, and verifies the object. The error is a *startOver if the bytes that were sent
 // cannot be used.
 func (j *job) upload(ctx context.Context, t *transfer, c conversation, first session.Action) error {
-	guarded, stop := j.journal.guard(ctx)
+	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
 	object, err := t.drive(guarded, c, first)
 	lost, again := errors.AsType[*sessionLost](err)
@@ -135,7 +136,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 		return err
 	}
 	err = endedBy(ctx, err, j.journal)
-	if err != nil && r != nil && j.journal.saved() {
+	if err != nil && r != nil && j.journal.Saved() {
 		r.askStored(ctx, abandonGrace)
 	}
 	if failed := j.result.failed; err != nil && failed != nil {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/upload/internal/saved"
 )
 
 // jobResult collects the Result of a job. The caller may read it while the job continues,
@@ -13,7 +15,7 @@ type jobResult struct {
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 	label  label
-	saved  atomic.Pointer[journal]
+	saved  atomic.Pointer[saved.Journal]
 
 	mu    sync.Mutex // guards known. Only the goroutine of the job writes it, and may read it without mu
 	known Result     // without what label and tally have

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // multipart is the way for ByMultipart. It sends the parts of a file as those of one multipart
@@ -33,7 +34,7 @@ func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, 
 	_, err := x.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
-		longer, cancel := outliving(ctx, abandonGrace)
+		longer, cancel := saved.Outliving(ctx, abandonGrace)
 		defer cancel()
 		r := x.plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.spec) })
 		uri = r.URI
@@ -87,10 +88,10 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		m.held = nil
-		m.journal.change(func(p *state.Parts) { p.Upload = uri })
+		m.journal.Change(func(p *state.Parts) { p.Upload = uri })
 	}
 	m.fresh = false
-	if err = m.journal.save(ctx); err != nil {
+	if err = m.journal.Save(ctx); err != nil {
 		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload) // no later call could
 	}
 	return nil, err
@@ -104,7 +105,7 @@ func (p *filePart) matches(held session.UploadedPart) bool {
 // join checks that the service has the parts that were sent, and completes the upload.
 func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 	// A later process needs the checksums of all parts to recognize the object.
-	if err := m.journal.save(ctx); err != nil {
+	if err := m.journal.Save(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.inspect(ctx); err != nil {

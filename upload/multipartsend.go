@@ -115,7 +115,7 @@ func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	p.retry.succeeded()
 	p.progressed()
 	p.retry.budget.progressed()
-	if m.journal.old() {
-		m.journal.saveSoon()
+	if m.journal.Old() {
+		m.journal.SaveSoon()
 	}
 }

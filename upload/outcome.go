@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // finish delivers the last event and returns the Result of an upload that ended
@@ -20,7 +21,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		res.Source = j.file.Identity()
 	}
 	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waited() // and those of parts
-	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
+	res.Resumable = err != nil && (j.journal.Saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.pos.committed.Load()), slog.Any("err", err))
@@ -37,7 +38,7 @@ func (j *job) withheld(ctx context.Context, err error) bool {
 	if !errors.Is(err, state.ErrInUse) {
 		return unusable(err)
 	}
-	ctx, cancel := lingering(ctx)
+	ctx, cancel := saved.Lingering(ctx)
 	defer cancel()
 	_, err = j.u.opts.Store.Load(ctx, j.result.label.get().id) // the other process may have finished it
 	return err == nil || unusable(err)
@@ -84,7 +85,7 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		j.requests.retry.close()
 	}()
 	res := j.result.snapshot(&j.progress)
-	res.Resumable = j.result.saved.Load().saved()
+	res.Resumable = j.result.saved.Load().Saved()
 	return j.conclusion(ctx, res, j.callError(newInterruption(ctx, errors.New("a file or the store does not answer"))))
 }
 
@@ -101,8 +102,8 @@ func (j *job) callError(err error) error {
 // endedBy returns err, with which something ended, or an interruption if ctx is done:
 // whatever failed after that may have failed because of it, and errors that the
 // context's cause brings along are not this upload's.
-func endedBy(ctx context.Context, err error, journal *journal) error {
-	if lost := journal.leaseLost(); lost != nil && err != nil {
+func endedBy(ctx context.Context, err error, journal *saved.Journal) error {
+	if lost := journal.LeaseLost(); lost != nil && err != nil {
 		return lost
 	}
 	if err == nil || ctx.Err() == nil {

@@ -69,14 +69,14 @@ func (p *parallel) progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
 		sending = share.Slots()
 	}
-	return len(p.parts), p.journal.finished(), sending
+	return len(p.parts), p.journal.Finished(), sending
 }
 
 // send sends the parts that are not finished, makes the object, and compares it with the
 // source.
 func (p *parallel) send(ctx context.Context) (*session.Object, error) {
 	object, err := p.make(ctx)
-	p.journal.awaitSaves()
+	p.journal.AwaitSaves()
 	p.updatePosition()
 	if err != nil {
 		return nil, err
@@ -128,9 +128,9 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if o, err := p.way.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
-	before := p.journal.finished()
+	before := p.journal.Finished()
 	err := p.sendAll(ctx)
-	if p.journal.finished() > before {
+	if p.journal.Finished() > before {
 		p.wire.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {

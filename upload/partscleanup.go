@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"gcsup/session"
+	"gcsup/upload/internal/saved"
 )
 
 // cleaning calls clean, which removes what the service stores, with a context that outlives
 // ctx, and ends when the lease is lost: the other process then finishes the work.
 func cleaning(ctx context.Context, u *uplink, clean func(context.Context) error) error {
-	ctx, end := outliving(ctx, abandonGrace)
+	ctx, end := saved.Outliving(ctx, abandonGrace)
 	defer end()
 	if u.lease == nil {
 		return clean(ctx)

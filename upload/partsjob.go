@@ -32,7 +32,7 @@ func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	case err != nil || chosen == nil:
 		return false, err
 	}
-	j.journal.begin(j.file.Identity(), chosen)
+	j.journal.Begin(j.file.Identity(), chosen)
 	return true, j.sendParts(ctx, j.inParts(true))
 }
 
@@ -68,7 +68,7 @@ func (j *job) inParts(fresh bool) *parallel {
 // sendParts makes the object of a file in parts. After success it cleans up. After a failure it
 // keeps the saved upload and all that the service stores, unless no later call can use them.
 func (j *job) sendParts(ctx context.Context, p *parallel) error {
-	guarded, stop := j.journal.guard(ctx)
+	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
 	object, err := p.send(guarded)
 	if err == nil {
@@ -89,20 +89,20 @@ func (j *job) sendParts(ctx context.Context, p *parallel) error {
 	case err == nil:
 		j.finishParts(ctx, p)
 		return nil
-	case j.journal.needed() == nil:
+	case j.journal.Lease() == nil:
 		j.leave(p.abandon(ctx))
 		return err
-	case !j.journal.saved():
+	case !j.journal.Saved():
 		j.disown(ctx, p) // nothing was sent yet, or another process has the lease
 		return err
 	case hopeless:
 		left := p.abandon(ctx)
 		if left == nil {
-			return errors.Join(err, j.journal.discard())
+			return errors.Join(err, j.journal.Discard())
 		}
 		j.leave(left)
 	}
-	j.journal.keep()
+	j.journal.Keep()
 	return err
 }
 
@@ -112,11 +112,11 @@ func (j *job) finishParts(ctx context.Context, p *parallel) {
 	left := p.finish(ctx)
 	j.leave(left)
 	switch {
-	case !j.journal.saved():
+	case !j.journal.Saved():
 	case left != nil:
-		j.journal.keep()
+		j.journal.Keep()
 	default:
-		if err := j.journal.discard(); err != nil {
+		if err := j.journal.Discard(); err != nil {
 			j.events.post(Event{Kind: Warning, Cause: err.Error()})
 		}
 	}
@@ -125,12 +125,12 @@ func (j *job) finishParts(ctx context.Context, p *parallel) {
 // disown abandons an upload whose Token was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
 func (j *job) disown(ctx context.Context, p *parallel) {
-	if j.journal.leaseLost() == nil {
+	if j.journal.LeaseLost() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonGrace)
 	defer cancel()
-	if !j.journal.deleted(ctx) {
+	if !j.journal.Deleted(ctx) {
 		return // the other process finishes the work
 	}
 	j.uplink.needLease(nil)
@@ -232,7 +232,7 @@ func (j *job) cancelParts(ctx context.Context, token *state.Token) error {
 	if err := j.partsOf(token).remove(ctx, j, token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	return j.journal.discard()
+	return j.journal.Discard()
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not

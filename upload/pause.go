@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
@@ -27,17 +28,14 @@ func (u *Uploader) Pause(ctx context.Context, id string) error {
 }
 
 func (u *Uploader) pause(ctx context.Context, id string) error {
-	store, err := u.savedStore()
+	id, err := u.findSaved(ctx, id)
 	if err != nil {
 		return err
 	}
-	if id, err = follow(ctx, store, id); err != nil {
+	if err := u.running.Stop(ctx, id, &stopped{ErrPaused}); err != nil {
 		return err
 	}
-	if err := u.running.stop(ctx, id, &stopped{ErrPaused}); err != nil {
-		return err
-	}
-	e := loadSaved(ctx, store, id)
+	e := saved.Load(ctx, u.opts.Store, id)
 	if e.InUse {
 		return state.ErrInUse
 	}

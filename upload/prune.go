@@ -10,6 +10,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // PruneOptions configure [Uploader.Prune].
@@ -88,11 +89,11 @@ func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
 	if p.end != nil {
 		return pruned, p.end
 	}
-	token, lease, err := lockSaved(ctx, p.u.opts.Store, s.ID)
+	token, lease, err := saved.Lock(ctx, p.u.opts.Store, s.ID)
 	if err != nil {
 		return pruned, err
 	}
-	defer release(ctx, lease)
+	defer saved.Release(ctx, lease)
 	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
 	j := p.u.inspection(ctx, token, lease, p.budget)
 	defer j.inspected(ctx)
@@ -125,7 +126,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 		}
 	}
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	discard := func() error { return deleteSaved(ctx, lease) }
+	discard := func() error { return saved.Delete(ctx, lease) }
 	switch {
 	case !useless && !pruned.SourceMissing:
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // SessionState is the state of the session of a saved upload.
@@ -58,11 +59,11 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	}
 	ctx, done := u.storeCall(ctx)
 	defer done()
-	token, lease, err := lockSaved(ctx, store, id)
+	token, lease, err := saved.Lock(ctx, store, id)
 	if err != nil {
 		return Holding{}, err
 	}
-	defer release(ctx, lease)
+	defer saved.Release(ctx, lease)
 	j := u.inspection(ctx, token, lease, u.newBudget())
 	defer j.inspected(ctx)
 	return j.queryHolding(ctx, token)
@@ -78,7 +79,7 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 		spec = with // otherwise query without the key, which the service may accept
 	}
 	j.identify(token.ID, spec)
-	j.journal.adopt(token)
+	j.journal.Adopt(token)
 	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
 	return j
 }

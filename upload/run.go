@@ -85,7 +85,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 		r.wire.drop(ctx, r.uri)
 		return reply, err
 	}
-	r.record.started(r.uri, r.state.Restarts)
+	r.record.Started(r.uri, r.state.Restarts)
 	r.post(note{kind: noteStarted})
 	return reply, nil
 }
@@ -113,7 +113,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
-	if err := r.record.sending(ctx, r.state.Committed, r.pos.sent.Load(), p.To); err != nil {
+	if err := r.record.Sending(ctx, r.state.Committed, r.pos.sent.Load(), p.To); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
 	r.pos.sent.Store(p.From)
@@ -350,7 +350,7 @@ func (m *meter) Read(p []byte) (int, error) {
 		m.t.moved(int64(n))
 	}
 	if m.record != nil {
-		m.record.handed(sent)
+		m.record.Handed(sent)
 	}
 	if m.n += int64(n); m.n >= flowing {
 		if m.n-int64(n) < flowing {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // SavedUpload describes an upload in [Options.Store], as it was last saved. It has no
@@ -65,7 +66,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		}
 		ctx, done := u.storeCall(ctx)
 		defer done()
-		for e := range listSaved(ctx, store) {
+		for e := range saved.List(ctx, store) {
 			saved := SavedUpload{ID: e.ID}
 			if e.Err == nil {
 				saved = Describe(e.Token)
@@ -89,16 +90,13 @@ func (u *Uploader) savedStore() (state.Store, error) {
 	return u.opts.Store, nil
 }
 
-// findSaved returns the ID that a saved upload has now, and identifies the job with it.
-func (j *job) findSaved(ctx context.Context, id string) (string, error) {
-	store, err := j.u.savedStore()
+// findSaved returns the ID that a saved upload has now.
+func (u *Uploader) findSaved(ctx context.Context, id string) (string, error) {
+	store, err := u.savedStore()
 	if err != nil {
 		return "", err
 	}
-	if id, err = follow(ctx, store, id); err == nil {
-		j.identify(id, j.spec)
-	}
-	return id, err
+	return saved.Follow(ctx, store, id)
 }
 
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
@@ -109,7 +107,7 @@ func Describe(t *state.Token) SavedUpload {
 	case t.Parts != nil:
 		committed, sent = t.Parts.Offsets(t.Source.Size)
 	case t.Gzip == nil: // otherwise the bytes before the last checkpoint may not have been sent
-		sent = max(sent, lastCheckpoint(t.Checkpoints))
+		sent = max(sent, saved.LastCheckpoint(t.Checkpoints))
 	}
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),

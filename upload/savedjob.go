@@ -9,6 +9,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -32,14 +33,14 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
 	j.identify(id, j.want)
-	if j.small() && !savedIn(ctx, store, id) {
+	if j.small() && !saved.Exists(ctx, store, id) {
 		return j.untilMade(ctx, j.fresh)
 	}
 	token, damaged, err := j.openJournal(ctx, state.Token{ID: id, SourcePath: path, SourceIdentity: identity}, j.waitForHolder)
 	if err != nil {
 		return err
 	}
-	defer j.journal.close()
+	defer j.journal.Close()
 	return j.untilMade(ctx, func(ctx context.Context) error { return j.uploadJournaled(ctx, token, damaged, want) })
 }
 
@@ -70,7 +71,7 @@ func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged e
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		j.warnOfLostParts(j.journal.draft.ID, want.Bucket)
+		j.warnOfLostParts(j.result.label.get().id, want.Bucket)
 	default:
 		if done, err := j.madeByHolder(ctx, want); done || err != nil {
 			return err
@@ -99,15 +100,16 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 // uploadSaved resumes a saved upload.
 func (j *job) uploadSaved(ctx context.Context, id string) error {
 	ctx = j.storeContext(ctx)
-	id, err := j.findSaved(ctx, id)
+	id, err := j.u.findSaved(ctx, id)
 	if err != nil {
 		return err
 	}
+	j.identify(id, j.spec)
 	token, damaged, err := j.openJournal(ctx, state.Token{ID: id}, nil)
 	if err != nil {
 		return err
 	}
-	defer j.journal.close()
+	defer j.journal.Close()
 	switch {
 	case damaged != nil:
 		return damaged
@@ -137,7 +139,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 // close the journal.
 func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
 	draft.Endpoint, draft.SourceVersion = j.u.client.Endpoint(), j.u.version
-	journal, token, damaged, err := openJournal(ctx, savedCall{
+	journal, token, damaged, err := saved.Open(ctx, saved.Call{
 		Store: j.u.opts.Store, Running: j.u.running, Interrupt: j.interrupt,
 		Waiting: func(held *state.HeldError) {
 			if waiting != nil {
@@ -154,10 +156,10 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 	if err != nil {
 		return nil, nil, err
 	}
-	journal.setSpec(j.spec)
+	journal.SetSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	j.uplink.needLease(journal.needed())
+	j.uplink.needLease(journal.Lease())
 	return token, damaged, nil
 }
 
@@ -165,7 +167,7 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 func (j *job) setSpec(spec Spec) {
 	j.spec = spec
 	j.result.label.set(func(n *names) { n.spec = spec })
-	j.journal.setSpec(spec)
+	j.journal.SetSpec(spec)
 }
 
 // resume continues a saved session. If it cannot be resumed, the error is a *startOver.
@@ -198,23 +200,23 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		return &startOver{err.Error(), token.URI}
 	}
 	j.source.Adopt(savedSource(token))
-	t := j.newTransfer(j.source, j.journal.recordFile(j.source))
+	t := j.newTransfer(j.source, j.journal.RecordFile(j.source))
 	size := j.source.Total()
 	t.pos.size.Store(size)
 	t.pos.committed.Store(token.Committed)
-	r := resumedRun(t, &j.precondition, adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
+	r := resumedRun(t, &j.precondition, saved.Adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *state.Token) error {
-	doubt, err := j.journal.sameSource(token, j.file.Total(), j.file.Since)
+	doubt, err := j.journal.SameSource(token, j.file.Total(), j.file.Since)
 	switch {
-	case err != nil || doubt == noDoubt:
+	case err != nil || doubt == saved.NoDoubt:
 		return err
 	case token.Parts != nil:
 		return j.compareParts(ctx, token)
-	case doubt == allBytes:
+	case doubt == saved.AllBytes:
 		return j.source.CompareAll(ctx, savedSource(token))
 	}
 	return j.source.CompareLast(ctx, savedSource(token))
@@ -253,12 +255,12 @@ func (j *job) useless(token *state.Token) string {
 // upload ended. unqueried reports that the server has not reported how much it holds of a
 // session of another process.
 func (j *job) keepSaved(err error, unqueried bool) error {
-	if !j.journal.saved() {
+	if !j.journal.Saved() {
 		return err
 	}
 	_, interrupted := errors.AsType[*interruption](err) // Cancel will end the session itself
-	if err == nil || !interrupted && dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
-		if derr := j.journal.discard(); derr != nil {
+	if err == nil || !interrupted && saved.Dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.Discard(); derr != nil {
 			if err != nil {
 				return errors.Join(err, derr)
 			}
@@ -270,10 +272,10 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 		// After a change of the source, its checksums are not those of the bytes that were
 		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
-			j.journal.file().rejected(e.Offset)
+			j.journal.File().Rejected(e.Offset)
 		}
 		_, sent, committed := j.requests.pos.load()
-		j.journal.file().ended(committed, sent)
+		j.journal.File().Ended(committed, sent)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	j.setSpec(j.want)
 	j.events.post(Event{Kind: Discarded, Cause: over.why})
-	if err := j.journal.discard(); err != nil {
+	if err := j.journal.Discard(); err != nil {
 		return err
 	}
 	j.wire().drop(ctx, over.drop)

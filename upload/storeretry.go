@@ -16,9 +16,6 @@ import (
 // those of an upload with that many bytes at stake. e gets an event for each wait, and the
 // logger an entry.
 func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() int64) context.Context {
-	if u.opts.Store == nil {
-		return ctx
-	}
 	return state.WithStoreRetry(ctx, state.StoreRetry{
 		Policy: u.opts.Policy,
 		For: func() time.Duration {
@@ -45,9 +42,6 @@ func (j *job) storeContext(ctx context.Context) context.Context {
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
 // done.
 func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func()) {
-	if u.opts.Store == nil {
-		return ctx, func() {}
-	}
 	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }

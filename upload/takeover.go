@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/saved"
 )
 
 // TakeOver gives a saved upload another source: a copy of its source at path. Use it
@@ -30,7 +31,7 @@ import (
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	return u.changeSaved(ctx, "take over", func(ctx context.Context, store state.Store) (string, error) {
-		return moveSaved(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return u.withSource(t, path) })
+		return saved.Move(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return u.withSource(t, path) })
 	})
 }
 
@@ -88,7 +89,7 @@ func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id 
 		if err != nil {
 			return "", err
 		}
-		return own.ID, addSaved(ctx, store, own, path)
+		return own.ID, saved.Add(ctx, store, own, path)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -35,7 +36,7 @@ type Uploader struct {
 	retry   retryRule
 	link    *parts.Link
 	buckets *bucketTable
-	running *runningUploads
+	running *saved.Running
 	rule    Skip // of calls
 
 	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
@@ -73,7 +74,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 		o.Objects = client
 	}
 	return &Uploader{
-		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, running: &runningUploads{}, buckets: &bucketTable{},
+		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, running: &saved.Running{}, buckets: &bucketTable{},
 		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil
 }

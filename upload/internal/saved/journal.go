@@ -1,4 +1,9 @@
-package upload
+// Package saved has the life of a Token: its lease, its checkpoints, its move to another
+// source, and the list of those in a store. [Open] acquires the lease of an upload and returns
+// its [Journal], and the methods of a [Record] say what happens in a session.
+//
+// It knows nothing of requests, events, and the steps of an upload.
+package saved
 
 import (
 	"cmp"
@@ -13,9 +18,9 @@ import (
 	"gcsup/session/state"
 )
 
-// journal writes the Token of one saved upload, from the acquisition of the lease to
+// Journal writes the Token of one saved upload, from the acquisition of the lease to
 // the last save. It has the state of the session of the file, or of those of its parts.
-// The records of the sessions change it. The zero journal is for an upload that is not saved:
+// The records of the sessions change it. The zero Journal is for an upload that is not saved:
 // it has only the state.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
@@ -25,11 +30,11 @@ import (
 // upload can be resumed from the earlier Token. If the server then reports an offset
 // that was not saved, the later process compares the server's checksum with the
 // source. Only one error ends the upload: another process has the lease.
-type journal struct {
+type Journal struct {
 	store    state.Store
 	lease    state.Lease // nil if the upload is not saved
 	released func()      // called when the lease is released
-	stale    func(error) // see savedCall
+	stale    func(error) // see Call
 
 	ctx        context.Context // for the store; lasts a little longer than the upload's
 	background context.Context // like ctx, for saves for which the upload does not wait
@@ -38,13 +43,13 @@ type journal struct {
 	held context.Context         // ends when the lease is lost
 	lose context.CancelCauseFunc // ends held
 
-	draft state.Token    // the fields of every Token of this upload: ID, endpoint, Spec, path
-	whole *sessionRecord // of the session of the file; nil if it has none, or has parts
+	draft state.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
+	whole *Record     // of the session of the file; nil if it has none, or has parts
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
 	mu      sync.Mutex
-	saver   chan struct{} // closed when the goroutine of saveSoon ends; nil if there is none
+	saver   chan struct{} // closed when the goroutine of SaveSoon ends; nil if there is none
 	due     bool          // that goroutine must save
 	token   state.Token   // saved next
 	version int64         // of token; counts its changes
@@ -60,10 +65,10 @@ type stored struct {
 	stale   bool         // the last save failed, and that was reported; the store has token
 }
 
-// savedCall is the call that works on a saved upload.
-type savedCall struct {
+// Call is the call that works on a saved upload.
+type Call struct {
 	Store     state.Store
-	Running   *runningUploads
+	Running   *Running
 	Interrupt context.CancelCauseFunc // ends the call; nil if that is not possible
 
 	Waiting func(*state.HeldError) // called before each wait for the lease, with its holder
@@ -74,11 +79,11 @@ type savedCall struct {
 	Last, Background func(context.Context) context.Context
 }
 
-// openJournal acquires the lease of an upload and loads its Token. The Token is nil if there
-// is none. If it was damaged, openJournal has set it aside, and damaged is the reason. draft has
+// Open acquires the lease of an upload and loads its Token. The Token is nil if there
+// is none. If it was damaged, Open has set it aside, and damaged is the reason. draft has
 // the fields of every Token of the upload. If it has no source, it gets that of the Token. The
-// caller must call close.
-func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journal, token *state.Token, damaged, err error) {
+// caller must call Close.
+func Open(ctx context.Context, c Call, draft state.Token) (j *Journal, token *state.Token, damaged, err error) {
 	lease, err := acquire(ctx, c.Store, draft.ID, c.Waiting)
 	if err != nil {
 		return nil, nil, nil, err
@@ -92,11 +97,11 @@ func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journa
 		token, err = nil, nil
 	}
 	if err != nil {
-		release(ctx, lease)
+		Release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, released: c.Running.add(draft.ID, c.Interrupt)}
-	longer, stop := lingering(ctx)
+	j = &Journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, released: c.Running.add(draft.ID, c.Interrupt)}
+	longer, stop := Lingering(ctx)
 	j.ctx, j.stop = c.Last(longer), stop
 	j.background = c.Background(j.ctx)
 	j.held, j.lose = context.WithCancelCause(lease.Context())
@@ -104,13 +109,13 @@ func openJournal(ctx context.Context, c savedCall, draft state.Token) (j *journa
 		token = withoutUnsent(token)
 		j.draft.SourcePath = cmp.Or(draft.SourcePath, token.SourcePath)
 		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, token.SourceIdentity)
-		j.adopt(token)
+		j.Adopt(token)
 	}
 	return j, token, damaged, nil
 }
 
-// adopt continues a saved upload.
-func (j *journal) adopt(t *state.Token) {
+// Adopt continues a saved upload.
+func (j *Journal) Adopt(t *state.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.token = *cloned(t)
@@ -119,39 +124,39 @@ func (j *journal) adopt(t *state.Token) {
 	}
 }
 
-// begin makes the Token of a new upload in parts. source is the identity of the file. The Token
+// Begin makes the Token of a new upload in parts. source is the identity of the file. The Token
 // is saved before the first byte is sent.
-func (j *journal) begin(source chunk.Identity, parts *state.Parts) {
+func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 	parts.List = make([]state.Part, (source.Size+parts.Size-1)/parts.Size)
 	j.edit(func() { j.reset(source, parts) })
 }
 
 // reset starts a new Token. The caller is edit.
-func (j *journal) reset(source chunk.Identity, parts *state.Parts) {
+func (j *Journal) reset(source chunk.Identity, parts *state.Parts) {
 	j.token = j.draft
 	j.token.Created, j.token.Source, j.token.Parts = time.Now(), source, parts
 }
 
 // edit changes the Token that is saved next.
-func (j *journal) edit(f func()) {
+func (j *Journal) edit(f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f()
 	j.version++
 }
 
-// change changes what the Token describes of all parts together.
-func (j *journal) change(f func(*state.Parts)) { j.edit(func() { f(j.token.Parts) }) }
+// Change changes what the Token describes of all parts together.
+func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.token.Parts) }) }
 
-// parts returns what the Token describes of all parts together. The records of the parts
+// Parts returns what the Token describes of all parts together. The records of the parts
 // have the rest.
-func (j *journal) parts() *state.Parts { return j.token.Parts }
+func (j *Journal) Parts() *state.Parts { return j.token.Parts }
 
-// size returns the size of the source.
-func (j *journal) size() int64 { return j.token.Source.Size }
+// Size returns the size of the source.
+func (j *Journal) Size() int64 { return j.token.Source.Size }
 
-// setSpec sets the options of the object, for the next Token that is new.
-func (j *journal) setSpec(spec session.Spec) {
+// SetSpec sets the options of the object, for the next Token that is new.
+func (j *Journal) SetSpec(spec session.Spec) {
 	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
 	j.draft.Spec = spec
 }
@@ -166,15 +171,15 @@ func cloned(t *state.Token) *state.Token {
 	return &c
 }
 
-// needed returns the lease, which requests need. It is nil if the upload is not saved.
-func (j *journal) needed() state.Lease { return j.lease }
+// Lease returns the lease, which requests need. It is nil if the upload is not saved.
+func (j *Journal) Lease() state.Lease { return j.lease }
 
-// file returns the record of the session of the file. It is nil if recordFile was not called.
-func (j *journal) file() *sessionRecord { return j.whole }
+// File returns the record of the session of the file. It is nil if RecordFile was not called.
+func (j *Journal) File() *Record { return j.whole }
 
-// saved reports whether the store has the upload, and its lease is held.
-func (j *journal) saved() bool {
-	if j.leaseLost() != nil {
+// Saved reports whether the store has the upload, and its lease is held.
+func (j *Journal) Saved() bool {
+	if j.LeaseLost() != nil {
 		return false
 	}
 	j.mu.Lock()
@@ -182,14 +187,14 @@ func (j *journal) saved() bool {
 	return j.stored.token != nil
 }
 
-// deleted reports whether the store has no upload with the ID, although the lease may be lost.
-func (j *journal) deleted(ctx context.Context) bool {
+// Deleted reports whether the store has no upload with the ID, although the lease may be lost.
+func (j *Journal) Deleted(ctx context.Context) bool {
 	_, err := j.store.Load(ctx, j.draft.ID)
 	return errors.Is(err, state.ErrNoToken)
 }
 
-// guard returns a context that ends when the lease is lost.
-func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFunc) {
+// Guard returns a context that ends when the lease is lost.
+func (j *Journal) Guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	if j.lease == nil {
 		return context.WithCancel(ctx)
 	}
@@ -201,23 +206,23 @@ func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// leaseLost returns the error of a lost lease, or nil while the lease is held.
-func (j *journal) leaseLost() error {
+// LeaseLost returns the error of a lost lease, or nil while the lease is held.
+func (j *Journal) LeaseLost() error {
 	if j.lease == nil {
 		return nil
 	}
 	return context.Cause(j.held)
 }
 
-// keep makes the last save write the Token.
-func (j *journal) keep() {
+// Keep makes the last save write the Token.
+func (j *Journal) Keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last = true
 }
 
-// finished returns the number of parts that are finished.
-func (j *journal) finished() (n int) {
+// Finished returns the number of parts that are finished.
+func (j *Journal) Finished() (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.token.Parts == nil {
@@ -231,16 +236,16 @@ func (j *journal) finished() (n int) {
 	return n
 }
 
-// old reports whether the last save is so old that an optional save should be made.
-func (j *journal) old() bool {
+// Old reports whether the last save is so old that an optional save should be made.
+func (j *Journal) Old() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.stored.token != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
-// save writes the newest Token, unless the store has it. It returns an error if the store has
+// Save writes the newest Token, unless the store has it. It returns an error if the store has
 // none, or another process has the lease.
-func (j *journal) save(ctx context.Context) error {
+func (j *Journal) Save(ctx context.Context) error {
 	if j.lease == nil {
 		return nil
 	}
@@ -257,19 +262,17 @@ func (j *journal) save(ctx context.Context) error {
 	token, version := cloned(&j.token), j.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
-
-	j.mu.Lock()
-	stale := false
-	switch {
-	case err == nil:
-		j.stored = stored{token: token, version: version, wrote: time.Now()}
-	case errors.Is(err, state.ErrInUse):
+	if errors.Is(err, state.ErrInUse) {
 		j.lose(err)
-	default:
-		stale = j.stored.token != nil
+		return err
+	}
+	j.mu.Lock()
+	resumable := j.stored.token != nil
+	if err == nil {
+		j.stored = stored{token: token, version: version, wrote: time.Now()}
 	}
 	j.mu.Unlock()
-	if stale {
+	if err != nil && resumable {
 		j.unsavable(ctx, err)
 		return nil
 	}
@@ -278,7 +281,7 @@ func (j *journal) save(ctx context.Context) error {
 
 // unsavable warns that the Token could not be saved because of err, and the store has
 // an earlier one.
-func (j *journal) unsavable(ctx context.Context, err error) {
+func (j *Journal) unsavable(ctx context.Context, err error) {
 	j.mu.Lock()
 	known := j.stored.stale
 	j.stored.stale = true
@@ -288,8 +291,8 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 	}
 }
 
-// saveSoon saves the newest Token in the background. It does not block.
-func (j *journal) saveSoon() {
+// SaveSoon saves the newest Token in the background. It does not block.
+func (j *Journal) SaveSoon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.due = true
@@ -300,16 +303,16 @@ func (j *journal) saveSoon() {
 }
 
 // saveDue saves until nothing is due.
-func (j *journal) saveDue() {
+func (j *Journal) saveDue() {
 	for j.takeDue() {
 		ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
-		_ = j.save(ctx)
+		_ = j.Save(ctx)
 		cancel()
 	}
 }
 
 // takeDue reports whether a save is due. If not, the goroutine of saveDue ends.
-func (j *journal) takeDue() (due bool) {
+func (j *Journal) takeDue() (due bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if due, j.due = j.due, false; !due {
@@ -319,8 +322,8 @@ func (j *journal) takeDue() (due bool) {
 	return due
 }
 
-// awaitSaves waits for what saveSoon saves.
-func (j *journal) awaitSaves() {
+// AwaitSaves waits for what SaveSoon saves.
+func (j *Journal) AwaitSaves() {
 	j.mu.Lock()
 	saver := j.saver
 	j.mu.Unlock()
@@ -329,24 +332,24 @@ func (j *journal) awaitSaves() {
 	}
 }
 
-// discard deletes the Token, because its session is unusable or the upload is
+// Discard deletes the Token, because its session is unusable or the upload is
 // finished.
-func (j *journal) discard() error {
+func (j *Journal) Discard() error {
 	if j.lease == nil {
 		return nil
 	}
-	j.awaitSaves()
+	j.AwaitSaves()
 	j.mu.Lock()
 	j.stored.token, j.last = nil, false
 	j.mu.Unlock()
 	return j.lease.Delete(j.ctx)
 }
 
-// close makes the last save, and releases the lease.
-func (j *journal) close() {
+// Close makes the last save, and releases the lease.
+func (j *Journal) Close() {
 	defer j.stop()
 	defer j.released()
-	j.awaitSaves()
+	j.AwaitSaves()
 	var last *state.Token
 	if j.last {
 		last = &j.token // no other goroutine has j now

@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"slices"
@@ -31,8 +31,8 @@ func checkpointDue(offset, last int64, since time.Duration) bool {
 	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) && since >= checkpointPause || gain >= chunk.Granularity && since >= checkpointTime
 }
 
-// lastCheckpoint returns the offset of the last one of a list of checkpoints.
-func lastCheckpoint(list []chunk.Checkpoint) int64 {
+// LastCheckpoint returns the offset of the last one of a list of checkpoints.
+func LastCheckpoint(list []chunk.Checkpoint) int64 {
 	if n := len(list); n > 0 {
 		return list[n-1].Offset
 	}
@@ -44,7 +44,7 @@ func lastCheckpoint(list []chunk.Checkpoint) int64 {
 // resume cannot need.
 func withCheckpoint(list []chunk.Checkpoint, c chunk.Checkpoint, committed int64) []chunk.Checkpoint {
 	list = slices.Clone(list)
-	if c.Offset > lastCheckpoint(list) {
+	if c.Offset > LastCheckpoint(list) {
 		list = append(list, c)
 	}
 	for len(list) > 1 && list[1].Offset <= committed {

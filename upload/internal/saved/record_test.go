@@ -1,13 +1,10 @@
-package upload
+package saved
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
 )
@@ -26,27 +23,15 @@ func (l *emptyURILease) Save(_ context.Context, t *state.Token) error {
 	return nil
 }
 
-// TestSaveWhileASessionStarts saves in the background, as saveSoon does, while a lost session is
+// TestSaveWhileASessionStarts saves in the background, as SaveSoon does, while a lost session is
 // replaced by another one.
 func TestSaveWhileASessionStarts(t *testing.T) {
-	// A URI from a reply: no other code can make one.
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", "http://"+r.Host+"/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x")
-	}))
-	defer srv.Close()
-	client, err := session.NewClient(srv.Client(), srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uri := client.Start(t.Context(), session.Spec{Bucket: "bkt", Object: "obj"}, 1).URI
-	if uri.IsZero() {
-		t.Fatal("no URI")
-	}
+	uri := someURI(t)
 	lease := &emptyURILease{}
-	j := &journal{lease: lease}
+	j := &Journal{lease: lease}
 	file := source.FromBytes(make([]byte, 1<<20), func(int64, int64, int64) {})
-	r := j.recordFile(file)
-	r.started(uri, 0)
+	r := j.RecordFile(file)
+	r.Started(uri, 0)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -56,12 +41,12 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = j.save(context.Background())
+				_ = j.Save(context.Background())
 			}
 		}
 	}()
 	for i := range 200_000 {
-		r.started(uri, i)
+		r.Started(uri, i)
 	}
 	close(stop)
 	<-done

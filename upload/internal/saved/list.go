@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"gcsup/session/state"
 )
 
-// entry is a saved upload, as it was last saved.
-type entry struct {
+// Entry is a saved upload, as it was last saved.
+type Entry struct {
 	ID    string
 	Token *state.Token // nil with an error
 	InUse bool         // a process works on the upload; false unless the store is a state.LockChecker
@@ -20,17 +20,17 @@ type entry struct {
 // loadedAhead is how many saved uploads are loaded at a time.
 const loadedAhead = 8
 
-// listSaved iterates over the saved uploads, sorted by ID. If the store cannot be listed or ctx
+// List iterates over the saved uploads, sorted by ID. If the store cannot be listed or ctx
 // is done, the last one has an error and no ID.
-func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func List(ctx context.Context, store state.Store) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		ids, err := store.List(ctx)
 		if err != nil {
-			yield(entry{Err: fmt.Errorf("saved uploads: %w", err)})
+			yield(Entry{Err: fmt.Errorf("saved uploads: %w", err)})
 			return
 		}
 		loading, cancel := context.WithCancel(ctx)
-		var pending []chan entry
+		var pending []chan Entry
 		defer func() {
 			cancel()
 			for _, loaded := range pending {
@@ -39,13 +39,13 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 		}()
 		for len(ids)+len(pending) > 0 {
 			if ctx.Err() != nil {
-				yield(entry{Err: fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx))})
+				yield(Entry{Err: fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx))})
 				return
 			}
 			for len(ids) > 0 && len(pending) < loadedAhead {
-				id, loaded := ids[0], make(chan entry, 1)
+				id, loaded := ids[0], make(chan Entry, 1)
 				ids, pending = ids[1:], append(pending, loaded)
-				go func() { loaded <- loadSaved(loading, store, id) }()
+				go func() { loaded <- Load(loading, store, id) }()
 			}
 			next := <-pending[0]
 			pending = pending[1:]
@@ -59,12 +59,12 @@ func listSaved(ctx context.Context, store state.Store) iter.Seq[entry] {
 	}
 }
 
-// loadSaved loads the saved upload with an ID. If it was moved, the error is
+// Load loads the saved upload with an ID. If it was moved, the error is
 // [state.ErrNoToken], and the upload has another ID.
-func loadSaved(ctx context.Context, store state.Store, id string) entry {
-	e := entry{ID: id}
+func Load(ctx context.Context, store state.Store, id string) Entry {
+	e := Entry{ID: id}
 	e.Token, e.Err = store.Load(ctx, id)
-	if e.Err == nil && e.Token.MovedTo != "" && savedIn(ctx, store, e.Token.MovedTo) {
+	if e.Err == nil && e.Token.MovedTo != "" && Exists(ctx, store, e.Token.MovedTo) {
 		e.Err = state.ErrNoToken
 	}
 	if c, ok := store.(state.LockChecker); ok && e.Err == nil {

@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"fmt"
@@ -8,19 +8,19 @@ import (
 	"gcsup/session/state"
 )
 
-// doubt is what must be compared before a saved upload continues.
-type doubt int
+// Doubt is what must be compared before a saved upload continues.
+type Doubt int
 
 const (
-	noDoubt  doubt = iota // nothing: the source is that of the saved upload
-	lastOnly              // the bytes between the last two checkpoints
-	allBytes              // all bytes whose checksum is known; the service compares the others at the end
+	NoDoubt   Doubt = iota // nothing: the source is that of the saved upload
+	LastBytes              // the bytes between the last two checkpoints
+	AllBytes               // all bytes whose checksum is known; the service compares the others at the end
 )
 
-// sameSource compares a source of size bytes with that of the saved upload t, and returns what
+// SameSource compares a source of size bytes with that of the saved upload t, and returns what
 // else must be compared. since is as in package source. If the sources differ, the error wraps
 // [session.ErrSourceChanged].
-func (j *journal) sameSource(t *state.Token, size int64, since func(was chunk.Identity, shared, imported bool) chunk.Change) (doubt, error) {
+func (j *Journal) SameSource(t *state.Token, size int64, since func(was chunk.Identity, shared, imported bool) chunk.Change) (Doubt, error) {
 	version, identity := j.draft.SourceVersion, j.draft.SourceIdentity
 	identified := version != "" && t.SourceVersion != "" && t.Parts == nil
 	name := "it"
@@ -33,16 +33,16 @@ func (j *journal) sameSource(t *state.Token, size int64, since func(was chunk.Id
 		_, shared := j.store.(state.Leaser)
 		switch since(t.Source, shared, imported(t)) {
 		case chunk.Same:
-			return noDoubt, nil
+			return NoDoubt, nil
 		case chunk.ChangeTimeOnly:
-			return allBytes, nil // a chmod, or an edit after which the modification time was restored
+			return AllBytes, nil // a chmod, or an edit after which the modification time was restored
 		}
 		return 0, fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, t.SourcePath)
 	}
 	if t.Source.Size != size {
 		return 0, fmt.Errorf("%w: %s has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, name, size, t.Source.Size)
 	}
-	return lastOnly, nil
+	return LastBytes, nil
 }
 
 // imported reports whether Import or TakeOver saved the Token, and it was not resumed

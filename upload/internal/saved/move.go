@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"cmp"
@@ -11,14 +11,14 @@ import (
 	"gcsup/session/state"
 )
 
-// moveSaved gives a saved upload another source, at path. withSource returns its Token with that
-// source and the ID for it. moveSaved returns that ID.
-func moveSaved(ctx context.Context, store state.Store, id, path string, withSource func(*state.Token) (*state.Token, error)) (string, error) {
-	token, from, err := lockSaved(ctx, store, id)
+// Move gives a saved upload another source, at path. withSource returns its Token with that
+// source and the ID for it. Move returns that ID.
+func Move(ctx context.Context, store state.Store, id, path string, withSource func(*state.Token) (*state.Token, error)) (string, error) {
+	token, from, err := Lock(ctx, store, id)
 	if err != nil {
 		return "", err
 	}
-	defer release(ctx, from)
+	defer Release(ctx, from)
 	moved, err := withSource(token)
 	if err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func moveSaved(ctx context.Context, store state.Store, id, path string, withSour
 	if err != nil {
 		return "", err
 	}
-	defer release(ctx, to)
+	defer Release(ctx, to)
 	old := *moved
 	old.ID, old.MovedTo = token.ID, moved.ID
 	if err := from.Save(ctx, &old); err != nil {
@@ -39,13 +39,13 @@ func moveSaved(ctx context.Context, store state.Store, id, path string, withSour
 	return moved.ID, move(ctx, &old, from, to)
 }
 
-// addSaved saves an upload from elsewhere, whose source is at path.
-func addSaved(ctx context.Context, store state.Store, t *state.Token, path string) error {
+// Add saves an upload from elsewhere, whose source is at path.
+func Add(ctx context.Context, store state.Store, t *state.Token, path string) error {
 	lease, err := acquireVacant(ctx, store, t, path)
 	if err != nil {
 		return err
 	}
-	defer release(ctx, lease)
+	defer Release(ctx, lease)
 	return lease.Save(ctx, t)
 }
 
@@ -59,7 +59,7 @@ func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path 
 	if _, err = loadMoved(ctx, store, lease); unusable(err) {
 		return lease, nil
 	}
-	release(ctx, lease)
+	Release(ctx, lease)
 	if err == nil {
 		err = fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
 	}
@@ -71,9 +71,9 @@ func unusable(err error) bool {
 	return errors.Is(err, state.ErrNoToken) || errors.Is(err, state.ErrCorruptToken)
 }
 
-// lockSaved acquires the lease of a saved upload, and loads it. If it was moved, the
+// Lock acquires the lease of a saved upload, and loads it. If it was moved, the
 // Token has another ID. The caller must release the lease.
-func lockSaved(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
+func Lock(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
 	for {
 		lease, err := state.Acquire(ctx, store, id)
 		if err != nil {
@@ -83,30 +83,30 @@ func lockSaved(ctx context.Context, store state.Store, id string) (*state.Token,
 		if err == nil {
 			return t, lease, nil
 		}
-		release(ctx, lease)
-		if t == nil {
+		Release(ctx, lease)
+		if t == nil || t.MovedTo == "" {
 			return nil, nil, err
 		}
 		id = t.MovedTo
 	}
 }
 
-// follow returns the ID that a saved upload has after a move, or id.
-func follow(ctx context.Context, store state.Store, id string) (string, error) {
+// Follow returns the ID that a saved upload has after a move, or id.
+func Follow(ctx context.Context, store state.Store, id string) (string, error) {
 	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
 		return id, nil // a later call returns the error again
 	}
-	t, lease, err := lockSaved(ctx, store, id)
+	t, lease, err := Lock(ctx, store, id)
 	if err != nil {
 		return "", err
 	}
-	release(ctx, lease)
+	Release(ctx, lease)
 	return t.ID, nil
 }
 
 // loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
-// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and the Token
-// has that ID.
+// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and MovedTo of the
+// Token is that ID.
 //
 // A move takes four steps, under the leases of both IDs:
 //
@@ -131,7 +131,7 @@ func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*stat
 	if err != nil {
 		return nil, err
 	}
-	defer release(ctx, other)
+	defer Release(ctx, other)
 	if t.MovedTo == "" {
 		return arrived(ctx, t, other, lease)
 	}
@@ -180,22 +180,22 @@ func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*st
 	return &clean, to.Save(ctx, &clean)
 }
 
-// savedIn reports whether a store has an upload with that ID, which may be damaged.
+// Exists reports whether a store has an upload with that ID, which may be damaged.
 // It returns false if the store cannot be read.
-func savedIn(ctx context.Context, store state.Store, id string) bool {
+func Exists(ctx context.Context, store state.Store, id string) bool {
 	_, err := store.Load(ctx, id)
 	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }
 
-// retire saves a Token again under an ID of its own, which it returns. What the service stores
+// Retire saves a Token again under an ID of its own, which it returns. What the service stores
 // for it, in parts, must be removed.
-func retire(ctx context.Context, store state.Store, t *state.Token) (id string, err error) {
+func Retire(ctx context.Context, store state.Store, t *state.Token) (id string, err error) {
 	retired := cloned(t)
 	retired.ID, retired.MovedTo, retired.MovedFrom, retired.Parts.Over = "removed-"+rand.Text(), "", "", true
 	lease, err := state.Acquire(ctx, store, retired.ID)
 	if err != nil {
 		return "", err
 	}
-	defer release(ctx, lease)
+	defer Release(ctx, lease)
 	return retired.ID, lease.Save(ctx, retired)
 }

@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// runningUploads are the uploads of an Uploader that run and hold the lease of a saved
+// Running are the uploads of an Uploader that run and hold the lease of a saved
 // upload, by ID. Pause and Cancel interrupt them.
-type runningUploads struct{ byID sync.Map } // of *runningUpload
+type Running struct{ byID sync.Map } // of *runningUpload
 
 // runningUpload is one of them.
 type runningUpload struct {
@@ -18,7 +18,7 @@ type runningUpload struct {
 
 // add registers an upload that holds its lease, unless interrupt is nil. The caller must call
 // remove when the lease is released. By then, another upload with that ID may be registered.
-func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remove func()) {
+func (r *Running) add(id string, interrupt context.CancelCauseFunc) (remove func()) {
 	if interrupt == nil {
 		return func() {}
 	}
@@ -30,9 +30,9 @@ func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remo
 	}
 }
 
-// stop interrupts the upload with an ID, if there is one, and waits until it has released
+// Stop interrupts the upload with an ID, if there is one, and waits until it has released
 // its lease. cause is that of the end of its context.
-func (r *runningUploads) stop(ctx context.Context, id string, cause error) error {
+func (r *Running) Stop(ctx context.Context, id string, cause error) error {
 	found, ok := r.byID.Load(id)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package upload
+package saved
 
 import (
 	"context"
@@ -14,8 +14,7 @@ const leasePoll = 10 * time.Second
 
 // acquire returns the lease of a saved upload. If another process holds it and may have
 // died, acquire waits until the lease expires. If the holder renews it meanwhile, it is
-// alive, and the error wraps [state.ErrInUse]. acquire calls waiting, if it is not nil,
-// before each wait.
+// alive, and the error wraps [state.ErrInUse]. acquire calls waiting before each wait.
 func acquire(ctx context.Context, store state.Store, id string, waiting func(*state.HeldError)) (state.Lease, error) {
 	var first *state.HeldError
 	for {
@@ -30,9 +29,7 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 		if held.Renewal != first.Renewal {
 			return nil, err
 		}
-		if waiting != nil {
-			waiting(held)
-		}
+		waiting(held)
 		select {
 		case <-time.After(min(held.Left, leasePoll)):
 		case <-ctx.Done():
@@ -41,17 +38,17 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 	}
 }
 
-// release releases a lease without saving anything. If that fails, or takes longer than
+// Release releases a lease without saving anything. If that fails, or takes longer than
 // linger, the lease expires.
-func release(ctx context.Context, lease state.Lease) {
+func Release(ctx context.Context, lease state.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }
 
-// deleteSaved deletes the saved upload of a lease, even if ctx was just cancelled.
-func deleteSaved(ctx context.Context, lease state.Lease) error {
-	ctx, cancel := lingering(ctx)
+// Delete deletes the saved upload of a lease, even if ctx was just cancelled.
+func Delete(ctx context.Context, lease state.Lease) error {
+	ctx, cancel := Lingering(ctx)
 	defer cancel()
 	return lease.Delete(ctx)
 }
@@ -59,14 +56,14 @@ func deleteSaved(ctx context.Context, lease state.Lease) error {
 // linger is how long the store may take after the upload was cancelled.
 const linger = 5 * time.Second
 
-// lingering returns a context that outlives ctx a little: state can still be
+// Lingering returns a context that outlives ctx a little: state can still be
 // saved or deleted after cancellation.
-func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	return outliving(ctx, linger)
+func Lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	return Outliving(ctx, linger)
 }
 
-// outliving returns a context that ends some time after ctx.
-func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+// Outliving returns a context that ends some time after ctx.
+func Outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
 	return longer, func() {
