@@ -29,6 +29,10 @@ type call struct {
 	// read sets r from a response that reports success. If it returns an error, the reply counts
 	// as lost. If read is nil, the reply describes an object.
 	read func(r *Reply, resp *http.Response) error
+
+	// readError sets r from any other response of the XML API. It is nil for the JSON API. It is a
+	// function, so that a program that makes no multipart upload does not link encoding/xml.
+	readError func(r *Reply, scrub func(string) string, resp *http.Response)
 }
 
 // to returns x with the URL of a session or of a multipart upload.
@@ -82,7 +86,7 @@ func (c *Client) request(x call) (*http.Request, error) {
 	if err := c.addKey(req, x.key); err != nil {
 		return nil, err
 	}
-	if x.method != "GET" && x.op != OpQuery && !x.op.isXML() {
+	if x.method != "GET" && x.op != OpQuery && x.readError == nil {
 		c.addIdempotencyToken(req, x.content)
 	}
 	for name, values := range c.header {

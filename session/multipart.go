@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -85,33 +84,35 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	if why := spec.NotMultipart(); why != "" {
 		return unsent(OpMultipartStart, invalid("%s", why))
 	}
-	header := map[string]string{
+	x := xmlCall(OpMultipartStart, "POST", spec)
+	x.url = c.multipartURL(spec, "") + "?uploads"
+	for name, value := range map[string]string{
 		"Content-Type": spec.contentType(), "Content-Encoding": spec.ContentEncoding, "Content-Disposition": spec.ContentDisposition,
 		"Content-Language": spec.ContentLanguage, "Cache-Control": spec.CacheControl, "X-Goog-Storage-Class": spec.StorageClass,
 		"X-Goog-Encryption-Kms-Key-Name": spec.KMSKeyName, "X-Goog-Custom-Time": timeText(spec.CustomTime),
-		userProjectHeader: spec.UserProject,
+	} {
+		if value != "" {
+			x.header[name] = value
+		}
 	}
-	maps.DeleteFunc(header, func(_, value string) bool { return value == "" })
 	for key, value := range spec.Metadata {
-		header["X-Goog-Meta-"+key] = value
+		x.header["X-Goog-Meta-"+key] = value
 	}
-	return c.do(ctx, call{
-		op: OpMultipartStart, method: "POST", url: c.multipartURL(spec, "") + "?uploads", header: header,
-		read: func(r *Reply, resp *http.Response) error {
-			var started struct {
-				XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
-				UploadID string   `xml:"UploadId"`
-			}
-			if err := readXML(resp.Body, &started); err != nil {
-				return err
-			}
-			if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
-				return errors.New("the reply has no upload ID")
-			}
-			r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
-			return nil
-		},
-	})
+	x.read = func(r *Reply, resp *http.Response) error {
+		var started struct {
+			XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
+			UploadID string   `xml:"UploadId"`
+		}
+		if err := readXML(resp.Body, &started); err != nil {
+			return err
+		}
+		if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
+			return errors.New("the reply has no upload ID")
+		}
+		r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
+		return nil
+	}
+	return c.do(ctx, x)
 }
 
 // PutPart sends size bytes from body as the part with a number from 1. It replaces an earlier
@@ -119,7 +120,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 // unless the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
-	x := onUpload(OpPart, "PUT", spec, uri, "&partNumber="+strconv.Itoa(number))
+	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
 	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
 	x.body, x.length = body, size
 	x.read = func(_ *Reply, resp *http.Response) error {
@@ -150,7 +151,7 @@ func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (
 	if after > 0 {
 		parameters = "&part-number-marker=" + strconv.Itoa(after)
 	}
-	x := onUpload(OpParts, "GET", spec, uri, parameters)
+	x := xmlCall(OpParts, "GET", spec).to(uri, parameters)
 	x.read = func(_ *Reply, resp *http.Response) (err error) {
 		parts, more, err = readParts(resp.Body, after)
 		return err
@@ -200,7 +201,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 	if err != nil {
 		return unsent(OpComplete, err)
 	}
-	x := onUpload(OpComplete, "POST", spec, uri, "")
+	x := xmlCall(OpComplete, "POST", spec).to(uri, "")
 	x.header["Content-Type"] = "application/xml"
 	x.body, x.length = bytes.NewReader(data), int64(len(data))
 	x.read = func(r *Reply, resp *http.Response) error {
@@ -222,28 +223,16 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 // if it succeeds. An upload that does not exist was completed or aborted.
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
-	return c.do(ctx, onUpload(OpAbort, "DELETE", spec, uri, ""))
+	return c.do(ctx, xmlCall(OpAbort, "DELETE", spec).to(uri, ""))
 }
 
-// userProjectHeader is the header with the project that is billed for a request of the XML API.
-const userProjectHeader = "X-Goog-User-Project"
-
-// onUpload returns a call for a multipart upload. parameters are added to its URL.
-func onUpload(op Op, method string, spec Spec, uri URI, parameters string) call {
-	x := call{op: op, method: method, header: map[string]string{}}
+// xmlCall returns a call to the XML API, without its URL.
+func xmlCall(op Op, method string, spec Spec) call {
+	x := call{op: op, method: method, header: map[string]string{}, readError: (*Reply).readXMLError}
 	if spec.UserProject != "" {
-		x.header[userProjectHeader] = spec.UserProject
+		x.header["X-Goog-User-Project"] = spec.UserProject
 	}
-	return x.to(uri, parameters)
-}
-
-// isXML reports whether an exchange is one of the XML API.
-func (op Op) isXML() bool {
-	switch op {
-	case OpMultipartStart, OpPart, OpParts, OpComplete, OpAbort:
-		return true
-	}
-	return false
+	return x
 }
 
 // noUpload reports whether the service answered that the multipart upload does not exist, because

@@ -101,13 +101,13 @@ func (x *call) parseReply(scrub func(string) string, resp *http.Response) Reply 
 	if r.Status == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
 		r.Status = 308
 	}
-	switch success := r.Status == 200 || r.Status == 201 && !x.op.isXML(); {
+	switch success := r.Status == 200 || r.Status == 201 && x.readError == nil; {
 	case success && x.read != nil:
 		if err := x.read(&r, resp); err != nil {
 			r.Status, r.Err = 0, err
 		}
-	case x.op.isXML():
-		r.readXMLError(scrub, resp)
+	case x.readError != nil:
+		x.readError(&r, scrub, resp)
 	case r.Status == 308:
 		r.Committed = parseRange(resp.Header.Get("Range"))
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Running-Hash"); ok {
