@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"gcsup/session"
 	"gcsup/session/bucket"
+	"gcsup/upload/internal/parts"
 )
 
 // bucketFacts describes how a bucket treats temporary objects. It is read once for
@@ -29,29 +31,33 @@ type bucketFacts struct {
 // permissionDelete is the permission to delete temporary objects.
 const permissionDelete = "storage.objects.delete"
 
-// facts returns the facts of a bucket, which may not be known yet.
-func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := userProject + "/" + bucket
-	f := s.buckets[key]
-	if f == nil {
-		f = &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}}
-		if s.buckets == nil {
-			s.buckets = map[string]*bucketFacts{}
-		}
-		s.buckets[key] = f
-	}
-	return f
+// bucketTable has the facts of all buckets, by user project and name.
+type bucketTable struct{ facts sync.Map }
+
+// of returns the facts of a bucket, which may not be known yet.
+func (t *bucketTable) of(bucket, userProject string) *bucketFacts {
+	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}})
+	return f.(*bucketFacts)
 }
 
-// ask makes the requests, at most three. If needAll is set, it stops after the first
+// ask asks the service if the facts are not known. If that fails, or there is no bucket yet, the
+// next file asks again.
+func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
+	if f.known {
+		return nil
+	}
+	err := f.request(ctx, x, prefix, needAll)
+	f.known = err == nil && !f.missing
+	return err
+}
+
+// request makes the requests, at most three. If needAll is set, it stops after the first
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
-func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix string, needAll bool) error {
+func (f *bucketFacts) request(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = q.ask(ctx, func(ctx context.Context) session.Reply { return q.to(spec).plain(ctx, op, do) })
+		_, err = x.ask(ctx, func(ctx context.Context) session.Reply { return x.plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}
@@ -61,7 +67,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 		return err == nil, err
 	}
 	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		f.config, r = bucket.ReadConfig(ctx, c, spec.Bucket, spec.UserProject)
+		f.config, r = bucket.ReadConfig(ctx, c, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	if err != nil || f.missing || needAll && f.config == nil {
@@ -69,7 +75,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, spec.Bucket, spec.UserProject, permissionDelete)
+		may, r = bucket.Permissions(ctx, c, x.spec.Bucket, x.spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -81,7 +87,7 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 	}
 	var list []bucket.Notification
 	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, r = bucket.Notifications(ctx, c, spec.Bucket, spec.UserProject)
+		list, r = bucket.Notifications(ctx, c, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n bucket.Notification) bool { return n.Reports(prefix) })
@@ -92,11 +98,11 @@ func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix s
 func (f *bucketFacts) forbidden() error {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
-		return reason{text: "the bucket has a retention policy, and temporary objects could not be deleted"}
+		return parts.Reason{Text: "the bucket has a retention policy, and temporary objects could not be deleted"}
 	case f.config != nil && f.config.DefaultEventBasedHold:
-		return reason{text: "the bucket holds new objects, and temporary objects could not be deleted"}
+		return parts.Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
 	case f.asked && !f.deletes:
-		return reason{text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
+		return parts.Reason{Text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
 	}
 	return nil
 }
@@ -105,13 +111,13 @@ func (f *bucketFacts) forbidden() error {
 func (f *bucketFacts) unknown() error {
 	switch {
 	case f.missing:
-		return reason{text: "the bucket is not found"}
+		return parts.Reason{Text: "the bucket is not found"}
 	case f.config == nil:
-		return reason{text: "the settings of the bucket cannot be read (storage.buckets.get)"}
+		return parts.Reason{Text: "the settings of the bucket cannot be read (storage.buckets.get)"}
 	case !f.asked:
-		return reason{text: "the permissions for the bucket cannot be read"}
+		return parts.Reason{Text: "the permissions for the bucket cannot be read"}
 	case !f.listed:
-		return reason{text: "the notifications of the bucket cannot be read"}
+		return parts.Reason{Text: "the notifications of the bucket cannot be read"}
 	}
 	return nil
 }
@@ -125,9 +131,9 @@ func (f *bucketFacts) costs(class string) error {
 	}
 	switch days := minimumDays[class]; {
 	case days > 0:
-		return reason{text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
+		return parts.Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
 	case f.notified:
-		return reason{text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
+		return parts.Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
 	return nil
 }

@@ -10,27 +10,23 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
 
-// composer is the joiner for ByCompose. It uploads each part as a temporary object, through a
+// composer is the way for ByCompose. It uploads each part as a temporary object, through a
 // session of its own, and composes these objects.
-type composer struct {
-	*dividedFile
-	began time.Time // the call
-}
+type composer struct{ *dividedFile }
 
-var _ joiner = (*composer)(nil)
+var _ way = (*composer)(nil)
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
 	session.Component
 	size   int64
 	crc32c uint32
-	parts  int64 // how many it was composed from, as in Object.ComponentCount
+	parts  int64               // how many it was composed from, as in Object.ComponentCount
+	from   []session.Component // nil if it is a part
 }
-
-// temporaryDir is the beginning of the names of all temporary objects.
-const temporaryDir = "gcsup-parts/"
 
 // temporaryPrefix returns a new prefix for the names of temporary objects. id is the
 // ID of the upload, or "" if the upload is not saved.
@@ -38,7 +34,7 @@ func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
 	}
-	return temporaryDir + id + "-" + rand.Text() + "/"
+	return parts.TemporaryDir + id + "-" + rand.Text() + "/"
 }
 
 // partName returns the name of the temporary object of part i.
@@ -47,10 +43,10 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // temporary returns the Spec of a temporary object. Its custom time is for lifecycle
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
-func (f *dividedFile) temporary(name string, began time.Time) Spec {
-	s := f.spec
+func (f *dividedFile) temporary(name string) Spec {
+	s := f.wire.spec
 	return Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: began.UTC().Truncate(time.Second),
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
 		ContentType: "application/octet-stream",
 	}
@@ -62,17 +58,9 @@ func (c *composer) begin(context.Context) (*session.Object, error) { return nil,
 // join composes the object at the destination from the temporary objects. If one
 // request cannot compose all of them, it first composes groups.
 func (c *composer) join(ctx context.Context) (*session.Object, error) {
-	level := c.spans()
-	for depth := 1; len(level) > session.ComposeMax; depth++ {
-		var above []span
-		for _, group := range c.groups(level, depth) {
-			made, err := c.composeTemporary(ctx, group)
-			if err != nil {
-				return nil, err
-			}
-			above = append(above, made)
-		}
-		level = above
+	level, err := c.reduce(func(g span) (span, error) { return c.composeTemporary(ctx, g) })
+	if err != nil {
+		return nil, err
 	}
 	return c.composeLast(ctx, level)
 }
@@ -81,19 +69,13 @@ func (c *composer) join(ctx context.Context) (*session.Object, error) {
 func (c *composer) spans() (level []span) {
 	for _, p := range c.parts {
 		s := p.state()
-		level = append(level, span{session.Component{Name: c.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1})
+		level = append(level, span{session.Component{Name: c.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
 	}
 	return level
 }
 
-// group is a span that is composed from others.
-type group struct {
-	span
-	from []session.Component
-}
-
-// groupOf returns the group with a name that is composed from spans.
-func groupOf(name string, spans []span) (g group) {
+// composed returns the object with a name that is composed from spans.
+func composed(name string, spans []span) (g span) {
 	g.Name = name
 	for _, s := range spans {
 		g.crc32c = chunk.Combine(g.crc32c, s.crc32c, s.size)
@@ -103,13 +85,22 @@ func groupOf(name string, spans []span) (g group) {
 	return g
 }
 
-// groups divides a level of the tree into groups. depth is 1 for the level of the
-// parts.
-func (c *composer) groups(level []span, depth int) (groups []group) {
-	for spans := range slices.Chunk(level, session.ComposeMax) {
-		groups = append(groups, groupOf(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(groups)), spans))
+// reduce replaces groups of temporary objects by what f makes of each group, until one request can
+// compose the rest.
+func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) {
+	level = c.spans()
+	for depth := 1; len(level) > session.ComposeMax; depth++ {
+		var above []span
+		for spans := range slices.Chunk(level, session.ComposeMax) {
+			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(above)), spans))
+			if err != nil {
+				return nil, err
+			}
+			above = append(above, s)
+		}
+		level = above
 	}
-	return groups
+	return level, nil
 }
 
 // matches reports whether o has the bytes of s, composed from as many parts.
@@ -119,27 +110,27 @@ func (s *span) matches(o *session.Object) bool {
 
 // composeTemporary composes a group into a temporary object, unless an earlier
 // request has made it.
-func (c *composer) composeTemporary(ctx context.Context, g group) (span, error) {
-	spec := c.temporary(g.Name, c.began)
+func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
+	spec := c.temporary(g.Name)
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return c.compose(ctx, spec, g, false)
+			return compose(ctx, c.wire.to(spec), g, false)
 		},
 	}
 	o, err := by.hold(ctx)
 	if err == nil {
 		g.Generation = o.Generation
 	}
-	return g.span, err
+	return g, err
 }
 
 // composeLast composes the object at the destination. The precondition is that of the
 // caller. If there is none, it is that the object at the destination has not changed. If
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
-	spec := c.spec
-	g := groupOf(spec.Object, level)
+	spec := c.wire.spec
+	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Seen: c.common().Seen, Pinned: pinned},
@@ -149,65 +140,59 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 				c.journal.Change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
-			return c.compose(ctx, spec, g, c.common().DeleteSources)
+			return compose(ctx, c.wire.to(spec), g, c.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
 }
 
-// compose makes the object of spec from those of g.
-func (c *composer) compose(ctx context.Context, spec Spec, g group, deleteSources bool) session.Reply {
-	return c.wire().plain(ctx, session.OpCompose, func(ctx context.Context, client *session.Client) session.Reply {
-		return client.Compose(ctx, spec, g.from, g.crc32c, deleteSources)
-	})
-}
-
 // inspect reads the metadata of the temporary objects of the parts, and resets the parts that
-// have none. A second answer must confirm that one is missing or differs.
-func (c *composer) inspect(ctx context.Context) (missing bool, err error) {
+// have none. The error is then errPartMissing. A second answer must confirm that one is missing
+// or differs.
+func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
-		spec, generation := p.transfer.wire.spec, p.state().Generation
-		a, err := c.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
-			r := c.wire().statOf(ctx, spec)
+		generation := p.state().Generation
+		a, err := c.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
+			r := c.wire.to(p.spec).statOf(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
 		switch {
 		case err != nil:
-			return false, err
+			return err
 		case a.Step == session.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
-			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
+			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.spec.URL())
 		}
 	}
 	for _, p := range gone {
 		p.forget()
+		err = errPartMissing
 	}
-	return len(gone) > 0, nil
+	return err
 }
 
-// queryTemporary asks the service for the committed offset of each part of a saved upload.
-func queryTemporary(ctx context.Context, j *job, token *state.Token) (Holding, error) {
-	whole := Holding{State: SessionGone}
-	for i, part := range token.Parts.List {
-		held := Holding{State: SessionFinished}
-		if !part.Finished() {
-			if part.URI.IsZero() {
+// stored asks the service for the committed offset of each part.
+func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err error) {
+	gone = true
+	for _, p := range c.parts {
+		s, held := p.state(), Holding{State: SessionFinished}
+		if !s.Finished() {
+			if s.URI.IsZero() {
 				continue
 			}
-			var err error
-			if held, err = j.inquire(ctx, part.URI, true); err != nil {
-				return Holding{}, err
+			if held, err = inquire(ctx, c.wire, s.URI, true); err != nil {
+				return 0, false, err
 			}
 		}
 		switch held.State {
 		case SessionOpen:
-			whole.State, whole.Stored = SessionOpen, whole.Stored+held.Stored
+			bytes, gone = bytes+held.Stored, false
 		case SessionFinished:
-			whole.State, whole.Stored = SessionOpen, whole.Stored+token.Parts.Range(i, token.Source.Size).Len()
+			bytes, gone = bytes+p.rng.Len(), false
 		}
 	}
-	return whole, nil
+	return bytes, gone, nil
 }

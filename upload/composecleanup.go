@@ -31,24 +31,24 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 	if left.n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.spec.Bucket, c.common().Prefix, left.first)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.wire.spec.Bucket, c.common().Prefix, left.first)
 }
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
 // session, which may have made the object although that is not recorded. The name of the object has
 // a random part, so that no other upload writes it. known is as in [session.Request].
 func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *leftovers) {
-	t, s := p.transfer, p.state()
-	defer t.retry.close()
+	s := p.state()
+	defer p.retry.close()
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := t.askKnown(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, s.URI) })
+			a, err := p.askKnown(ctx, func(ctx context.Context) session.Reply { return p.cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, t.wire.spec) })
+			a, err := p.ask(ctx, p.statOf)
 			left.add(err)
 			made = a.Object
 		}
@@ -57,7 +57,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		}
 		s.Generation = made.Generation
 	}
-	left.add(c.delete(ctx, t.requester, t.wire.spec, s.Generation, known))
+	left.add(c.delete(ctx, p.exchanger, s.Generation, known))
 }
 
 // leftovers counts what could not be removed.
@@ -84,42 +84,30 @@ var errForeign = errors.New("another client may have written it")
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
-	for level, depth := c.spans(), 1; len(level) > session.ComposeMax; depth++ {
-		var above []span
-		for _, group := range c.groups(level, depth) {
-			above = append(above, group.span)
-			spec := c.temporary(group.Name, c.began)
-			switch a, err := c.requests.ask(ctx, func(ctx context.Context) session.Reply { return c.wire().statOf(ctx, spec) }); {
-			case err != nil:
-				left.add(err)
-			case a.Step == session.Absent:
-			case !group.matches(a.Object):
-				left.add(errForeign)
-			default:
-				left.add(c.delete(ctx, c.requests, spec, a.Object.Generation, true))
-			}
+	_, _ = c.reduce(func(g span) (span, error) {
+		x := c.wire.to(c.temporary(g.Name))
+		switch a, err := x.ask(ctx, x.statOf); {
+		case err != nil:
+			left.add(err)
+		case a.Step == session.Absent:
+		case !g.matches(a.Object):
+			left.add(errForeign)
+		default:
+			left.add(c.delete(ctx, x, a.Object.Generation, true))
 		}
-		level = above
-	}
+		return g, nil
+	})
 }
 
-// delete deletes a generation of a temporary object, so that a bucket with versioning does not
-// keep it as a noncurrent version. Each deletion has tries of its own. known is as in
+// delete deletes a generation of the temporary object of x, so that a bucket with versioning does
+// not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
 // [session.Request].
-func (c *composer) delete(ctx context.Context, q *requester, spec Spec, generation int64, known bool) error {
-	own := newRequester(c.uplink, q.part, q.pos)
-	defer own.retry.close()
-	ask := own.ask
-	if known {
-		ask = own.askKnown
-	}
+func (c *composer) delete(ctx context.Context, x *exchanger, generation int64, known bool) error {
+	spec := x.spec
 	spec.IfGenerationMatch = nil
-	_, err := ask(ctx, func(ctx context.Context) session.Reply {
-		return own.to(spec).plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
-			return c.DeleteGeneration(ctx, spec, generation)
-		})
-	})
-	return err
+	own := newRequester(c.uplink, x.part, x.pos).to(spec)
+	defer own.retry.close()
+	return removing(ctx, own, known, func(ctx context.Context) session.Reply { return removeObject(ctx, own, generation) })
 }
 
 // each calls f for all parts, at most 8 at a time.

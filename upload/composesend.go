@@ -7,17 +7,18 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
 // send uploads the temporary object of a part through a session.
-func (c *composer) send(ctx context.Context, p *filePart) error {
-	t := p.transfer
+func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+	t := p.transfer(slot)
 	defer t.retry.close()
 	r, action := newRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
-	if saved := p.state(); !saved.URI.IsZero() {
-		r, action = p.resume(saved), session.Action{Step: session.Query}
+	if part := p.state(); !part.URI.IsZero() {
+		r, action = p.resume(t, part), session.Action{Step: session.Query}
 	}
 	t.retry.stake(p.rng.Len())
 	for {
@@ -37,7 +38,7 @@ func (c *composer) send(ctx context.Context, p *filePart) error {
 		if r.unqueried() {
 			p.resumed = p.rng.Len() // an earlier call finished it
 		}
-		return c.sent(ctx, p, object)
+		return c.sent(ctx, p, t, object)
 	}
 }
 
@@ -67,10 +68,9 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	return e
 }
 
-// resume returns a run that continues the session of an earlier call.
-func (p *filePart) resume(part state.Part) *run {
-	t, size := p.transfer, p.rng.Len()
-	state := saved.Adopted(part.Session, size)
+// resume returns a run of t that continues the session of an earlier call.
+func (p *filePart) resume(t *transfer, part state.Part) *run {
+	state := saved.Adopted(part.Session, p.rng.Len())
 	state.Temporary = true
 	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
 	return resumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
@@ -85,18 +85,17 @@ func (p *filePart) resume(part state.Part) *run {
 
 // sent verifies the temporary object of a part and records that the part is finished. It saves
 // the Token if the last save is old.
-func (c *composer) sent(ctx context.Context, p *filePart, object *session.Object) error {
-	t := p.transfer
+func (c *composer) sent(ctx context.Context, p *filePart, t *transfer, object *session.Object) error {
+	o, err := t.verify(ctx, object)
+	if err != nil {
+		return err
+	}
+	if o.Generation == 0 {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
+	}
 	whole, err := p.content.Whole(ctx)
 	if err != nil {
-		return t.sourceFailed(ctx, err)
-	}
-	o, err := verifyObject(object, t.wire.spec, whole.Offset, whole.CRC32C)
-	if err == nil && o.Generation == 0 {
-		err = errors.New("the temporary object has no generation")
-	}
-	if err != nil {
-		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+		return p.sourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	if c.journal.Old() { // without a save, the session reports it to the next call

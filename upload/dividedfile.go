@@ -2,39 +2,50 @@ package upload
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/source"
 )
+
+// division is what a file in parts is made of.
+type division struct {
+	wire    *exchanger // of the object
+	uplink  *uplink
+	journal *saved.Journal
+	file    *source.File // nil if no bytes are sent
+	expect  expectation
+	memory  *chunk.Memory
+	options parts.Options
+	link    *parts.Link
+	began   time.Time // the call
+}
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
 // the Token is in the journal.
 type dividedFile struct {
-	spec     Spec // of the object
-	size     int64
-	parts    []*filePart
-	journal  *saved.Journal
-	uplink   *uplink
-	requests *requester // of the whole file
+	division
+	size  int64
+	parts []*filePart
 }
 
-// divide returns the file of a job whose parts are in its journal.
-func (j *job) divide() *dividedFile {
-	f := &dividedFile{spec: j.spec, size: j.journal.Size(), journal: j.journal, uplink: j.uplink, requests: j.requests}
+// divide returns the file whose parts are in the journal of d.
+func divide(d division) *dividedFile {
+	f := &dividedFile{division: d, size: d.journal.Size()}
 	for i := range f.common().List {
-		spec := f.spec
+		spec := d.wire.spec
 		if !f.isMultipart() {
-			spec = f.temporary(f.partName(i), j.result.began)
+			spec = f.temporary(f.partName(i))
 		}
-		f.parts = append(f.parts, j.newPart(i, f.common().Range(i, f.size), spec))
+		f.parts = append(f.parts, newFilePart(f, i, spec))
 	}
 	return f
 }
-
-// wire returns an exchanger for the object.
-func (f *dividedFile) wire() *exchanger { return f.requests.to(f.spec) }
 
 // common returns what the Token describes of all parts together. journal.Change changes it.
 func (f *dividedFile) common() *state.Parts { return f.journal.Parts() }
@@ -42,13 +53,15 @@ func (f *dividedFile) common() *state.Parts { return f.journal.Parts() }
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
 
-// finished reports whether the service has all parts.
-func (f *dividedFile) finished() bool { return f.journal.Finished() == len(f.parts) }
+// started reports whether the service may have parts of an earlier call.
+func (f *dividedFile) started() bool {
+	return f.isMultipart() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
+}
 
 // position returns the sums over all parts.
 func (f *dividedFile) position() (size, sent, committed int64) {
 	for _, p := range f.parts {
-		_, s, n := p.transfer.pos.load()
+		_, s, n := p.pos.load()
 		sent, committed = sent+max(s, n), committed+n
 	}
 	return f.size, sent, committed
@@ -57,8 +70,8 @@ func (f *dividedFile) position() (size, sent, committed int64) {
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (f *dividedFile) updatePosition() {
 	_, sent, committed := f.position()
-	f.requests.pos.sent.Store(sent)
-	f.requests.pos.committed.Store(committed)
+	f.wire.pos.sent.Store(sent)
+	f.wire.pos.committed.Store(committed)
 }
 
 // crc32c returns the checksum of the whole file, from those of its parts.
@@ -72,10 +85,10 @@ func (f *dividedFile) crc32c() (crc uint32) {
 // find returns the object at the destination if all parts are finished, and an earlier request
 // made it from them. Otherwise the object is nil.
 func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
-	if !f.finished() {
+	if f.journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.requests.ask(ctx, func(ctx context.Context) session.Reply { return f.wire().statOf(ctx, f.spec) })
+	a, err := f.wire.ask(ctx, f.wire.statOf)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}
@@ -87,7 +100,7 @@ func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
 // and a composed one the number of its parts.
 func (f *dividedFile) made(o *session.Object) bool {
 	older := f.common().Seen
-	if g := f.spec.IfGenerationMatch; g != nil {
+	if g := f.wire.spec.IfGenerationMatch; g != nil {
 		older = *g
 	}
 	switch {
@@ -97,11 +110,6 @@ func (f *dividedFile) made(o *session.Object) bool {
 		return o.MD5 == nil
 	}
 	return o.ComponentCount == int64(len(f.parts))
-}
-
-// warn reports a problem that does not end the upload.
-func (f *dividedFile) warn(text string) {
-	f.requests.post(note{kind: noteWarning, cause: text})
 }
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.

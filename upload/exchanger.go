@@ -58,8 +58,8 @@ func (x *exchanger) stat(ctx context.Context) session.Reply {
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
 // that of [exchanger.stat], its reply has the server's clock.
-func (x *exchanger) statOf(ctx context.Context, spec session.Spec) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
+func (x *exchanger) statOf(ctx context.Context) session.Reply {
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.spec) })
 }
 
 // insert makes the object of spec, whose precondition may differ from that of the

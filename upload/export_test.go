@@ -53,7 +53,7 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	p := AutoParts(connections)
-	p.minFile, p.minPart = minFile, minPart
+	p.options.MinFile, p.options.Min = minFile, minPart
 	return p
 }
 

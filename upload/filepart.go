@@ -3,47 +3,41 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session/state"
-	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
 // filePart is a part of a file in this call. Its state is in its record.
 type filePart struct {
-	i        int // from 0
-	rng      chunk.Range
-	content  *source.File // nil if no bytes are sent
-	transfer *transfer
-	record   *saved.Record
-	slot     *slot // nil while the part is not being sent
-	resumed  int64 // bytes that earlier calls had committed
+	*exchanger
+	i       int // from 0
+	rng     chunk.Range
+	content *source.File // nil if no bytes are sent
+	record  *saved.Record
+	resumed int64 // bytes that earlier calls had committed
 }
 
-// newPart returns part i of a file. spec is for its requests.
-func (j *job) newPart(i int, rng chunk.Range, spec Spec) *filePart {
-	p := &filePart{i: i, rng: rng}
-	var content content.Source // nil if no bytes are sent
-	if j.file != nil {
-		p.content = j.file.Section(rng)
-		content = p.content
-	}
-	p.record = j.journal.RecordPart(i+1, p.content)
+// newFilePart returns part i of f. spec is for the requests of the part.
+func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
+	rng := f.common().Range(i, f.size)
 	pos := newPosition(rng.Len())
-	pos.handed = min(max(j.requests.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
-	p.transfer = newTransfer(newRequester(j.uplink, i+1, pos), spec, content, p.record, transferOptions{moved: p.moved})
-	n := p.state().Committed
-	if p.finished() {
-		n = rng.Len()
+	pos.handed = min(max(f.wire.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
+	p := &filePart{exchanger: newRequester(f.uplink, i+1, pos).to(spec), i: i, rng: rng}
+	if f.file != nil {
+		p.content = f.file.Section(rng)
 	}
-	p.place(n)
+	p.record = f.journal.RecordPart(i+1, p.content)
+	if p.finished() {
+		p.resumed = rng.Len()
+	}
+	p.place(max(p.resumed, p.state().Committed))
 	return p
 }
 
-// moved counts bytes for the slot, while the part has one.
-func (p *filePart) moved(n int64) {
-	if p.slot != nil {
-		p.slot.moved.Add(n)
-	}
+// transfer returns a transfer that sends the part with a slot.
+func (p *filePart) transfer(slot *parts.Slot) *transfer {
+	return newTransfer(p.requester, p.spec, p.content, p.record, transferOptions{moved: slot.Moved})
 }
 
 // state returns the state of the part for the Token.
@@ -54,8 +48,8 @@ func (p *filePart) finished() bool { return new(p.state()).Finished() }
 
 // place sets the offset up to which the service has the part.
 func (p *filePart) place(n int64) {
-	p.transfer.pos.committed.Store(n)
-	p.transfer.pos.sent.Store(n)
+	p.pos.committed.Store(n)
+	p.pos.sent.Store(n)
 }
 
 // forget resets the part to one that was not sent.
@@ -80,5 +74,5 @@ func (p *filePart) finish(done state.Part) {
 		*s = done
 	})
 	p.place(p.rng.Len())
-	p.transfer.post(note{kind: notePartDone})
+	p.post(note{kind: notePartDone})
 }

@@ -62,10 +62,8 @@ func (j *job) fresh(ctx context.Context) error {
 		return err
 	}
 	if parts := j.u.opts.Parallel; parts != nil && !j.spec.Gzip {
-		if send, err := parts.engine.plan(ctx, j); err != nil {
+		if done, err := parts.engine.send(ctx, j); done || err != nil {
 			return err
-		} else if send != nil {
-			return send(ctx)
 		}
 	}
 	return j.uploadNew(ctx, j.source, j.journal.RecordFile(j.source))

@@ -54,7 +54,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		n := j.result.label.get()
 		return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
 	}})
-	j.uplink.replied = u.parts.fastestReply.note
+	j.uplink.replied = u.link.Replied
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
 	if size := u.expect.size; size != nil {
 		j.expectSize(*size)

@@ -13,15 +13,15 @@ type joining struct {
 	spec    Spec // of the object
 	state   session.JoinState
 	join    func(ctx context.Context, seen int64) session.Reply
-	made    func(*session.Object) bool                          // reports whether an object is that of the parts
-	inspect func(ctx context.Context) (missing bool, err error) // finds out which parts the service has, and resets the others
-	size    int64                                               // of the object
-	crc32c  uint32                                              // of the object
+	made    func(*session.Object) bool      // reports whether an object is that of the parts
+	inspect func(ctx context.Context) error // returns errPartMissing if the service does not have all parts, and resets the others
+	size    int64                           // of the object
+	crc32c  uint32                          // of the object
 }
 
 func (c *joining) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.wire().statOf(ctx, c.spec)
+		r := c.file.wire.to(c.spec).statOf(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
@@ -42,7 +42,7 @@ func (c *joining) handleReply(_ context.Context, r session.Reply) (a session.Act
 // hold holds the conversation until the object exists. The error is errPartMissing if the
 // service does not have all parts. The others stay as they are after any error.
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
-	q := c.file.requests
+	q := c.file.wire
 	for {
 		a, err := q.retry.converse(ctx, c, session.Action{Step: session.Finish})
 		switch {
@@ -55,10 +55,8 @@ func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 			a.Err.Offset, a.Err.Open = c.file.size, true
 			return nil, q.retry.failure(a.Err, nil)
 		}
-		if missing, err := c.inspect(ctx); err != nil {
+		if err := c.inspect(ctx); err != nil {
 			return nil, err
-		} else if missing {
-			return nil, errPartMissing
 		}
 	}
 }

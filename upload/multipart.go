@@ -6,118 +6,95 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/saved"
 )
 
-// multipart is the joiner for ByMultipart. It sends the parts of a file as those of one multipart
+// multipart is the way for ByMultipart. It sends the parts of a file as those of one multipart
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*dividedFile
-	memory    *chunk.Memory
 	fresh     bool                         // the upload was just started: it is not saved, and no part was sent
 	completed bool                         // the reply to a completion had the object, so that the upload no longer exists
 	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number
 }
 
-var _ joiner = (*multipart)(nil)
+var _ way = (*multipart)(nil)
 
 // errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
 
-// multipartSize returns the size of the parts of a file of size bytes, within the
-// limits of the service. want is the size that suits the connections. memory is the
-// memory for one part; 0 means no limit.
-func multipartSize(size, want, memory int64) int64 {
-	if memory > 0 {
-		want = min(want, chunk.Floor(memory))
-	}
-	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
-}
-
-// startMultipart starts a multipart upload to the object of spec. If it fails after that, it
+// startMultipart starts a multipart upload to the object of x. If it fails after that, it
 // aborts the upload, because no later call could.
-func startMultipart(ctx context.Context, u *uplink, q *requester, spec Spec) (session.URI, error) {
+func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := q.ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := x.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, abandonGrace)
 		defer cancel()
-		r := q.to(spec).plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, spec) })
+		r := x.plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.spec) })
 		uri = r.URI
 		return r
 	})
 	switch {
 	case err == nil:
-		q.post(note{kind: noteStarted})
+		x.post(note{kind: noteStarted})
 	case !uri.IsZero():
-		abortUnsaved(ctx, u, q, spec, uri)
+		abortUnsaved(ctx, u, x, uri)
 	}
 	return uri, err
 }
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
-func abortUnsaved(ctx context.Context, u *uplink, q *requester, spec Spec, uri session.URI) {
-	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, q.askKnown, q.to(spec), spec, uri) }); err != nil {
-		q.post(note{kind: noteWarning, cause: err.Error()})
+func abortUnsaved(ctx context.Context, u *uplink, x *exchanger, uri session.URI) {
+	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x, uri, true) }); err != nil {
+		x.post(note{kind: noteWarning, cause: err.Error()})
 	}
 }
 
-// abortMultipart aborts a multipart upload to the object of spec, by ask or askKnown.
-func abortMultipart(ctx context.Context, ask asking, x *exchanger, spec Spec, uri session.URI) error {
-	_, err := ask(ctx, func(ctx context.Context) session.Reply {
-		return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, spec, uri) })
-	})
+// abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
+func abortMultipart(ctx context.Context, x *exchanger, uri session.URI, known bool) error {
+	err := removing(ctx, x, known, func(ctx context.Context) session.Reply { return abort(ctx, x, uri) })
 	if err != nil {
-		err = fmt.Errorf("the multipart upload to %s is not removed: %w", spec.URL(), err)
+		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.spec.URL(), err)
 	}
 	return err
 }
 
-// asking is [requester.ask] or [requester.askKnown].
-type asking func(context.Context, func(context.Context) session.Reply) (session.Action, error)
-
-// begin saves an upload that was just started. Otherwise it asks which parts the
-// service has. If the upload no longer exists, begin returns the object that it made, or
-// starts another upload.
+// begin asks which parts the service has. If the upload no longer exists, begin returns the
+// object that it made, or starts another upload. It saves an upload that was just started.
 func (m *multipart) begin(ctx context.Context) (made *session.Object, err error) {
-	if m.fresh {
-		return nil, m.saveNew(ctx)
+	if !m.fresh {
+		switch err := m.inspect(ctx); {
+		case err == errPartMissing:
+			return nil, nil // it is sent again
+		case !errors.Is(err, errUploadGone):
+			return nil, err
+		}
+		// An earlier request may have completed it since make looked at the destination.
+		if o, err := m.find(ctx); o != nil || err != nil {
+			return o, err
+		}
+		for _, p := range m.parts {
+			p.forget()
+		}
+		m.wire.post(note{kind: noteRestarted, cause: "the multipart upload no longer exists"})
+		uri, err := startMultipart(ctx, m.uplink, m.wire)
+		if err != nil {
+			return nil, err
+		}
+		m.held = nil
+		m.journal.Change(func(p *state.Parts) { p.Upload = uri })
 	}
-	_, err = m.inspect(ctx)
-	if !errors.Is(err, errUploadGone) {
-		return nil, err
-	}
-	// An earlier request may have completed it since make looked at the destination.
-	if o, err := m.find(ctx); o != nil || err != nil {
-		return o, err
-	}
-	for _, p := range m.parts {
-		p.forget()
-	}
-	m.requests.post(note{kind: noteRestarted, cause: "the multipart upload no longer exists"})
-	uri, err := startMultipart(ctx, m.uplink, m.requests, m.spec)
-	if err != nil {
-		return nil, err
-	}
-	m.held = nil
-	m.journal.Change(func(p *state.Parts) { p.Upload = uri })
-	return nil, m.saveNew(ctx)
-}
-
-// saveNew saves an upload before its first part is sent. If that fails, it aborts the upload,
-// because no later call could.
-func (m *multipart) saveNew(ctx context.Context) error {
 	m.fresh = false
-	err := m.journal.Save(ctx)
-	if err != nil {
-		abortUnsaved(ctx, m.uplink, m.requests, m.spec, m.common().Upload)
+	if err = m.journal.Save(ctx); err != nil {
+		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload) // no later call could
 	}
-	return err
+	return nil, err
 }
 
 // matches reports whether held has the size and the ETag of the part that was sent.
@@ -131,10 +108,8 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 	if err := m.journal.Save(ctx); err != nil {
 		return nil, err
 	}
-	if missing, err := m.inspect(ctx); err != nil {
+	if err := m.inspect(ctx); err != nil {
 		return nil, err
-	} else if missing {
-		return nil, errPartMissing
 	}
 	var parts []session.UploadedPart
 	for _, p := range m.parts {
@@ -144,12 +119,10 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.wire.spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := m.wire().plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
-				return c.CompleteMultipart(ctx, m.spec, m.common().Upload, parts)
-			})
+			r := complete(ctx, m.wire, m.common().Upload, parts)
 			m.completed = r.Object != nil
 			return r
 		},
@@ -162,20 +135,20 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 }
 
 // inspect asks which parts the service has, and resets finished ones that it does not have
-// as they were sent.
-func (m *multipart) inspect(ctx context.Context) (missing bool, err error) {
+// as they were sent. The error is then errPartMissing.
+func (m *multipart) inspect(ctx context.Context) error {
 	held, err := m.list(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	m.held = held
 	for _, p := range m.parts {
 		if p.finished() && !p.matches(held[p.i+1]) {
-			missing = true
 			p.forget()
+			err = errPartMissing
 		}
 	}
-	return missing, nil
+	return err
 }
 
 // list returns the parts that the service has, by number. A second answer must confirm that
@@ -185,8 +158,8 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
-			parts, further, r := listParts(ctx, m.wire(), m.spec, m.common().Upload, after)
+		a, err := m.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
+			parts, further, r := listParts(ctx, m.wire, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -209,16 +182,6 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 		after = last
 	}
 	return held, nil
-}
-
-// listParts lists the parts of a multipart upload to the object of spec whose numbers are greater
-// than after.
-func listParts(ctx context.Context, x *exchanger, spec Spec, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		parts, more, r = c.ListParts(ctx, spec, uri, after)
-		return r
-	})
-	return parts, more, r
 }
 
 // sentAs reports whether a part that the service has is one that was sent.
@@ -244,14 +207,16 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 // describe returns the metadata of the object that was just made. If it cannot be read, describe
 // returns made, which has only what the reply to the completion describes.
 func (m *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	a, err := m.requests.ask(ctx, func(ctx context.Context) session.Reply { return m.wire().statOf(ctx, m.spec) })
-	if o := a.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) && m.made(o) {
+	if o, err := m.find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
 		return o
 	}
 	return made
 }
+
+// describeTimeout bounds the requests for the metadata of an object that was made.
+const describeTimeout = 30 * time.Second
 
 // clean aborts the upload, unless it was completed. If the object was found at the destination,
 // another upload of the same bytes may have made it.
@@ -259,27 +224,19 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
-	ask := m.requests.askKnown
-	if joined {
-		ask = m.requests.ask // it is probably absent
-	}
-	return abortMultipart(ctx, ask, m.wire(), m.spec, m.common().Upload)
+	return abortMultipart(ctx, m.wire, m.common().Upload, !joined) // after a join it is probably absent
 }
 
-// query requests the list of parts from the service.
-func (m *multipart) query(ctx context.Context) (Holding, error) {
+// stored requests the list of parts from the service.
+func (m *multipart) stored(ctx context.Context) (bytes int64, gone bool, err error) {
 	held, err := m.list(ctx)
-	switch {
-	case errors.Is(err, errUploadGone):
-		return Holding{State: SessionGone}, nil
-	case err != nil:
-		return Holding{}, err
+	if errors.Is(err, errUploadGone) {
+		return 0, true, nil
 	}
-	whole := Holding{State: SessionOpen}
 	for _, p := range m.parts {
-		if part, ok := held[p.i+1]; ok && part.Size == p.rng.Len() {
-			whole.Stored += part.Size
+		if part := held[p.i+1]; part.Size == p.rng.Len() {
+			bytes += part.Size
 		}
 	}
-	return whole, nil
+	return bytes, false, err
 }

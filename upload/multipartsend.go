@@ -7,11 +7,13 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
+	*transfer
 	part   *filePart
 	upload session.URI
 	body   *source.Hashed
@@ -20,16 +22,15 @@ type sending struct {
 }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (m *multipart) send(ctx context.Context, p *filePart) error {
-	t := p.transfer
-	defer t.retry.close()
-	t.retry.stake(p.rng.Len())
+func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+	defer p.retry.close()
+	p.retry.stake(p.rng.Len())
 	body, err := p.content.Hash(ctx, m.memory)
 	if err != nil {
-		return t.sourceFailed(ctx, err)
+		return p.sourceFailed(ctx, err)
 	}
 	defer body.Free()
-	s := &sending{part: p, upload: m.common().Upload, body: body}
+	s := &sending{transfer: p.transfer(slot), part: p, upload: m.common().Upload, body: body}
 	held := m.held[p.i+1]
 	if has, err := s.is(ctx, held); err != nil {
 		return err
@@ -38,16 +39,16 @@ func (m *multipart) send(ctx context.Context, p *filePart) error {
 		m.sent(p, held.ETag, body.CRC32C)
 		return nil
 	}
-	t.post(note{kind: noteStarted})
-	a, err := t.retry.converse(ctx, s, session.Action{Step: session.Send})
+	p.post(note{kind: noteStarted})
+	a, err := p.retry.converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case err != nil:
-		return t.stopped(ctx, err, a.Err)
+		return p.stopped(ctx, err, a.Err)
 	case a.Step == session.Absent:
 		return errUploadGone
 	case a.Step == session.Fail:
 		_, _, a.Err.Offset = m.position()
-		return t.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
+		return p.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	}
 	m.sent(p, s.etag, body.CRC32C)
 	return nil
@@ -58,26 +59,25 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
-	t := s.part.transfer
-	t.pos.sent.Store(0)
+	s.pos.sent.Store(0)
 	reader, finish := s.body.Open()
-	r := t.wire.send(ctx, session.OpPart, 0, t.meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
-		s.etag, r = c.PutPart(ctx, t.wire.spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
+	r := s.wire.send(ctx, session.OpPart, 0, s.meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+		s.etag, r = c.PutPart(ctx, s.wire.spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
 		return r
 	})
-	t.handed(0, r.Sent)
+	s.handed(0, r.Sent)
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)
 	}
 	if err != nil {
-		return r, t.sourceFailed(ctx, err)
+		return r, s.sourceFailed(ctx, err)
 	}
 	return r, nil
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := listParts(ctx, s.part.transfer.wire, s.part.transfer.wire.spec, s.upload, s.part.i)
+	parts, _, r := listParts(ctx, s.wire, s.upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -103,7 +103,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	}
 	same, err := s.body.HasETag(held.ETag)
 	if err != nil {
-		return false, s.part.transfer.sourceFailed(ctx, err)
+		return false, s.sourceFailed(ctx, err)
 	}
 	return same, nil
 }
@@ -111,11 +111,10 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 // sent records that the service has a part. The Token is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
 func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
-	t := p.transfer
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
-	t.retry.succeeded()
-	t.progressed()
-	t.retry.budget.progressed()
+	p.retry.succeeded()
+	p.progressed()
+	p.retry.budget.progressed()
 	if m.journal.Old() {
 		m.journal.SaveSoon()
 	}

@@ -6,36 +6,43 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/session/state"
-	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/parts"
 )
 
 // parallel sends one file in parts over several connections. It runs the workers and
 // orders the steps. Everything that depends on how the parts become one object is done
-// by the joiner. The Token has the state of each part, so that each can be resumed.
+// by the way. The Token has the state of each part, so that each can be resumed.
 type parallel struct {
 	*dividedFile
-	source  *source.File // of the file; nil if no bytes are sent
-	expect  expectation
-	joiner  joiner
-	adopted bool // the upload was saved by an earlier call
-	u       *Uploader
-	result  *jobResult
-	share   atomic.Pointer[share]
+	way   way
+	share atomic.Pointer[parts.Share]
+	used  *parts.Usage // nil if no part was sent
 }
 
-// joiner sends parts and makes one object from them: a composer or a multipart.
-type joiner interface {
+// newParallel returns a parallel for the upload in the journal of d. fresh reports that it was
+// just started.
+func newParallel(d division, fresh bool) *parallel {
+	f := divide(d)
+	if f.isMultipart() {
+		return &parallel{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
+	}
+	return &parallel{dividedFile: f, way: &composer{f}}
+}
+
+// way sends parts and makes one object from them: a composer or a multipart.
+type way interface {
 	// begin is called before parts are sent. It saves the Token if necessary, and
 	// determines which parts the service has. It returns the object if an earlier request
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
-	// send sends a part, and calls its method finish when the service has all of it.
-	send(ctx context.Context, p *filePart) error
+	// send sends a part with a slot, and calls its method finish when the service has all
+	// of it.
+	send(ctx context.Context, p *filePart, slot *parts.Slot) error
 
 	// join makes the object from the parts, which must all be finished. The error wraps
 	// errPartMissing if the service no longer has some of them.
@@ -45,6 +52,10 @@ type joiner interface {
 	// the object was made. If it was not, clean also cancels open sessions. The error
 	// describes what is left.
 	clean(ctx context.Context, joined bool) error
+
+	// stored requests from the service how many bytes of the parts it has, and changes
+	// nothing. gone reports that the upload cannot be resumed.
+	stored(ctx context.Context) (bytes int64, gone bool, err error)
 }
 
 // errPartMissing means that the service no longer has a part.
@@ -53,57 +64,46 @@ var errPartMissing = errors.New("a part is missing")
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
-// newParallel returns a parallel for a new upload in parts.
-func newParallel(j *job, parts state.Parts) *parallel {
-	j.journal.Begin(j.file.Identity(), &parts)
-	return parallelOf(j, false)
-}
-
-// savedParallel returns a parallel for a saved upload, which is in the journal of j.
-func savedParallel(j *job) *parallel { return parallelOf(j, true) }
-
-// parallelOf returns a parallel for the upload in the journal of j.
-func parallelOf(j *job, adopted bool) *parallel {
-	f := j.divide()
-	p := &parallel{dividedFile: f, source: j.file, expect: j.expect, adopted: adopted, u: j.u, result: &j.result}
-	if f.isMultipart() {
-		p.joiner = &multipart{dividedFile: f, memory: j.u.memory, fresh: !adopted}
-	} else {
-		p.joiner = &composer{dividedFile: f, began: j.result.began}
-	}
-	j.progress.parts.Store(&partsView{p.position, p.progress})
-	return p
-}
-
-// progress returns the progress of the parts, for events.
-func (p *parallel) progress() *PartsProgress {
-	v := &PartsProgress{Count: len(p.parts), Done: p.journal.Finished()}
+// progress returns how many parts there are, are finished, and are being sent.
+func (p *parallel) progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
-		v.Connections = share.slots()
+		sending = share.Slots()
 	}
-	return v
+	return len(p.parts), p.journal.Finished(), sending
 }
 
-// send sends the parts that are not finished, makes the object, and cleans up.
-func (p *parallel) send(ctx context.Context) error {
-	guarded, stop := p.journal.Guard(ctx)
-	defer stop()
-	object, err := p.make(guarded)
+// send sends the parts that are not finished, makes the object, and compares it with the
+// source.
+func (p *parallel) send(ctx context.Context) (*session.Object, error) {
+	object, err := p.make(ctx)
 	p.journal.AwaitSaves()
 	p.updatePosition()
-	if err == nil {
-		err = p.verify(object)
+	if err != nil {
+		return nil, err
 	}
-	return p.conclude(ctx, endedBy(ctx, err, p.journal))
+	op := session.OpCompose
+	if p.isMultipart() {
+		op = session.OpComplete
+	}
+	object, err = verifyObject(object, p.wire.spec, p.size, p.crc32c())
+	if err != nil {
+		return nil, p.wire.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+	}
+	return object, nil
+}
+
+// sums returns the sums over all parts: the bytes that earlier calls had committed, and the
+// retries of this call.
+func (p *parallel) sums() (resumed int64, retries int, waited time.Duration) {
+	for _, part := range p.parts {
+		resumed, retries, waited = resumed+part.resumed, retries+part.retry.retries, waited+part.retry.waited()
+	}
+	return resumed, retries, waited
 }
 
 // make sends the parts that are not finished and makes the object. If parts disappear from
 // the service, it sends them again.
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
-	if p.countResumed() {
-		p.result.update(func(r *Result) { r.Resumed = true })
-		p.requests.post(note{kind: noteResumed})
-	}
 	p.updatePosition()
 	// An earlier call may have made the object.
 	if o, err := p.find(ctx); o != nil || err != nil {
@@ -125,13 +125,13 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 // makeOnce does the work of make once. The error wraps errPartMissing if the service
 // no longer has a part.
 func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
-	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
+	if o, err := p.way.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
 	before := p.journal.Finished()
 	err := p.sendAll(ctx)
 	if p.journal.Finished() > before {
-		p.requests.retry.progressed() // restores the budget for requests about the whole object
+		p.wire.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -140,26 +140,12 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
-	return p.joiner.join(ctx)
+	return p.way.join(ctx)
 }
 
 // maxMissing bounds the tries to make an object whose parts disappear, and the requests for a
 // part that arrives damaged.
 const maxMissing = 3
-
-// countResumed counts the bytes of parts that an earlier call finished. It reports
-// whether the service may have parts of an earlier call.
-func (p *parallel) countResumed() (earlier bool) {
-	earlier = p.adopted && p.isMultipart()
-	for _, part := range p.parts {
-		s := part.state()
-		if s.Finished() {
-			part.resumed = part.rng.Len()
-		}
-		earlier = earlier || s.Finished() || !s.URI.IsZero()
-	}
-	return earlier
-}
 
 // sendAll sends the parts that are not finished. If one fails, the others are interrupted and
 // can be resumed, and the error is that of the first.
@@ -173,20 +159,21 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	pool := p.u.connections()
-	share := pool.join()
+	share := p.link.Pool(p.options).Join()
 	p.share.Store(share)
-	defer p.report(pool, share)
+	defer func() { p.used = new(share.Leave()) }()
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(max(p.u.opts.Parallel.connections, 1), len(todo)) {
+	for range min(max(p.options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part := range todo {
-				err := p.sendOne(ctx, share, part)
-				if ctx.Err() != nil && err == nil {
+				slot := share.Acquire(ctx)
+				if slot == nil {
 					return
 				}
+				err := p.way.send(ctx, part, slot)
+				share.Release(slot, part.stored())
 				if err != nil {
 					once.Do(func() {
 						first = err
@@ -204,31 +191,6 @@ func (p *parallel) sendAll(ctx context.Context) error {
 	return first
 }
 
-// sendOne waits for a slot and sends a part. If ctx ends first, it does nothing.
-func (p *parallel) sendOne(ctx context.Context, s *share, part *filePart) error {
-	slot := s.acquire(ctx)
-	if slot == nil {
-		return nil
-	}
-	defer func() { s.release(slot, part.stored()) }()
-	if ctx.Err() != nil {
-		return nil
-	}
-	part.slot = slot
-	defer func() { part.slot = nil }()
-	return p.joiner.send(ctx, part)
-}
-
-// report ends the share of the file in the pool, and adds its rates to the Result.
-func (p *parallel) report(pool *connPool, s *share) {
-	connections, rate, each := s.measured()
-	s.leave()
-	p.u.noteTuner(pool)
-	p.result.update(func(r *Result) {
-		r.Parts = &PartsResult{Count: len(p.parts), Connections: connections, Rate: int64(rate), RateOfOne: int64(each)}
-	})
-}
-
 // confirm is called before the object is made. It checks that the source did not
 // change and that the expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
@@ -236,23 +198,8 @@ func (p *parallel) confirm(ctx context.Context) error {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := p.source.Unchanged(ctx, whole); err != nil {
-		return p.requests.sourceFailed(ctx, err)
+	if err := p.file.Unchanged(ctx, whole); err != nil {
+		return p.wire.sourceFailed(ctx, err)
 	}
-	return expectCRC32C(p.spec, p.crc32c())
-}
-
-// verify compares the finished object with the source.
-func (p *parallel) verify(object *session.Object) error {
-	op := session.OpCompose
-	if p.isMultipart() {
-		op = session.OpComplete
-	}
-	o, err := verifyObject(object, p.spec, p.size, p.crc32c())
-	if err != nil {
-		return p.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
-	}
-	p.result.update(func(r *Result) { r.Object = o })
-	p.requests.uplink.notes.committed()
-	return nil
+	return expectCRC32C(p.wire.spec, p.crc32c())
 }

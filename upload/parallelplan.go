@@ -8,56 +8,23 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
-
-// planParallel returns the function that sends a new upload in parts, or nil if the file must
-// be sent over one connection.
-func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
-	p := partsPlan{
-		u: j.u, options: *j.u.opts.Parallel, uplink: j.uplink, requests: j.requests, precondition: &j.precondition,
-		spec: j.spec, size: j.file.Total(), id: j.result.label.get().id,
-	}
-	parts, err := p.choose(ctx)
-	why, undivided := err.(reason)
-	switch {
-	case undivided && why.kind == unmeasured && p.options.auto:
-		j.measureFirst(why)
-		return nil, nil
-	case undivided:
-		j.reportUndivided(why)
-		return nil, nil
-	case err != nil || parts == nil:
-		return nil, err
-	}
-	return newParallel(j, *parts).send, nil
-}
-
-// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts.
-func (j *job) reportUndivided(why reason) {
-	if j.u.opts.Parallel.auto {
-		j.events.post(Event{Kind: Undivided, Cause: why.text})
-		return
-	}
-	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.text})
-}
 
 // partsPlan determines how a new upload is sent in parts.
 type partsPlan struct {
-	u            *Uploader
-	options      Parts
-	uplink       *uplink
-	requests     *requester
-	precondition *precondition
-	spec         Spec // of the object
-	size         int64
-	id           string // of the upload, "" if it is not saved
+	division
+	multipart bool // a multipart upload may be used
+	compose   bool // temporary objects may be used
+	buckets   *bucketTable
+	size      int64
+	id        string // of the upload, "" if it is not saved
 }
 
 // choose returns the parts of the file. If it is sent over one connection, the error is a reason,
 // or the parts are nil and there is nothing to report. A multipart upload is started.
 func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
-	size := p.options.partSize(p.size)
+	size := p.options.Size(p.size)
 	if size == 0 {
 		return nil, nil
 	}
@@ -65,53 +32,47 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.u.whyUndivided(); why != nil {
+	if why := p.link.WhyUndivided(p.options); why != nil {
 		return nil, why
-	}
-	if err := p.precondition.look(ctx, p.requests.to(p.spec)); err != nil {
-		return nil, err
-	}
-	if p.precondition.unmet() != nil {
-		return nil, nil // the session then reports this, or a missing bucket
 	}
 	seen, err := p.seen(ctx)
 	if err == nil {
-		err = p.u.whyUndivided() // the response time is known now
+		err = p.link.WhyUndivided(p.options) // the response time is known now
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, prepare := range ways {
-		parts := state.Parts{Size: size, Seen: seen}
-		err := prepare(ctx, &parts)
-		refused, ok := err.(reason)
+		chosen := state.Parts{Size: size, Seen: seen}
+		err := prepare(ctx, &chosen)
+		refused, ok := err.(parts.Reason)
 		if !ok {
-			return &parts, err
+			return &chosen, err
 		}
-		why = refused.after(why)
+		why = refused.After(why)
 	}
 	return nil, why
 }
 
 // wayToJoin completes the parts of a new upload for one way to join them. The error is a reason
 // if the bucket or the service does not allow it.
-type wayToJoin func(ctx context.Context, parts *state.Parts) error
+type wayToJoin func(ctx context.Context, chosen *state.Parts) error
 
 // suitable returns the ways to join the parts that support the settings of the object, the
 // preferred one first, and the reasons why the others do not.
-func (p *partsPlan) suitable() (ways []wayToJoin, why reason) {
+func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 	consider := func(way wayToJoin, not string) {
 		if not == "" {
 			ways = append(ways, way)
 		} else {
-			why = reason{text: not}.after(why)
+			why = parts.Reason{Text: not}.After(why)
 		}
 	}
-	if p.options.way != ByCompose {
-		consider(p.multipart, p.spec.NotMultipart())
+	if p.multipart {
+		consider(p.prepareMultipart, p.wire.spec.NotMultipart())
 	}
-	if p.options.way != ByMultipart {
-		consider(p.compose, notComposed(p.spec))
+	if p.compose {
+		consider(p.prepareCompose, notComposed(p.wire.spec))
 	}
 	return ways, why
 }
@@ -119,57 +80,54 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why reason) {
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
 // an object that a request with a lost reply made could not be recognized.
 func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
-	if g := p.spec.IfGenerationMatch; g != nil {
+	if g := p.wire.spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.requests.ask(ctx, p.requests.to(p.spec).stat)
+	a, err := p.wire.ask(ctx, p.wire.stat)
 	switch {
 	case refusal(err) && !errors.Is(err, session.ErrCredentials):
-		err = reason{text: "the object at the destination cannot be read"}
+		err = parts.Reason{Text: "the object at the destination cannot be read"}
 	case err == nil && a.Object != nil:
 		generation = a.Object.Generation
 	}
 	return generation, err
 }
 
-// multipart starts the upload. With InParts, the parts are small enough for one of each connection
+// prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory.
-func (p *partsPlan) multipart(ctx context.Context, parts *state.Parts) error {
-	memory := p.u.memory.Budget() / int64(p.options.connections)
-	if p.options.auto {
-		memory = autoMinPart // it is better to read some parts twice than to make all parts small
+func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
+	memory := p.memory.Budget() / int64(p.options.Connections)
+	if p.options.Auto {
+		memory = parts.AutoMin // it is better to read some parts twice than to make all parts small
 	}
-	parts.Size = multipartSize(p.size, parts.Size, memory)
-	if parts.Size >= p.size {
-		return reason{text: "a part of a multipart upload has at least 5 MiB"}
+	chosen.Size = parts.MultipartSize(p.size, chosen.Size, memory)
+	if chosen.Size >= p.size {
+		return parts.Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
 	err := p.measureReplies(ctx)
-	if err == nil {
-		err = p.u.whyUndivided()
-	}
 	if err != nil {
 		return err
 	}
-	parts.Upload, err = startMultipart(ctx, p.uplink, p.requests, p.spec)
-	if refusal(err) && p.options.way != ByMultipart && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
+	chosen.Upload, err = startMultipart(ctx, p.uplink, p.wire)
+	if refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
-		return reason{text: "multipart uploads are refused: " + e.Cause()}
+		return parts.Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
 	return err
 }
 
-// measureReplies makes requests until nearReplies response times are known, unless there is
-// a reason to use one connection. The first one includes the time to connect.
+// measureReplies makes requests until the response time is known, unless there is a reason to
+// use one connection, which it returns.
 func (p *partsPlan) measureReplies(ctx context.Context) error {
-	for range nearReplies {
-		if !p.options.auto || p.u.parts.fastestReply.replies.Load() >= nearReplies || p.u.whyUndivided() != nil {
-			return nil
+	for range parts.NearReplies {
+		if why := p.link.WhyUndivided(p.options); why != nil || !p.options.Auto || p.link.Measured() {
+			return why
 		}
-		if _, err := p.requests.ask(ctx, p.requests.to(p.spec).stat); err != nil && !refusal(err) {
+		if _, err := p.wire.ask(ctx, p.wire.stat); err != nil && !refusal(err) {
 			return err
 		}
 	}
-	return nil
+	return p.link.WhyUndivided(p.options)
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
@@ -185,51 +143,36 @@ func notComposed(s Spec) string {
 	return ""
 }
 
-// compose checks whether the bucket allows temporary objects to be deleted, and what
+// prepareCompose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
-func (p *partsPlan) compose(ctx context.Context, parts *state.Parts) error {
-	if why := p.u.whyUndivided(); why != nil {
+func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
+	if why := p.link.WhyUndivided(p.options); why != nil {
 		return why
 	}
-	parts.Prefix = temporaryPrefix(p.id)
-	var why error
-	err := p.askBucket(ctx, parts.Prefix, func(f *bucketFacts) {
-		why = f.forbidden()
-		costs := f.costs(p.spec.StorageClass)
-		switch {
-		case why != nil:
-		case p.options.auto:
-			why = cmp.Or(f.unknown(), costs)
-		case costs != nil && !f.warned[costs]:
-			f.warned[costs] = true
-			p.requests.post(note{kind: noteWarning, cause: costs.Error()})
-		}
-		if f.config != nil && f.config.SoftDelete > 0 {
-			parts.DeleteSources = true
-			parts.Size = max(parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
-		}
-	})
-	return cmp.Or(err, why, p.u.whyUndivided()) // the replies to the checks show the round-trip time
-}
-
-// askBucket calls use with the facts of the bucket of the destination. It asks the service
-// if they are not known. If that fails, the next file asks again. prefix is that of the temporary
-// objects.
-func (p *partsPlan) askBucket(ctx context.Context, prefix string, use func(*bucketFacts)) error {
-	f := p.u.parts.facts(p.spec.Bucket, p.spec.UserProject)
+	f := p.buckets.of(p.wire.spec.Bucket, p.wire.spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
 		return newInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
-	if !f.known {
-		if err := f.ask(ctx, p.requests, p.spec, prefix, p.options.auto); err != nil {
-			return err
-		}
-		f.known = !f.missing // a missing bucket may be created
+	chosen.Prefix = temporaryPrefix(p.id)
+	if err := f.ask(ctx, p.wire, chosen.Prefix, p.options.Auto); err != nil {
+		return err
 	}
-	use(f)
-	return nil
+	why, costs := f.forbidden(), f.costs(p.wire.spec.StorageClass)
+	switch {
+	case why != nil:
+	case p.options.Auto:
+		why = cmp.Or(f.unknown(), costs)
+	case costs != nil && !f.warned[costs]:
+		f.warned[costs] = true
+		p.wire.post(note{kind: noteWarning, cause: costs.Error()})
+	}
+	if f.config != nil && f.config.SoftDelete > 0 {
+		chosen.DeleteSources = true
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+	}
+	return cmp.Or(why, p.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
 }

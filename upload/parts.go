@@ -8,16 +8,14 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 )
 
 // Parts sends large files in parts: see [InParts] and [AutoParts].
 type Parts struct {
-	connections int   // at a time; a maximum if auto is set
-	minPart     int64 // bytes
-	way         JoinBy
-	auto        bool  // see AutoParts
-	minFile     int64 // auto: smaller files, in bytes, are sent over one connection
-	engine      partsEngine
+	options parts.Options
+	way     JoinBy
+	engine  partsEngine
 }
 
 // JoinBy is a way to make one object from the parts of a file.
@@ -43,9 +41,9 @@ const (
 // partsEngine has the functions that send files in parts. They are fields, so that a
 // program that never calls InParts or AutoParts does not link this code.
 type partsEngine struct {
-	// plan returns the function that sends a new upload in parts, or nil if the file
-	// must be sent over one connection.
-	plan func(context.Context, *job) (func(context.Context) error, error)
+	// send sends a new upload in parts. done is false if the file must be sent over one
+	// connection.
+	send func(context.Context, *job) (done bool, err error)
 
 	// resume continues a saved upload. The Spec is the one with which it was started.
 	resume func(context.Context, *job, *state.Token, Spec) error
@@ -74,12 +72,37 @@ type partsEngine struct {
 //
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
-	p := Parts{connections: 1, minPart: defaultMinPart, engine: partsEngine{
-		plan: planParallel, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
+	p := Parts{engine: partsEngine{
+		send: sendInParts, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
 	}}
 	partsOfSaved.Store(new(p))
-	p.connections, p.minPart = connections, cmp.Or(minPart, defaultMinPart)
+	p.options = parts.Options{Connections: connections, Min: cmp.Or(minPart, parts.DefaultMin)}
 	return &p
+}
+
+// AutoParts sends a file in parts, like [InParts], if several connections may be
+// faster than one. It chooses the number of connections: it begins with one, and adds
+// more as long as the total rate rises. All files of an Uploader share the
+// connections.
+//
+// maxConnections bounds their number, at most 256; 0 is 32. There is at most one for
+// each 4 MiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
+// multipart upload also keeps a part of at least 16 MiB for each connection. It reads
+// parts that do not fit into Memory twice.
+//
+// A file is sent over one connection, and the event [Undivided] has the reason, if
+//
+//   - the file has less than 150 MiB (without the event),
+//   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
+//   - a rate limit of at most 16 MiB/s is set, but not 0,
+//   - several connections were no faster for a file in the last ten minutes,
+//   - the caller may not read the object at the destination, or
+//   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
+//     also be readable and suit temporary objects.
+func AutoParts(maxConnections int) *Parts {
+	p := InParts(cmp.Or(maxConnections, parts.AutoConnections), parts.AutoMin)
+	p.options.Auto, p.options.MinFile = true, parts.AutoMinFile
+	return p
 }
 
 // partsOfSaved is what an Uploader without Options.Parallel uses for a saved upload in
@@ -97,10 +120,11 @@ func (p *Parts) By(way JoinBy) *Parts {
 
 // check returns an error if a field of p is out of range.
 func (p *Parts) check() error {
-	if p != nil && (p.connections < 0 || p.connections > maxConnections || p.minPart < 0) {
-		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.minPart, p.connections, maxConnections)
-	}
-	if p != nil && (p.way < ByEither || p.way > ByMultipart) {
+	switch {
+	case p == nil:
+	case p.options.Connections < 0 || p.options.Connections > parts.MaxConnections || p.options.Min < 0:
+		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.options.Min, p.options.Connections, parts.MaxConnections)
+	case p.way < ByEither || p.way > ByMultipart:
 		return fmt.Errorf("parts joined by %d: want ByEither, ByCompose or ByMultipart", p.way)
 	}
 	return nil
@@ -108,21 +132,40 @@ func (p *Parts) check() error {
 
 // checkSpec returns an error if s has a precondition, which p does not support.
 func (p *Parts) checkSpec(s Spec) error {
-	if p != nil && p.connections > 1 && p.way == ByMultipart && s.Conditional() {
+	if p != nil && p.options.Connections > 1 && p.way == ByMultipart && s.Conditional() {
 		return fmt.Errorf("%w: a multipart upload does not support preconditions: join the parts by compose", session.ErrInvalid)
 	}
 	return nil
 }
 
-// partsOf returns the functions for a saved upload in parts. The job then has a value for
-// Options.Parallel.
-func (j *job) partsOf(token *state.Token) (partsEngine, error) {
+// partsOf returns the functions for a saved upload in parts, which return an error if the program
+// does not link their code. The job then has a value for Options.Parallel.
+func (j *job) partsOf(token *state.Token) partsEngine {
 	if j.u.opts.Parallel == nil {
 		own := *j.u
 		if own.opts.Parallel = partsOfSaved.Load(); own.opts.Parallel == nil {
-			return partsEngine{}, fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
+			err := fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
+			refuse := func(context.Context, *job, *state.Token) error { return err }
+			return partsEngine{
+				resume: func(context.Context, *job, *state.Token, Spec) error { return err },
+				remove: refuse, abandon: refuse,
+				query: func(context.Context, *job, *state.Token) (Holding, error) { return Holding{}, err },
+			}
 		}
 		j.u = &own
 	}
-	return j.u.opts.Parallel.engine, nil
+	return j.u.opts.Parallel.engine
+}
+
+// lowLimit is a rate limit, in bytes per second, that a single connection reaches.
+const lowLimit = 16 << 20
+
+// low reports whether a single connection reaches the limit. A limit of 0 is not low,
+// because the limit after the pause is not known.
+func (l *RateLimit) low() bool {
+	if l == nil {
+		return false
+	}
+	limit := l.Limit()
+	return limit > 0 && limit <= lowLimit
 }

@@ -132,7 +132,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 		return nil
 	case p.opts.DryRun:
 	case token.Parts != nil:
-		if err = j.remove(ctx, token); err == nil {
+		if err = j.partsOf(token).remove(ctx, j, token); err == nil {
 			err = discard()
 		}
 	case useless:

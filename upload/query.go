@@ -94,29 +94,24 @@ func (j *job) inspected(ctx context.Context) {
 const queryTimeout = 30 * time.Second
 
 // queryHolding requests the state of the upload of token from the service. The caller must
-// hold the lease of the upload. If it had the name and signature of the method of joiner,
-// the linker would keep it in every program.
+// hold the lease of the upload.
 func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		parts, err := j.partsOf(token)
-		if err != nil {
-			return Holding{}, err
-		}
-		return parts.query(ctx, j, token)
+		return j.partsOf(token).query(ctx, j, token)
 	}
-	return j.inquire(ctx, token.URI, false)
+	return inquire(ctx, j.wire(), token.URI, false)
 }
 
 // inquire requests the state of a session from the service. temporary is as in
 // [session.State].
-func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Holding, error) {
+func inquire(ctx context.Context, x *exchanger, uri session.URI, temporary bool) (Holding, error) {
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
+		return bounded(ctx, func(ctx context.Context) session.Reply { return x.query(ctx, uri) })
 	}}
-	_, err := j.requests.converse(ctx, q, session.Action{Step: session.Query})
+	_, err := x.converse(ctx, q, session.Action{Step: session.Query})
 	return q.holding, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
@@ -85,7 +86,7 @@ func (j *job) warnOfLostParts(id, bucket string) {
 	if j.u.opts.Parallel == nil {
 		return // uploads of this program are not in parts
 	}
-	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, temporaryDir, id)})
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, parts.TemporaryDir, id)})
 }
 
 // abandon removes the parts of a saved upload from the service.
@@ -93,11 +94,7 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 	if token.Parts == nil || state.Adopt(j.u.client, token) != nil {
 		return nil
 	}
-	parts, err := j.partsOf(token)
-	if err != nil {
-		return err
-	}
-	return parts.abandon(ctx, j, token)
+	return j.partsOf(token).abandon(ctx, j, token)
 }
 
 // uploadSaved resumes a saved upload.
@@ -187,11 +184,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		parts, err := j.partsOf(token)
-		if err != nil {
-			return err
-		}
-		return parts.resume(ctx, j, token, spec)
+		return j.partsOf(token).resume(ctx, j, token, spec)
 	}
 	// The options that were not given are those of the first run.
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber

@@ -50,7 +50,7 @@ func (t *transfer) checkObject(ctx context.Context, since time.Time) (session.Re
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
-	r := t.wire.statOf(ctx, t.wire.spec)
+	r := t.wire.statOf(ctx)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
 	}

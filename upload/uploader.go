@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
@@ -33,7 +34,8 @@ type Uploader struct {
 	version string        // of each source, see CallOptions.SourceVersion
 	invalid error         // of the options of With
 	retry   retryRule
-	parts   *partsShared
+	link    *parts.Link
+	buckets *bucketTable
 	running *saved.Running
 	rule    Skip // of calls
 
@@ -71,7 +73,10 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &saved.Running{}}, nil
+	return &Uploader{
+		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, running: &saved.Running{}, buckets: &bucketTable{},
+		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
+	}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

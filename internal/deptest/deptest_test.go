@@ -25,15 +25,16 @@ var allowed = map[string][]string{
 	"gcsup/session/state":               {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/session/state/bucketstore":   {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/session/state/storetest":     {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
-	"gcsup/upload":                      {"gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
+	"gcsup/upload":                      {"gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
 	"gcsup/upload/gcs":                  {"*"},
-	"gcsup/upload/manifest":             {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
+	"gcsup/upload/manifest":             {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
 	"gcsup/upload/internal/batch":       {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/upload/internal/content":     {"gcsup/chunk"},
+	"gcsup/upload/internal/parts":       {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/internal/..."}, // how many parts and connections; it makes no requests
 	"gcsup/upload/internal/runsort":     {},
 	"gcsup/upload/internal/saved":       {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},                                                          // it knows no other package below upload
 	"gcsup/upload/internal/source":      {"gcsup/upload/internal/content", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."}, // the bytes that package upload sends; it knows no other package below upload
-	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
+	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
@@ -76,7 +77,7 @@ var allowed = map[string][]string{
 // uploads returns the rules for a package that knows the errors of uploads, trees and
 // manifests, and links others too.
 func uploads(others ...string) []string {
-	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/session/state/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/saved", "gcsup/upload/internal/source",
+	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/session/state/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source",
 		"github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore")
 }
 

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import "time"
 
@@ -38,21 +38,27 @@ func (p connRates) addStored(before connRates, bytes int64) {
 	}
 }
 
-// measured returns the number of connections that carried the most bytes, their rate
-// together, and the mean rate of a single connection over the whole time. Rates are in bytes
-// per second, and 0 if they are not known.
-func (p connRates) measured() (connections int, rate, each float64) {
+// Usage describes the connections of a file. Rates are in bytes per second, and 0 if they are
+// not known.
+type Usage struct {
+	Connections int     // the number that carried the most bytes
+	Rate        float64 // of these together
+	Each        float64 // mean of a single connection over the whole time
+}
+
+// usage returns the Usage so far.
+func (p connRates) usage() (u Usage) {
 	var sum time.Duration
 	var most, stored float64
 	for i, n := range p {
 		if n.stored > 0 && n.stored >= most {
-			connections, most = i, n.stored
-			rate = n.stored / n.took.Seconds()
+			most = n.stored
+			u.Connections, u.Rate = i, n.stored/n.took.Seconds()
 		}
 		stored, sum = stored+n.stored, sum+time.Duration(i)*n.took
 	}
 	if sum > 0 {
-		each = stored / sum.Seconds()
+		u.Each = stored / sum.Seconds()
 	}
-	return connections, rate, each
+	return u
 }

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"math"
@@ -12,19 +12,23 @@ import (
 // options.
 func TestPartSizes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{1, chunk.Granularity, defaultMinPart, defaultMinPart + 1, 1 << 30, 40 << 30, maxObject - 1, maxObject} {
-		for _, connections := range []int{0, 1, 2, 8, maxConnections} {
-			for _, minPart := range []int64{1, defaultMinPart, 6 << 30, maxObject, math.MaxInt64} {
-				for name, p := range map[string]*Parts{"fixed": InParts(connections, minPart), "auto": AutoParts(connections)} {
-					part := p.partSize(size)
+	const maxObject = 5 << 40 // https://cloud.google.com/storage/quotas#objects
+	for _, size := range []int64{1, chunk.Granularity, DefaultMin, DefaultMin + 1, 1 << 30, 40 << 30, maxObject - 1, maxObject} {
+		for _, connections := range []int{0, 1, 2, 8, MaxConnections} {
+			for _, minPart := range []int64{1, DefaultMin, 6 << 30, maxObject, math.MaxInt64} {
+				for name, p := range map[string]Options{
+					"fixed": {Connections: connections, Min: minPart},
+					"auto":  {Connections: connections, Min: AutoMin, Auto: true, MinFile: AutoMinFile},
+				} {
+					part := p.Size(size)
 					if part == 0 {
 						continue
 					}
-					if part < 0 || part >= size || part%chunk.Granularity != 0 || (size+part-1)/part > maxParts {
+					if part < 0 || part >= size || part%chunk.Granularity != 0 || (size+part-1)/part > most {
 						t.Errorf("%s: %d bytes over %d connections, at least %d: parts of %d", name, size, connections, minPart, part)
 					}
 					for _, share := range []int64{0, 1, 16 << 20, math.MaxInt64} {
-						part := multipartSize(size, part, share)
+						part := MultipartSize(size, part, share)
 						if part < session.MultipartMinPart || part > session.MultipartMaxPart || part%chunk.Granularity != 0 || (size+part-1)/part > session.MultipartMaxParts {
 							t.Errorf("%s: %d bytes over %d connections, at least %d, with %d bytes of memory: parts of %d", name, size, connections, minPart, share, part)
 						}

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -8,55 +8,58 @@ import (
 	"time"
 )
 
-// connPool grants slots. With a slot, a worker sends one part over one connection.
+// Pool grants slots. With a slot, a worker sends one part over one connection.
 // All files of an Uploader share a tuned pool, whose tuner chooses the number of
 // slots. Otherwise each file has its own pool with a fixed number of slots.
-type connPool struct {
-	rate    *RateLimit           // nil if there is no limit
-	failing func() bool          // reports whether the service fails
-	every   func() time.Duration // length of an interval
+type Pool struct {
+	held    func() time.Duration // see Link
+	failing func() bool          // see Link
+	every   func() time.Duration // length of an interval; nil if the number of slots is fixed
 
-	mu     sync.Mutex
-	tuned  bool
-	tuner  tuner // its level is the number of slots, which is fixed if tuned is false
-	shares []*share
-	slots  []*slot       // in use
-	stop   chan struct{} // closed to stop observe; nil if it does not run
-	moved  int64         // bytes of slots that were released in this interval
-	busy   int           // number of these slots that moved bytes in it
+	mu       sync.Mutex
+	tuner    tuner     // its level is the number of slots
+	sufficed time.Time // when a file ended with the result that one connection suffices
+	shares   []*Share
+	slots    []*Slot       // in use
+	stop     chan struct{} // closed to stop observe; nil if it does not run
+	moved    int64         // bytes of slots that were released in this interval
+	busy     int           // number of these slots that moved bytes in it
 }
 
-// slot is the permission to send one part over one connection.
-type slot struct {
-	moved    atomic.Int64 // bytes that were handed to the network
+// Slot is the permission to send one part over one connection.
+type Slot struct {
+	moved    atomic.Int64 // see Moved
 	reported int64        // bytes that were counted in earlier intervals
 	quiet    int          // intervals in a row without bytes
 	before   connRates    // rates of its share when the slot was acquired
 }
 
-// share is the part of a pool that one file uses.
-type share struct {
-	pool    *connPool
+// Share is the part of a pool that one file uses.
+type Share struct {
+	pool    *Pool
 	held    int             // slots
 	waiting []chan struct{} // each closed when its worker gets a slot
 	rates   connRates
 	since   time.Time // when held last changed
 }
 
-// oneSuffices is [tuner.oneSuffices].
-func (c *connPool) oneSuffices() bool {
+// Moved counts n bytes that were handed to the network.
+func (s *Slot) Moved(n int64) { s.moved.Add(n) }
+
+// oneSuffices reports whether the tuner found recently that one connection suffices.
+func (c *Pool) oneSuffices() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tuner.oneSuffices()
+	return c.tuner.oneSuffices() && time.Since(c.sufficed) < oneSufficesFor
 }
 
-// join returns a share for another file. The caller must call leave.
-func (c *connPool) join() *share {
+// Join returns the share of another file. The caller must call Leave.
+func (c *Pool) Join() *Share {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &share{pool: c, since: time.Now()}
+	s := &Share{pool: c, since: time.Now()}
 	c.shares = append(c.shares, s)
-	if c.tuned && c.stop == nil {
+	if c.every != nil && c.stop == nil {
 		c.tuner.resume()
 		c.stop = make(chan struct{})
 		go c.observe(c.stop, c.every())
@@ -64,25 +67,30 @@ func (c *connPool) join() *share {
 	return s
 }
 
-// leave removes the share of a file from the pool. No slot of it may be in use.
-func (s *share) leave() {
+// Leave removes the share of a file from the pool, and returns its connections and rates. No
+// slot of it may be in use.
+func (s *Share) Leave() Usage {
 	c := s.pool
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shares = slices.DeleteFunc(c.shares, func(other *share) bool { return other == s })
+	c.shares = slices.DeleteFunc(c.shares, func(other *Share) bool { return other == s })
 	if len(c.shares) == 0 && c.stop != nil {
 		close(c.stop)
 		c.stop = nil
 	}
+	if c.tuner.oneSuffices() {
+		c.sufficed = time.Now()
+	}
 	c.grant()
+	return s.rates.usage()
 }
 
 // grant gives free slots to waiting workers, first to the file that has the fewest. A
 // file without a slot gets one even if none is free, so that no file waits for a part
 // of another one. The caller holds c.mu.
-func (c *connPool) grant() {
+func (c *Pool) grant() {
 	for {
-		var next *share
+		var next *Share
 		held := 0
 		for _, s := range c.shares {
 			held += s.held
@@ -100,15 +108,14 @@ func (c *connPool) grant() {
 }
 
 // addHeld adds n to the number of slots of the file. The caller holds s.pool.mu.
-func (s *share) addHeld(n int) {
+func (s *Share) addHeld(n int) {
 	now := time.Now()
 	s.rates.addTime(s.held, now.Sub(s.since))
 	s.since, s.held = now, s.held+n
 }
 
-// acquire waits for a slot, which the caller must release. It returns nil if ctx ends
-// first.
-func (s *share) acquire(ctx context.Context) *slot {
+// Acquire waits for a slot, which the caller must release. It returns nil if ctx is done.
+func (s *Share) Acquire(ctx context.Context) *Slot {
 	c := s.pool
 	ready := make(chan struct{})
 	c.mu.Lock()
@@ -125,14 +132,19 @@ func (s *share) acquire(ctx context.Context) *slot {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return nil
 	}
-	l := &slot{before: slices.Clone(s.rates)}
+	if ctx.Err() != nil {
+		s.addHeld(-1)
+		c.grant()
+		return nil
+	}
+	l := &Slot{before: slices.Clone(s.rates)}
 	c.slots = append(c.slots, l)
 	return l
 }
 
-// release releases a slot. stored is the number of bytes sent through it that the
+// Release releases a slot. stored is the number of bytes sent through it that the
 // service has.
-func (s *share) release(l *slot, stored int64) {
+func (s *Share) Release(l *Slot, stored int64) {
 	c := s.pool
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,29 +155,29 @@ func (s *share) release(l *slot, stored int64) {
 	if n > l.reported {
 		c.busy++
 	}
-	c.slots = slices.DeleteFunc(c.slots, func(other *slot) bool { return other == l })
+	c.slots = slices.DeleteFunc(c.slots, func(other *Slot) bool { return other == l })
 	c.grant()
 }
 
-// slots returns the number of slots of the file.
-func (s *share) slots() int {
+// Slots returns the number of slots of the file.
+func (s *Share) Slots() int {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	return s.held
 }
 
 // observe calls tune after every interval, until stop is closed.
-func (c *connPool) observe(stop <-chan struct{}, every time.Duration) {
+func (c *Pool) observe(stop <-chan struct{}, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last, held := time.Now(), c.rate.held()
+	last, held := time.Now(), c.held()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
-		now, waited := time.Now(), c.rate.held()
+		now, waited := time.Now(), c.held()
 		iv := interval{took: now.Sub(last), failing: c.failing()}
 		iv.limited = waited-held >= iv.took/10
 		last, held = now, waited
@@ -175,7 +187,7 @@ func (c *connPool) observe(stop <-chan struct{}, every time.Duration) {
 
 // tune passes an interval to the tuner, with the bytes that the slots moved, and grants slots
 // up to its new limit.
-func (c *connPool) tune(iv interval) {
+func (c *Pool) tune(iv interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	iv.moved, iv.sending = c.moved, c.busy
@@ -201,10 +213,3 @@ func (c *connPool) tune(iv interval) {
 // quietFor is the number of intervals without bytes after which a slot no longer
 // counts as sending. On a slow link a slot moves 256 KiB only every few intervals.
 const quietFor = 10
-
-// measured returns the connections and rates of a file, see [connRates.measured].
-func (s *share) measured() (connections int, rate, each float64) {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	return s.rates.measured()
-}

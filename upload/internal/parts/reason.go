@@ -1,0 +1,18 @@
+package parts
+
+// Reason is why a file is sent over one connection. It is an error of what decides that.
+type Reason struct {
+	Text       string // for events
+	Unmeasured bool   // the service is near, and the speed of the first request decides
+}
+
+func (r Reason) Error() string { return r.Text }
+
+// After returns the reason of a way to join the parts. before is that of an earlier way, or
+// its Text is "".
+func (r Reason) After(before Reason) Reason {
+	if before.Text != "" && before.Text != r.Text {
+		r.Text = before.Text + "; " + r.Text
+	}
+	return r
+}

@@ -1,0 +1,76 @@
+package parts
+
+import (
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+const (
+	// DefaultMin is the default minimum size of a part. The requests of a smaller part
+	// cost more than a further connection gains.
+	DefaultMin = 8 << 20
+
+	// perConnection is how many parts each connection gets if the file is large
+	// enough. With several, a slow connection does not delay the end of the upload.
+	perConnection = 4
+
+	// most bounds the parts of a file, and thereby the size of its Token. A multipart
+	// upload may have more, see [MultipartSize].
+	most = 1024
+
+	// MaxConnections bounds Options.Connections.
+	MaxConnections = 256
+
+	// AutoMinFile is the minimum size of a file that is sent in parts with Options.Auto. A
+	// smaller file takes only seconds on any link that has room for more connections.
+	AutoMinFile = 150 << 20
+
+	// AutoMin is the minimum size of a part with Options.Auto. The bytes of a smaller part
+	// take less time than its requests on a long link.
+	AutoMin = 16 << 20
+
+	// AutoConnections is the default maximum of connections with Options.Auto.
+	AutoConnections = 32
+
+	// large is the size of a part beyond which more parts are better than one compose.
+	large = 64 << 20
+
+	// TemporaryDir is the beginning of the names of all temporary objects.
+	TemporaryDir = "gcsup-parts/"
+)
+
+// Options are the caller's choice of connections and sizes.
+type Options struct {
+	Connections int   // at a time; a maximum if Auto is set
+	Min         int64 // size of a part in bytes
+	Auto        bool  // Link chooses the number of connections
+	MinFile     int64 // Auto: smaller files, in bytes, are sent over one connection
+}
+
+// Size returns the size of the parts of a file of size bytes: a multiple of
+// chunk.Granularity, or 0 if the file is not divided.
+func (o Options) Size(size int64) int64 {
+	if o.Connections < 2 || size < o.MinFile || o.Min >= size {
+		return 0
+	}
+	n := min(int64(o.Connections)*perConnection, most)
+	part := max((size+n-1)/n, o.Min, 1)
+	if o.Auto {
+		// Make parts that one compose can join, unless they would be very large.
+		part = max(size/(AutoConnections*perConnection), min(size/session.ComposeMax, large), o.Min)
+	}
+	if part = chunk.Ceil(part); part >= size {
+		return 0
+	}
+	return part
+}
+
+// MultipartSize returns the size of the parts of a multipart upload of a file of size bytes,
+// within the limits of the service. want is the size that suits the connections. memory is
+// the memory for one part; 0 means no limit.
+func MultipartSize(size, want, memory int64) int64 {
+	if memory > 0 {
+		want = min(want, chunk.Floor(memory))
+	}
+	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
+}

@@ -1,0 +1,253 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/source"
+)
+
+// sendInParts sends a new upload in parts. done is false if the file must be sent over one
+// connection.
+func sendInParts(ctx context.Context, j *job) (done bool, err error) {
+	way := j.u.opts.Parallel.way
+	plan := partsPlan{
+		division: j.division(), multipart: way != ByCompose, compose: way != ByMultipart,
+		buckets: j.u.buckets, size: j.file.Total(), id: j.result.label.get().id,
+	}
+	chosen, err := plan.choose(ctx)
+	why, undivided := err.(parts.Reason)
+	switch {
+	case undivided && why.Unmeasured:
+		j.measureFirst(why)
+		return false, nil
+	case undivided:
+		j.reportUndivided(why)
+		return false, nil
+	case err != nil || chosen == nil:
+		return false, err
+	}
+	j.journal.Begin(j.file.Identity(), chosen)
+	return true, j.sendParts(ctx, j.inParts(true))
+}
+
+// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
+// the caller asked for parts, and as Undivided with AutoParts.
+func (j *job) reportUndivided(why parts.Reason) {
+	if j.u.opts.Parallel.options.Auto {
+		j.events.post(Event{Kind: Undivided, Cause: why.Text})
+		return
+	}
+	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
+}
+
+// division returns what the job needs to send the file in the parts of its journal.
+func (j *job) division() division {
+	return division{
+		wire: j.wire(), uplink: j.uplink, journal: j.journal, file: j.file, expect: j.expect, began: j.result.began,
+		memory: j.u.memory, options: j.u.opts.Parallel.options, link: j.u.link,
+	}
+}
+
+// inParts returns the file of the job in the parts of its journal. fresh reports that the upload
+// was just started.
+func (j *job) inParts(fresh bool) *parallel {
+	p := newParallel(j.division(), fresh)
+	j.progress.parts.Store(&partsView{p.position, func() *PartsProgress {
+		count, done, sending := p.progress()
+		return &PartsProgress{Count: count, Done: done, Connections: sending}
+	}})
+	return p
+}
+
+// sendParts makes the object of a file in parts. After success it cleans up. After a failure it
+// keeps the saved upload and all that the service stores, unless no later call can use them.
+func (j *job) sendParts(ctx context.Context, p *parallel) error {
+	guarded, stop := j.journal.Guard(ctx)
+	defer stop()
+	object, err := p.send(guarded)
+	if err == nil {
+		j.events.committed()
+	}
+	err = endedBy(ctx, err, j.journal)
+	j.result.update(func(r *Result) {
+		r.Object = object
+		r.ResumedFrom, r.Retries, r.Waited = p.sums()
+		if u := p.used; u != nil {
+			r.Parts = &PartsResult{Count: len(p.parts), Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
+		}
+	})
+	_, unexpected := errors.AsType[*unexpectedBytes](err)
+	unmet, _ := errors.AsType[*session.Error](err)
+	hopeless := unexpected || errors.Is(err, session.ErrPrecondition) && (!unmet.Early || j.spec.NoClobber)
+	switch {
+	case err == nil:
+		j.finishParts(ctx, p)
+		return nil
+	case j.journal.Lease() == nil:
+		j.leave(p.abandon(ctx))
+		return err
+	case !j.journal.Saved():
+		j.disown(ctx, p) // nothing was sent yet, or another process has the lease
+		return err
+	case hopeless:
+		left := p.abandon(ctx)
+		if left == nil {
+			return errors.Join(err, j.journal.Discard())
+		}
+		j.leave(left)
+	}
+	j.journal.Keep()
+	return err
+}
+
+// finishParts cleans up after a finished upload and deletes its Token. If something cannot be
+// removed from the service, the Token stays, so that Prune or the next call tries again.
+func (j *job) finishParts(ctx context.Context, p *parallel) {
+	left := p.finish(ctx)
+	j.leave(left)
+	switch {
+	case !j.journal.Saved():
+	case left != nil:
+		j.journal.Keep()
+	default:
+		if err := j.journal.Discard(); err != nil {
+			j.events.post(Event{Kind: Warning, Cause: err.Error()})
+		}
+	}
+}
+
+// disown abandons an upload whose Token was deleted by another process while this one had
+// the lease. That process may not have known what the service stores.
+func (j *job) disown(ctx context.Context, p *parallel) {
+	if j.journal.LeaseLost() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonGrace)
+	defer cancel()
+	if !j.journal.Deleted(ctx) {
+		return // the other process finishes the work
+	}
+	j.uplink.needLease(nil)
+	j.leave(p.way.clean(ctx, false))
+}
+
+// leave reports what is left at the service, if err is not nil.
+func (j *job) leave(err error) {
+	if err == nil {
+		return
+	}
+	j.result.update(func(r *Result) { r.Leftover = err })
+	j.events.post(Event{Kind: Warning, Cause: err.Error()})
+}
+
+// resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
+func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) error {
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
+	over, why := token.Parts.Over, ""
+	if err := j.sameSource(ctx, token); err != nil {
+		switch {
+		case !errors.Is(err, session.ErrSourceChanged):
+			return err
+		case !over && !j.u.opts.RestartChanged:
+			return sourceError(err)
+		}
+		why = err.Error()
+	}
+	p := j.inParts(false)
+	if over && why == "" {
+		made, err := p.find(ctx)
+		if err != nil {
+			return err
+		}
+		if made == nil {
+			why = "it had ended, and only its cleanup was left"
+		}
+	}
+	if why != "" {
+		if err := abandonParts(ctx, j, token); err != nil {
+			return err
+		}
+		return &startOver{why: why}
+	}
+	if p.started() {
+		j.result.update(func(r *Result) { r.Resumed = true })
+		j.events.post(Event{Kind: Resumed})
+	}
+	return j.sendParts(ctx, p)
+}
+
+// removeParts removes everything that the service stores for a saved upload.
+func removeParts(ctx context.Context, j *job, token *state.Token) error {
+	defer j.progress.parts.Store(nil)
+	return j.inParts(false).abandon(ctx)
+}
+
+// queryParts requests the state of a saved upload in parts from the service. If the
+// service has nothing of it, the state is SessionGone.
+func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
+	p := j.inParts(false)
+	// An earlier call may have made the object.
+	if o, err := p.find(ctx); o != nil || err != nil {
+		return Holding{State: SessionFinished, Object: o}, err
+	}
+	stored, gone, err := p.way.stored(ctx)
+	switch {
+	case err != nil:
+		return Holding{}, err
+	case gone:
+		return Holding{State: SessionGone}, nil
+	}
+	return Holding{State: SessionOpen, Stored: stored}, nil
+}
+
+// compareParts compares the source with the saved checksums of all parts.
+func (j *job) compareParts(ctx context.Context, token *state.Token) error {
+	for i, part := range token.Parts.List {
+		rng := token.Parts.Range(i, token.Source.Size)
+		known := part.Checkpoints
+		if part.Finished() {
+			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
+		}
+		if err := j.file.Section(rng).CompareAll(ctx, source.Saved{Checkpoints: known}); err != nil {
+			return err
+		}
+	}
+	j.file.Proven()
+	return nil
+}
+
+// cancelParts removes everything that the service stores for a saved upload in parts,
+// and deletes the saved upload.
+func (j *job) cancelParts(ctx context.Context, token *state.Token) error {
+	if err := j.adopt(token); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
+	if err := j.partsOf(token).remove(ctx, j, token); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
+	return j.journal.Discard()
+}
+
+// resumeRemoval removes what an upload in parts left that has ended. If its object was not
+// made, it was canceled, and the error wraps ErrNoToken.
+func (j *job) resumeRemoval(ctx context.Context, token *state.Token) error {
+	holding, err := j.queryHolding(ctx, token)
+	if err != nil {
+		return err
+	}
+	if err := j.cancelParts(ctx, token); err != nil {
+		return err
+	}
+	if holding.State != SessionFinished {
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, token.ID)
+	}
+	j.result.update(func(r *Result) { r.Object = holding.Object })
+	return nil
+}

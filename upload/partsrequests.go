@@ -1,0 +1,40 @@
+package upload
+
+import (
+	"context"
+
+	"gcsup/session"
+)
+
+// compose makes the object of x from those of g.
+func compose(ctx context.Context, x *exchanger, g span, deleteSources bool) session.Reply {
+	return x.plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.Compose(ctx, x.spec, g.from, g.crc32c, deleteSources)
+	})
+}
+
+// removeObject deletes one generation of the object of x.
+func removeObject(ctx context.Context, x *exchanger, generation int64) session.Reply {
+	return x.plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.DeleteGeneration(ctx, x.spec, generation)
+	})
+}
+
+// listParts lists the parts of a multipart upload whose numbers are greater than after.
+func listParts(ctx context.Context, x *exchanger, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
+	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		parts, more, r = c.ListParts(ctx, x.spec, uri, after)
+		return r
+	})
+	return parts, more, r
+}
+
+func complete(ctx context.Context, x *exchanger, uri session.URI, parts []session.UploadedPart) session.Reply {
+	return x.plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.CompleteMultipart(ctx, x.spec, uri, parts)
+	})
+}
+
+func abort(ctx context.Context, x *exchanger, uri session.URI) session.Reply {
+	return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.spec, uri) })
+}
