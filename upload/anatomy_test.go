@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -73,12 +74,12 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
-				part := newTransfer(j.requests, j.spec, file, unrecorded{}, transferOptions{})
-				r := newRun(part, nil, session.State{Size: rng.Len()})
+				part := engine.NewTransfer(j.requests, j.spec, file, engine.Unrecorded{}, engine.TransferOptions{})
+				r := engine.NewRun(part, nil, session.State{Size: rng.Len()})
 				if err := j.upload(t.Context(), part, r, session.Action{Step: session.Begin}); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
-				if n := j.result.tally.sent.Load(); n < rng.Len() {
+				if n := j.result.tally.Sent.Load(); n < rng.Len() {
 					t.Errorf("part %d: %d bytes were sent of %d", i, n, rng.Len())
 				}
 			})
@@ -222,7 +223,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 	}
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
-		const size = firstSize + 64<<20
+		const size = engine.FirstSize + 64<<20
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
+	"gcsup/upload/internal/engine"
 )
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
@@ -109,7 +110,7 @@ type filesCall struct {
 	u        *Uploader
 	ctx      context.Context
 	opts     BatchOptions
-	budget   *budget
+	budget   *engine.Budget
 	memory   *semaphore.Weighted
 	saved    []string // IDs of the uploads that were saved when the batch began
 	breaker  *batch.Breaker
@@ -137,9 +138,9 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
 	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), math.MaxInt)
 	if b.opts.Sizes != nil {
-		b.budget.held = b.count
+		b.budget.Held = b.count
 	}
-	b.breaker = batch.NewBreaker(b.budget.progress)
+	b.breaker = batch.NewBreaker(b.budget.Progress)
 	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
 	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
@@ -297,7 +298,7 @@ func (b *filesCall) count() {
 		var total int64
 		for size := range b.opts.Sizes {
 			total += size
-			b.budget.counted.Store(max(b.budget.counted.Load(), total))
+			b.budget.Counted.Store(max(b.budget.Counted.Load(), total))
 			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
 				b.counting.Store(false) // the next call starts over
 				return

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/bucket"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -42,7 +43,7 @@ func (t *bucketTable) of(bucket, userProject string) *bucketFacts {
 
 // ask asks the service if the facts are not known. If that fails, or there is no bucket yet, the
 // next file asks again.
-func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
+func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
 	if f.known {
 		return nil
 	}
@@ -54,20 +55,20 @@ func (f *bucketFacts) ask(ctx context.Context, x *exchanger, prefix string, need
 // request makes the requests, at most three. If needAll is set, it stops after the first
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
-func (f *bucketFacts) request(ctx context.Context, x *exchanger, prefix string, needAll bool) error {
+func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.ask(ctx, func(ctx context.Context) session.Reply { return x.plain(ctx, op, do) })
+		_, err = x.Ask(ctx, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}
-		if refusal(err) {
+		if engine.Refusal(err) {
 			return false, nil
 		}
 		return err == nil, err
 	}
 	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		f.config, r = bucket.ReadConfig(ctx, c, x.spec.Bucket, x.spec.UserProject)
+		f.config, r = bucket.ReadConfig(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
 	if err != nil || f.missing || needAll && f.config == nil {
@@ -75,7 +76,7 @@ func (f *bucketFacts) request(ctx context.Context, x *exchanger, prefix string, 
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, x.spec.Bucket, x.spec.UserProject, permissionDelete)
+		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -87,7 +88,7 @@ func (f *bucketFacts) request(ctx context.Context, x *exchanger, prefix string, 
 	}
 	var list []bucket.Notification
 	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, r = bucket.Notifications(ctx, c, x.spec.Bucket, x.spec.UserProject)
+		list, r = bucket.Notifications(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n bucket.Notification) bool { return n.Reports(prefix) })

@@ -92,24 +92,24 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	if o.RetryFor != 0 {
 		own.opts.RetryFor = o.RetryFor
-		own.retry.time, own.retry.tries = o.RetryFor, 0
+		own.retry.Time, own.retry.Tries = o.RetryFor, 0
 	}
 	if o.Tries != 0 {
-		own.retry.time, own.retry.tries = 0, o.Tries
+		own.retry.Time, own.retry.Tries = 0, o.Tries
 	}
 	if o.Permanent != nil {
-		own.retry.permanent = o.Permanent
+		own.retry.Permanent = o.Permanent
 	}
 	own.opts.Window = cmp.Or(o.Window, u.opts.Window)
 	if o.DetectContentType != nil {
 		own.opts.DetectContentType = o.DetectContentType
 	}
 	if o.Size != nil {
-		own.expect.size = new(*o.Size)
+		own.expect.Size = new(*o.Size)
 	}
 	own.version = cmp.Or(o.SourceVersion, u.version)
 	if o.Confirm != nil {
-		own.expect.confirm = o.Confirm
+		own.expect.Confirm = o.Confirm
 	}
 	var err error
 	own.opts, err = own.opts.withDefaults()

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 )
 
 // Cancel ends the saved upload with that ID: the service drops its bytes, and the
@@ -22,7 +23,7 @@ import (
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	err := j.cancelSaved(ctx, id)
-	j.requests.retry.close()
+	j.requests.Retry.Close()
 	_, err = j.conclusion(ctx, j.result.snapshot(&j.progress), err)
 	return err
 }
@@ -35,7 +36,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	id, err := j.u.findSaved(ctx, id)
 	if err == nil {
 		j.identify(id, j.spec)
-		err = j.u.running.Stop(ctx, id, &stopped{by: session.ErrCanceled})
+		err = j.u.running.Stop(ctx, id, &engine.Stopped{By: session.ErrCanceled})
 	}
 	if err == nil {
 		token, damaged, err = j.openJournal(ctx, state.Token{ID: id}, nil)
@@ -69,9 +70,9 @@ func (j *job) cancel(ctx context.Context, token *state.Token, discard func() err
 		}
 		return err
 	}
-	a, err := j.requests.askKnown(ctx, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
+	a, err := j.requests.AskKnown(ctx, func(ctx context.Context) session.Reply { return j.wire().Cancel(ctx, token.URI) })
 	switch {
-	case refusal(err):
+	case engine.Refusal(err):
 		return err
 	case err != nil:
 		return fmt.Errorf("cancel: %w", err)

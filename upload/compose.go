@@ -44,7 +44,7 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
 func (f *dividedFile) temporary(name string) Spec {
-	s := f.wire.spec
+	s := f.wire.Spec
 	return Spec{
 		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
@@ -115,7 +115,7 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return compose(ctx, c.wire.to(spec), g, false)
+			return compose(ctx, c.wire.To(spec), g, false)
 		},
 	}
 	o, err := by.hold(ctx)
@@ -129,7 +129,7 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 // caller. If there is none, it is that the object at the destination has not changed. If
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
-	spec := c.wire.spec
+	spec := c.wire.Spec
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
@@ -140,7 +140,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 				c.journal.Change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
-			return compose(ctx, c.wire.to(spec), g, c.common().DeleteSources)
+			return compose(ctx, c.wire.To(spec), g, c.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
@@ -153,8 +153,8 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
 		generation := p.state().Generation
-		a, err := c.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
-			r := c.wire.to(p.spec).statOf(ctx)
+		a, err := c.wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+			r := c.wire.To(p.Spec).StatOf(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
@@ -164,7 +164,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 		case a.Step == session.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
-			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.spec.URL())
+			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.Spec.URL())
 		}
 	}
 	for _, p := range gone {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 )
 
 // clean deletes the temporary objects. If the object was not made, it first cancels the
@@ -31,7 +32,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 	if left.n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.wire.spec.Bucket, c.common().Prefix, left.first)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.wire.Spec.Bucket, c.common().Prefix, left.first)
 }
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
@@ -39,16 +40,16 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 // a random part, so that no other upload writes it. known is as in [session.Request].
 func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *leftovers) {
 	s := p.state()
-	defer p.retry.close()
+	defer p.Retry.Close()
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := p.askKnown(ctx, func(ctx context.Context) session.Reply { return p.cancel(ctx, s.URI) })
+			a, err := p.AskKnown(ctx, func(ctx context.Context) session.Reply { return p.Cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := p.ask(ctx, p.statOf)
+			a, err := p.Ask(ctx, p.StatOf)
 			left.add(err)
 			made = a.Object
 		}
@@ -57,7 +58,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		}
 		s.Generation = made.Generation
 	}
-	left.add(c.delete(ctx, p.exchanger, s.Generation, known))
+	left.add(c.delete(ctx, p.Exchanger, s.Generation, known))
 }
 
 // leftovers counts what could not be removed.
@@ -85,8 +86,8 @@ var errForeign = errors.New("another client may have written it")
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
-		x := c.wire.to(c.temporary(g.Name))
-		switch a, err := x.ask(ctx, x.statOf); {
+		x := c.wire.To(c.temporary(g.Name))
+		switch a, err := x.Ask(ctx, x.StatOf); {
 		case err != nil:
 			left.add(err)
 		case a.Step == session.Absent:
@@ -102,11 +103,11 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 // delete deletes a generation of the temporary object of x, so that a bucket with versioning does
 // not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
 // [session.Request].
-func (c *composer) delete(ctx context.Context, x *exchanger, generation int64, known bool) error {
-	spec := x.spec
+func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation int64, known bool) error {
+	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	own := newRequester(c.uplink, x.part, x.pos).to(spec)
-	defer own.retry.close()
+	own := engine.NewRequester(c.uplink, x.Part, x.Pos).To(spec)
+	defer own.Retry.Close()
 	return removing(ctx, own, known, func(ctx context.Context) session.Reply { return removeObject(ctx, own, generation) })
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -15,27 +16,27 @@ import (
 // send uploads the temporary object of a part through a session.
 func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
 	t := p.transfer(slot)
-	defer t.retry.close()
-	r, action := newRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
+	defer t.Retry.Close()
+	r, action := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
 	if part := p.state(); !part.URI.IsZero() {
 		r, action = p.resume(t, part), session.Action{Step: session.Query}
 	}
-	t.retry.stake(p.rng.Len())
+	t.Retry.Stake(p.rng.Len())
 	for {
-		object, err := t.drive(ctx, r, action)
-		if lost, ok := errors.AsType[*sessionLost](err); ok {
+		object, err := t.Drive(ctx, r, action)
+		if lost, ok := errors.AsType[*engine.SessionLost](err); ok {
 			p.place(0)
-			t.post(note{kind: noteRestarted, cause: fmt.Sprintf("part %d: %s", p.i+1, lost.cause)})
-			r, action = newRun(t, nil, lost.state), lost.next
+			t.Post(engine.Note{Kind: engine.Restarted, Cause: fmt.Sprintf("part %d: %s", p.i+1, lost.Cause)})
+			r, action = engine.NewRun(t, nil, lost.State), lost.Next
 			continue
 		}
 		if err != nil {
-			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, abandonGrace) {
-				p.record.Change(func(s *state.Part) { s.Committed = t.pos.committed.Load() })
+			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, abandonGrace) {
+				p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
 			}
 			return c.failed(ctx, p, err)
 		}
-		if r.unqueried() {
+		if r.Unqueried() {
 			p.resumed = p.rng.Len() // an earlier call finished it
 		}
 		return c.sent(ctx, p, t, object)
@@ -69,15 +70,15 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 }
 
 // resume returns a run of t that continues the session of an earlier call.
-func (p *filePart) resume(t *transfer, part state.Part) *run {
+func (p *filePart) resume(t *engine.Transfer, part state.Part) *engine.Run {
 	state := saved.Adopted(part.Session, p.rng.Len())
 	state.Temporary = true
 	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
-	return resumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
+	return engine.ResumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
 		if err := p.content.Seek(ctx, offset); err != nil {
-			return t.sourceFailed(ctx, err)
+			return t.SourceFailed(ctx, err)
 		}
-		t.pos.sent.Store(offset)
+		t.Pos.Sent.Store(offset)
 		p.resumed = offset
 		return nil
 	})
@@ -85,17 +86,17 @@ func (p *filePart) resume(t *transfer, part state.Part) *run {
 
 // sent verifies the temporary object of a part and records that the part is finished. It saves
 // the Token if the last save is old.
-func (c *composer) sent(ctx context.Context, p *filePart, t *transfer, object *session.Object) error {
-	o, err := t.verify(ctx, object)
+func (c *composer) sent(ctx context.Context, p *filePart, t *engine.Transfer, object *session.Object) error {
+	o, err := t.Verify(ctx, object)
 	if err != nil {
 		return err
 	}
 	if o.Generation == 0 {
-		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
+		return t.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
 	}
 	whole, err := p.content.Whole(ctx)
 	if err != nil {
-		return p.sourceFailed(ctx, err)
+		return p.SourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	if c.journal.Old() { // without a save, the session reports it to the next call

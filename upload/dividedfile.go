@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -15,11 +16,11 @@ import (
 
 // division is what a file in parts is made of.
 type division struct {
-	wire    *exchanger // of the object
-	uplink  *uplink
+	wire    *engine.Exchanger // of the object
+	uplink  *engine.Uplink
 	journal *saved.Journal
 	file    *source.File // nil if no bytes are sent
-	expect  expectation
+	expect  engine.Expectation
 	memory  *chunk.Memory
 	options parts.Options
 	link    *parts.Link
@@ -38,7 +39,7 @@ type dividedFile struct {
 func divide(d division) *dividedFile {
 	f := &dividedFile{division: d, size: d.journal.Size()}
 	for i := range f.common().List {
-		spec := d.wire.spec
+		spec := d.wire.Spec
 		if !f.isMultipart() {
 			spec = f.temporary(f.partName(i))
 		}
@@ -61,7 +62,7 @@ func (f *dividedFile) started() bool {
 // position returns the sums over all parts.
 func (f *dividedFile) position() (size, sent, committed int64) {
 	for _, p := range f.parts {
-		_, s, n := p.pos.load()
+		_, s, n := p.Pos.Load()
 		sent, committed = sent+max(s, n), committed+n
 	}
 	return f.size, sent, committed
@@ -70,8 +71,8 @@ func (f *dividedFile) position() (size, sent, committed int64) {
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (f *dividedFile) updatePosition() {
 	_, sent, committed := f.position()
-	f.wire.pos.sent.Store(sent)
-	f.wire.pos.committed.Store(committed)
+	f.wire.Pos.Sent.Store(sent)
+	f.wire.Pos.Committed.Store(committed)
 }
 
 // crc32c returns the checksum of the whole file, from those of its parts.
@@ -88,7 +89,7 @@ func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
 	if f.journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.wire.ask(ctx, f.wire.statOf)
+	a, err := f.wire.Ask(ctx, f.wire.StatOf)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
 // and a composed one the number of its parts.
 func (f *dividedFile) made(o *session.Object) bool {
 	older := f.common().Seen
-	if g := f.wire.spec.IfGenerationMatch; g != nil {
+	if g := f.wire.Spec.IfGenerationMatch; g != nil {
 		older = *g
 	}
 	switch {

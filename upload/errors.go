@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"gcsup/backoff"
+	"gcsup/upload/internal/engine"
 )
 
 // The sentinel errors of this package, and the other errors of its calls, except the
@@ -42,7 +43,7 @@ import (
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
-	ErrTruncated = errTruncated
+	ErrTruncated = engine.ErrTruncated
 
 	// ErrPaused is wrapped by the [*InterruptedError] of an upload that [Uploader.Pause]
 	// interrupted.

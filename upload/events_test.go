@@ -6,16 +6,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gcsup/upload/internal/engine"
 )
 
 // eventsTo returns events at a fixed position, and the observed events so far. The
 // observer calls hold before it returns.
 func eventsTo(hold func(Event)) (*events, *[]Event) {
 	var seen []Event
-	var at position
-	at.size.Store(100)
-	at.sent.Store(20)
-	at.committed.Store(10)
+	var at engine.Position
+	at.Size.Store(100)
+	at.Sent.Store(20)
+	at.Committed.Store(10)
 	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, func(v Event) {
 		seen = append(seen, v)
 		hold(v)

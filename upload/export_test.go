@@ -8,13 +8,14 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
+	"gcsup/upload/internal/engine"
 )
 
 // Unexported names for the tests of package upload_test.
 
 // ExchangeOf identifies the exchange of a request, from the context of the request or of the
 // Exchange.
-func ExchangeOf(ctx context.Context) any { return ctx.Value(exchangeKey{}) }
+func ExchangeOf(ctx context.Context) any { return ctx.Value(engine.ExchangeKey{}) }
 
 // SetGzipLevel makes u compress like another version of the program. 0 changes
 // nothing.

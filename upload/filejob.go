@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -68,7 +69,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if j.small() {
 		size := min(j.file.Total(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
-			return newInterruption(ctx, nil)
+			return engine.NewInterruption(ctx, nil)
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
@@ -94,10 +95,10 @@ func (j *job) uploadOpen(ctx context.Context, path, identity string) error {
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
-	if err := j.precondition.look(ctx, j.wire()); err != nil {
+	if err := j.precondition.Look(ctx, j.wire()); err != nil {
 		return err
 	}
-	if err := j.precondition.unmet(); err != nil {
+	if err := j.precondition.Unmet(); err != nil {
 		return err
 	}
 	j.result.update(func(r *Result) { r.Planned = true })
@@ -126,20 +127,20 @@ func (j *job) use(file *source.File, name string) error {
 	if size > maxObject {
 		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, size, int64(maxObject))
 	}
-	if err := j.expect.sized(size); err != nil {
+	if err := j.expect.Sized(size); err != nil {
 		return err
 	}
 	j.file, j.source = file, file
 	j.result.update(func(r *Result) { r.Source = file.Identity() })
-	j.requests.pos.size.Store(size)
-	j.requests.retry.stake(size)
+	j.requests.Pos.Size.Store(size)
+	j.requests.Retry.Stake(size)
 	return nil
 }
 
 // settle settles a file, see [source.File.Settle]. An event reports that it takes long.
 func (j *job) settle(ctx context.Context, file *source.File) error {
 	if err := file.Settle(ctx, func() { j.events.post(Event{Kind: Settling}) }); err != nil {
-		return j.requests.sourceFailed(ctx, err)
+		return j.requests.SourceFailed(ctx, err)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (j *job) closeSource() { j.source.Close() }
 // reread notes that bytes of the source were read only for their checksum. The
 // step that reaches the end is not reported: another event follows at once.
 func (j *job) reread(n, offset, end int64) {
-	j.result.tally.reread.Add(n)
+	j.result.tally.Reread.Add(n)
 	if offset < end {
 		j.events.comparing(offset, end)
 	}

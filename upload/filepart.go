@@ -3,6 +3,7 @@ package upload
 import (
 	"gcsup/chunk"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -10,7 +11,7 @@ import (
 
 // filePart is a part of a file in this call. Its state is in its record.
 type filePart struct {
-	*exchanger
+	*engine.Exchanger
 	i       int // from 0
 	rng     chunk.Range
 	content *source.File // nil if no bytes are sent
@@ -21,9 +22,9 @@ type filePart struct {
 // newFilePart returns part i of f. spec is for the requests of the part.
 func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
 	rng := f.common().Range(i, f.size)
-	pos := newPosition(rng.Len())
-	pos.handed = min(max(f.wire.pos.handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
-	p := &filePart{exchanger: newRequester(f.uplink, i+1, pos).to(spec), i: i, rng: rng}
+	pos := engine.NewPosition(rng.Len())
+	pos.Handed = min(max(f.wire.Pos.Handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
+	p := &filePart{Exchanger: engine.NewRequester(f.uplink, i+1, pos).To(spec), i: i, rng: rng}
 	if f.file != nil {
 		p.content = f.file.Section(rng)
 	}
@@ -36,8 +37,8 @@ func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
 }
 
 // transfer returns a transfer that sends the part with a slot.
-func (p *filePart) transfer(slot *parts.Slot) *transfer {
-	return newTransfer(p.requester, p.spec, p.content, p.record, transferOptions{moved: slot.Moved})
+func (p *filePart) transfer(slot *parts.Slot) *engine.Transfer {
+	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved})
 }
 
 // state returns the state of the part for the Token.
@@ -48,8 +49,8 @@ func (p *filePart) finished() bool { return new(p.state()).Finished() }
 
 // place sets the offset up to which the service has the part.
 func (p *filePart) place(n int64) {
-	p.pos.committed.Store(n)
-	p.pos.sent.Store(n)
+	p.Pos.Committed.Store(n)
+	p.Pos.Sent.Store(n)
 }
 
 // forget resets the part to one that was not sent.
@@ -74,5 +75,5 @@ func (p *filePart) finish(done state.Part) {
 		*s = done
 	})
 	p.place(p.rng.Len())
-	p.post(note{kind: notePartDone})
+	p.Post(engine.Note{Kind: engine.PartDone})
 }

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -37,12 +38,12 @@ func (j *job) fresh(ctx context.Context) error {
 		j.source.Restart()
 		j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
 	}
-	if err := j.precondition.look(ctx, j.wire()); err != nil {
+	if err := j.precondition.Look(ctx, j.wire()); err != nil {
 		return err
 	}
-	if j.precondition.unmet() != nil {
+	if j.precondition.Unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
-		return j.uploadNew(ctx, j.source, unrecorded{})
+		return j.uploadNew(ctx, j.source, engine.Unrecorded{})
 	}
 	load := j.source.Load
 	if !j.small() {
@@ -53,7 +54,7 @@ func (j *job) fresh(ctx context.Context) error {
 	}
 	loaded, err := load(ctx)
 	if err != nil {
-		return j.requests.sourceFailed(ctx, err)
+		return j.requests.SourceFailed(ctx, err)
 	}
 	if loaded.Open != nil && j.u.single(loaded.Size) {
 		return j.insert(ctx, j.source, loaded) // it is not saved and not resumed
@@ -77,28 +78,28 @@ func (j *job) compress() {
 		zipped = source.NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
 		j.source = zipped
 		j.progress.source.Store(zipped.Offsets())
-		j.requests.pos.size.Store(-1)
-		j.expect.size = nil // it is the size of the file, which was checked
+		j.requests.Pos.Size.Store(-1)
+		j.expect.Size = nil // it is the size of the file, which was checked
 	case !j.spec.Gzip && compressed:
 		zipped.Stop()
 		j.source = j.file
 		j.progress.source.Store(nil)
-		j.requests.pos.size.Store(j.file.Total())
+		j.requests.Pos.Size.Store(j.file.Total())
 	}
 }
 
 // insert uploads the whole of src, which is in memory, in a single request.
 func (j *job) insert(ctx context.Context, src content.Source, c content.Loaded) error {
-	if err := expectCRC32C(j.spec, c.CRC32C); err != nil {
+	if err := engine.ExpectCRC32C(j.spec, c.CRC32C); err != nil {
 		return err
 	}
 	if err := expectMD5(j.spec, c.Open(), c.Size); err != nil {
 		return err
 	}
-	i := newInsertion(j.newTransfer(src, unrecorded{}), c, j.seen, func() {
+	i := engine.NewInsertion(j.newTransfer(src, engine.Unrecorded{}), c, j.seen, func() {
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
-	return j.upload(ctx, i.transfer, i, session.Action{Step: session.Begin})
+	return j.upload(ctx, i.Transfer, i, session.Action{Step: session.Begin})
 }
 
 // expectMD5 compares the MD5 of n bytes with the one that the caller expects.

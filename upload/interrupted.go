@@ -1,6 +1,10 @@
 package upload
 
-import "fmt"
+import (
+	"fmt"
+
+	"gcsup/upload/internal/engine"
+)
 
 // InterruptedError is the error of an upload that was interrupted before the object
 // existed: its context was done, or [Uploader.Pause] or [Uploader.Cancel] ended it. If the
@@ -15,13 +19,13 @@ type InterruptedError struct {
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
-	why interruption
+	why engine.Interruption
 }
 
 // Error describes the progress of the upload, and why it ended.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.why.text)
+	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.why.Text)
 }
 
 // Unwrap returns the error of the context, ErrPaused or session.ErrCanceled.
-func (e *InterruptedError) Unwrap() error { return e.why.err }
+func (e *InterruptedError) Unwrap() error { return e.why.Err }

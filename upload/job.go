@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
@@ -20,9 +21,9 @@ type job struct {
 	u        *Uploader
 	spec     Spec // in use
 	want     Spec // of the call, also if a saved upload with other options is resumed
-	expect   expectation
-	uplink   *uplink
-	requests *requester
+	expect   engine.Expectation
+	uplink   *engine.Uplink
+	requests *engine.Requester
 	events   *events
 	progress progress
 	result   jobResult
@@ -30,13 +31,13 @@ type job struct {
 	file         *source.File     // nil for a stream
 	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
 	journal      *saved.Journal
-	precondition precondition
+	precondition engine.Precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
 	rule         Skip                    // of the batch or the call
 	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
-	measure      *measurement            // of the next transfer; may be nil
+	measure      *engine.Measurement     // of the next transfer; may be nil
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -44,33 +45,33 @@ var uploads atomic.Int64
 
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
-func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), rule: u.rule, journal: &saved.Journal{}, result: jobResult{began: time.Now()}}
+func (u *Uploader) newJob(ctx context.Context, spec Spec, b *engine.Budget) *job {
+	j := &job{u: u, spec: spec, expect: u.expect.Once(), rule: u.rule, journal: &saved.Journal{}, result: jobResult{began: time.Now()}}
 	j.result.saved.Store(j.journal)
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
-	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
+	j.progress.whole, j.progress.tally = engine.NewPosition(-1), &j.result.tally
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
 	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
 		n := j.result.label.get()
 		return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
 	}})
-	j.uplink.replied = u.link.Replied
-	j.requests = newRequester(j.uplink, 0, j.progress.whole)
-	if size := u.expect.size; size != nil {
+	j.uplink.Replied = u.link.Replied
+	j.requests = engine.NewRequester(j.uplink, 0, j.progress.whole)
+	if size := u.expect.Size; size != nil {
 		j.expectSize(*size)
 	}
 	return j
 }
 
 // wire returns an exchanger for the object at the destination.
-func (j *job) wire() *exchanger { return j.requests.to(j.spec) }
+func (j *job) wire() *engine.Exchanger { return j.requests.To(j.spec) }
 
 // expectSize sets how many bytes the source must have.
 func (j *job) expectSize(size int64) {
-	j.expect.size = &size
+	j.expect.Size = &size
 	if !j.spec.Gzip {
-		j.requests.pos.size.Store(size)
-		j.requests.retry.stake(size)
+		j.requests.Pos.Size.Store(size)
+		j.requests.Retry.Stake(size)
 	}
 }
 
@@ -81,46 +82,46 @@ func (j *job) identify(id string, spec Spec) {
 }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known.
-func (j *job) newTransfer(src content.Source, r record) *transfer {
-	o := transferOptions{expect: j.expect, measure: j.measure}
+func (j *job) newTransfer(src content.Source, r engine.Record) *engine.Transfer {
+	o := engine.TransferOptions{Expect: j.expect, Measure: j.measure}
 	j.measure = nil // it is only for the next transfer
-	return newTransfer(j.requests, j.spec, src, r, o)
+	return engine.NewTransfer(j.requests, j.spec, src, r, o)
 }
 
 // uploadNew uploads src through a new session. r keeps the state of the session.
-func (j *job) uploadNew(ctx context.Context, src content.Source, r record) error {
+func (j *job) uploadNew(ctx context.Context, src content.Source, r engine.Record) error {
 	t := j.newTransfer(src, r)
-	return j.upload(ctx, t, newRun(t, &j.precondition, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
+	return j.upload(ctx, t, engine.NewRun(t, &j.precondition, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
 }
 
 // upload makes the object with c, a conversation of t. It makes a new session for each one
 // that is lost, and verifies the object. The error is a *startOver if the bytes that were sent
 // cannot be used.
-func (j *job) upload(ctx context.Context, t *transfer, c conversation, first session.Action) error {
+func (j *job) upload(ctx context.Context, t *engine.Transfer, c engine.Conversation, first session.Action) error {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
-	object, err := t.drive(guarded, c, first)
-	lost, again := errors.AsType[*sessionLost](err)
-	for ; again; lost, again = errors.AsType[*sessionLost](err) {
-		t.pos.sent.Store(0) // of the new session
-		j.events.post(Event{Kind: Restarted, Cause: lost.cause})
-		t.retry.stake(t.pos.handed)
+	object, err := t.Drive(guarded, c, first)
+	lost, again := errors.AsType[*engine.SessionLost](err)
+	for ; again; lost, again = errors.AsType[*engine.SessionLost](err) {
+		t.Pos.Sent.Store(0) // of the new session
+		j.events.post(Event{Kind: Restarted, Cause: lost.Cause})
+		t.Retry.Stake(t.Pos.Handed)
 		if j.source != nil {
 			j.source.Restart()
-			lost.state.Size = j.source.Total()
-			t.pos.size.Store(lost.state.Size)
+			lost.State.Size = j.source.Total()
+			t.Pos.Size.Store(lost.State.Size)
 		}
-		c = newRun(t, &j.precondition, lost.state)
-		object, err = t.drive(guarded, c, lost.next)
+		c = engine.NewRun(t, &j.precondition, lost.State)
+		object, err = t.Drive(guarded, c, lost.Next)
 	}
 	var uri session.URI
 	var unqueried bool
-	r, _ := c.(*run)
+	r, _ := c.(*engine.Run)
 	if r != nil {
-		uri, unqueried = r.uri, r.unqueried()
+		uri, unqueried = r.URI, r.Unqueried()
 	}
 	if err == nil {
-		object, err = t.verify(guarded, object)
+		object, err = t.Verify(guarded, object)
 	}
 	if err == nil {
 		j.result.update(func(r *Result) {
@@ -137,7 +138,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 	}
 	err = endedBy(ctx, err, j.journal)
 	if err != nil && r != nil && j.journal.Saved() {
-		r.askStored(ctx, abandonGrace)
+		r.AskStored(ctx, abandonGrace)
 	}
 	if failed := j.result.failed; err != nil && failed != nil {
 		failed(j.callError(err))
@@ -151,10 +152,10 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 // expected checksum. A service that does not answer, or does not know the session, is
 // not asked.
 func (j *job) dropUseless(ctx context.Context, uri session.URI, err error) {
-	_, unexpected := errors.AsType[*unexpectedBytes](err)
+	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
 	if err == nil || j.file != nil && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}
-	j.wire().drop(ctx, uri)
+	j.wire().Drop(ctx, uri)
 }

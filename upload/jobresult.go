@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -12,7 +13,7 @@ import (
 // see [job.do].
 type jobResult struct {
 	began  time.Time
-	tally  tally
+	tally  engine.Tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 	label  label
 	saved  atomic.Pointer[saved.Journal]
@@ -33,11 +34,11 @@ func (r *jobResult) snapshot(p *progress) Result {
 	defer r.mu.Unlock()
 	res, n := r.known, r.label.get()
 	res.ID, res.Path, res.Spec = n.id, n.path, n.spec
-	res.Size = p.whole.size.Load()
+	res.Size = p.whole.Size.Load()
 	if offsets := p.source.Load(); offsets != nil {
 		res.Size = offsets.Size()
 	}
-	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()
-	res.Requests, res.Elapsed = int(r.tally.requests.Load()), time.Since(r.began)
+	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.Sent.Load(), r.tally.Resent.Load(), r.tally.Reread.Load()
+	res.Requests, res.Elapsed = int(r.tally.Requests.Load()), time.Since(r.began)
 	return res
 }

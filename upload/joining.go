@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 )
 
 // joining is the conversation that makes one object from parts: the object at the
@@ -19,22 +20,22 @@ type joining struct {
 	crc32c  uint32                          // of the object
 }
 
-func (c *joining) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+func (c *joining) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.wire.to(c.spec).statOf(ctx)
+		r := c.file.wire.To(c.spec).StatOf(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
 	}
 	r := c.join(ctx, c.state.Seen)
 	if r.Object != nil {
-		_, err := verifyObject(r.Object, c.spec, c.size, c.crc32c)
+		_, err := engine.VerifyObject(r.Object, c.spec, c.size, c.crc32c)
 		r.Differs = err != nil
 	}
 	return r, nil
 }
 
-func (c *joining) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+func (c *joining) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
 	c.state, a = session.DecideJoin(c.state, r)
 	return a, nil
 }
@@ -44,16 +45,16 @@ func (c *joining) handleReply(_ context.Context, r session.Reply) (a session.Act
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 	q := c.file.wire
 	for {
-		a, err := q.retry.converse(ctx, c, session.Action{Step: session.Finish})
+		a, err := q.Retry.Converse(ctx, c, session.Action{Step: session.Finish})
 		switch {
 		case err != nil:
-			return nil, q.stopped(ctx, err, a.Err)
+			return nil, q.Stopped(ctx, err, a.Err)
 		case a.Step == session.Done:
-			q.retry.succeeded()
+			q.Retry.Succeeded()
 			return a.Object, nil
 		case a.Step == session.Fail:
 			a.Err.Offset, a.Err.Open = c.file.size, true
-			return nil, q.retry.failure(a.Err, nil)
+			return nil, q.Retry.Failure(a.Err, nil)
 		}
 		if err := c.inspect(ctx); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
+	"gcsup/upload/internal/engine"
 )
 
 // Listing selects the objects that [Uploader.Lookup] lists. Bucket is required.
@@ -54,7 +55,7 @@ func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) it
 }
 
 // lookup is Lookup with the budget of a batch.
-func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func (u *Uploader) lookup(ctx context.Context, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
@@ -91,27 +92,27 @@ func listInterrupted(ctx context.Context) error {
 // lister reads pages of a listing, with retries.
 type lister struct {
 	events   *events
-	requests *requester
+	requests *engine.Requester
 	prefix   Spec // has the prefix as the name of the object
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
+func (u *Uploader) newLister(ctx context.Context, l Listing, b *engine.Budget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
-	p := progress{whole: newPosition(-1)}
+	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, &label{names: names{spec: s.prefix}}, u.opts.Observer, u.opts.Exchange, p.describe)
-	link := u.newUplink(b, new(tally), &reporter{s.events, u.opts.Logger, func() []slog.Attr {
+	link := u.newUplink(b, new(engine.Tally), &reporter{s.events, u.opts.Logger, func() []slog.Attr {
 		return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
 	}})
-	s.requests = newRequester(link, 0, p.whole)
+	s.requests = engine.NewRequester(link, 0, p.whole)
 	return s
 }
 
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	_, err := s.requests.ask(ctx, func(ctx context.Context) session.Reply {
-		return s.requests.to(s.prefix).plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err := s.requests.Ask(ctx, func(ctx context.Context) session.Reply {
+		return s.requests.To(s.prefix).Plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			page, r = bucket.List(ctx, c, q)
 			return r
 		})
@@ -124,13 +125,13 @@ func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error)
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
 		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
-	s.requests.retry.succeeded()
-	s.requests.progressed()
+	s.requests.Retry.Succeeded()
+	s.requests.Progressed()
 	return page, nil
 }
 
 // close delivers the last events.
 func (s *lister) close(ctx context.Context) {
-	s.requests.retry.close()
+	s.requests.Retry.Close()
 	s.events.close(ctx, nil)
 }

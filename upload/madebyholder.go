@@ -25,13 +25,13 @@ func (j *job) waitForHolder(ctx context.Context) {
 			w.generation = o.Generation
 		}
 	}
-	j.precondition.looked = false
+	j.precondition.Looked = false
 }
 
 // lookOnce returns the object at the destination, or nil if there is none. ok is
 // false if that is not known.
 func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
-	r := bounded(ctx, j.wire().stat)
+	r := bounded(ctx, j.wire().Stat)
 	return r.Object, r.Answers()
 }
 
@@ -53,11 +53,11 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
 		return false, err
 	}
-	if err := j.expect.checkEnd(ctx, j.file.Total()); err != nil {
+	if err := j.expect.CheckEnd(ctx, j.file.Total()); err != nil {
 		return false, err
 	}
 	j.result.update(func(r *Result) { r.Object = o })
-	j.requests.pos.size.Store(o.Size)
+	j.requests.Pos.Size.Store(o.Size)
 	return true, nil
 }
 

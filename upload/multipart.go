@@ -10,6 +10,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -29,20 +30,20 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 
 // startMultipart starts a multipart upload to the object of x. If it fails after that, it
 // aborts the upload, because no later call could.
-func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, error) {
+func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := x.ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, abandonGrace)
 		defer cancel()
-		r := x.plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.spec) })
+		r := x.Plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.Spec) })
 		uri = r.URI
 		return r
 	})
 	switch {
 	case err == nil:
-		x.post(note{kind: noteStarted})
+		x.Post(engine.Note{Kind: engine.Started})
 	case !uri.IsZero():
 		abortUnsaved(ctx, u, x, uri)
 	}
@@ -50,17 +51,17 @@ func startMultipart(ctx context.Context, u *uplink, x *exchanger) (session.URI, 
 }
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
-func abortUnsaved(ctx context.Context, u *uplink, x *exchanger, uri session.URI) {
+func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Exchanger, uri session.URI) {
 	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x, uri, true) }); err != nil {
-		x.post(note{kind: noteWarning, cause: err.Error()})
+		x.Post(engine.Note{Kind: engine.Warning, Cause: err.Error()})
 	}
 }
 
 // abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
-func abortMultipart(ctx context.Context, x *exchanger, uri session.URI, known bool) error {
+func abortMultipart(ctx context.Context, x *engine.Exchanger, uri session.URI, known bool) error {
 	err := removing(ctx, x, known, func(ctx context.Context) session.Reply { return abort(ctx, x, uri) })
 	if err != nil {
-		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.spec.URL(), err)
+		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.Spec.URL(), err)
 	}
 	return err
 }
@@ -82,7 +83,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 		for _, p := range m.parts {
 			p.forget()
 		}
-		m.wire.post(note{kind: noteRestarted, cause: "the multipart upload no longer exists"})
+		m.wire.Post(engine.Note{Kind: engine.Restarted, Cause: "the multipart upload no longer exists"})
 		uri, err := startMultipart(ctx, m.uplink, m.wire)
 		if err != nil {
 			return nil, err
@@ -119,7 +120,7 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.wire.spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.wire.Spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
 			r := complete(ctx, m.wire, m.common().Upload, parts)
@@ -158,7 +159,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.wire.askKnown(ctx, func(ctx context.Context) session.Reply {
+		a, err := m.wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
 			parts, further, r := listParts(ctx, m.wire, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number

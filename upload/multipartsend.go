@@ -7,13 +7,14 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
-	*transfer
+	*engine.Transfer
 	part   *filePart
 	upload session.URI
 	body   *source.Hashed
@@ -23,14 +24,14 @@ type sending struct {
 
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
-	defer p.retry.close()
-	p.retry.stake(p.rng.Len())
+	defer p.Retry.Close()
+	p.Retry.Stake(p.rng.Len())
 	body, err := p.content.Hash(ctx, m.memory)
 	if err != nil {
-		return p.sourceFailed(ctx, err)
+		return p.SourceFailed(ctx, err)
 	}
 	defer body.Free()
-	s := &sending{transfer: p.transfer(slot), part: p, upload: m.common().Upload, body: body}
+	s := &sending{Transfer: p.transfer(slot), part: p, upload: m.common().Upload, body: body}
 	held := m.held[p.i+1]
 	if has, err := s.is(ctx, held); err != nil {
 		return err
@@ -39,45 +40,45 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) err
 		m.sent(p, held.ETag, body.CRC32C)
 		return nil
 	}
-	p.post(note{kind: noteStarted})
-	a, err := p.retry.converse(ctx, s, session.Action{Step: session.Send})
+	p.Post(engine.Note{Kind: engine.Started})
+	a, err := p.Retry.Converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case err != nil:
-		return p.stopped(ctx, err, a.Err)
+		return p.Stopped(ctx, err, a.Err)
 	case a.Step == session.Absent:
 		return errUploadGone
 	case a.Step == session.Fail:
 		_, _, a.Err.Offset = m.position()
-		return p.retry.failure(a.Err, fmt.Errorf("part %d", p.i+1))
+		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	}
 	m.sent(p, s.etag, body.CRC32C)
 	return nil
 }
 
-// perform sends the part, or asks whether the service has it.
-func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+// Perform sends the part, or asks whether the service has it.
+func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
-	s.pos.sent.Store(0)
+	s.Pos.Sent.Store(0)
 	reader, finish := s.body.Open()
-	r := s.wire.send(ctx, session.OpPart, 0, s.meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
-		s.etag, r = c.PutPart(ctx, s.wire.spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
+	r := s.Wire.Send(ctx, session.OpPart, 0, s.Meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+		s.etag, r = c.PutPart(ctx, s.Wire.Spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
 		return r
 	})
-	s.handed(0, r.Sent)
+	s.Handed(0, r.Sent)
 	err := finish()
 	if err == nil && r.Damaged() {
 		err = s.body.Unchanged(ctx)
 	}
 	if err != nil {
-		return r, s.sourceFailed(ctx, err)
+		return r, s.SourceFailed(ctx, err)
 	}
 	return r, nil
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := listParts(ctx, s.wire, s.upload, s.part.i)
+	parts, _, r := listParts(ctx, s.Wire, s.upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -91,7 +92,7 @@ func (s *sending) query(ctx context.Context) (session.Reply, error) {
 	return r, nil
 }
 
-func (s *sending) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+func (s *sending) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
 	s.state, a = session.DecidePart(s.state, r)
 	return a, nil
 }
@@ -103,7 +104,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	}
 	same, err := s.body.HasETag(held.ETag)
 	if err != nil {
-		return false, s.sourceFailed(ctx, err)
+		return false, s.SourceFailed(ctx, err)
 	}
 	return same, nil
 }
@@ -112,9 +113,9 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 // process that resumes the upload also finds the part in the list of the service.
 func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
-	p.retry.succeeded()
-	p.progressed()
-	p.retry.budget.progressed()
+	p.Retry.Succeeded()
+	p.Progressed()
+	p.Retry.Budget.Progressed()
 	if m.journal.Old() {
 		m.journal.SaveSoon()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -21,7 +22,7 @@ func (e *slowConnection) Error() string {
 func (j *job) measureFirst(why parts.Reason) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
-	j.measure = &measurement{size: parts.FirstBytes, check: func(n int64, took time.Duration) error {
+	j.measure = &engine.Measurement{Size: parts.FirstBytes, Check: func(n int64, took time.Duration) error {
 		if rate, fast := j.u.link.Fast(n, took, limit.held()-held); !fast {
 			return &slowConnection{rate}
 		}

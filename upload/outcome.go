@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -14,17 +15,17 @@ import (
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.callError(endedBy(ctx, err, j.journal))
-	j.requests.retry.close()
+	j.requests.Retry.Close()
 	q := j.requests
 	res := j.result.snapshot(&j.progress)
 	if j.file != nil && err == nil {
 		res.Source = j.file.Identity()
 	}
-	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waited() // and those of parts
+	res.Retries, res.Waited = res.Retries+q.Retry.Retries, res.Waited+q.Retry.Waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.Saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
-			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.pos.committed.Load()), slog.Any("err", err))
+			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.Pos.Committed.Load()), slog.Any("err", err))
 	}
 	return j.conclusion(ctx, res, err)
 }
@@ -82,16 +83,16 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	}
 	go func() {
 		<-done
-		j.requests.retry.close()
+		j.requests.Retry.Close()
 	}()
 	res := j.result.snapshot(&j.progress)
 	res.Resumable = j.result.saved.Load().Saved()
-	return j.conclusion(ctx, res, j.callError(newInterruption(ctx, errors.New("a file or the store does not answer"))))
+	return j.conclusion(ctx, res, j.callError(engine.NewInterruption(ctx, errors.New("a file or the store does not answer"))))
 }
 
 // callError returns err as the call returns it: an interruption with the progress of the upload.
 func (j *job) callError(err error) error {
-	why, ok := err.(*interruption)
+	why, ok := err.(*engine.Interruption)
 	if !ok {
 		return err
 	}
@@ -109,8 +110,8 @@ func endedBy(ctx context.Context, err error, journal *saved.Journal) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if why, ok := errors.AsType[*interruption](err); ok {
+	if why, ok := errors.AsType[*engine.Interruption](err); ok {
 		return why
 	}
-	return newInterruption(ctx, err)
+	return engine.NewInterruption(ctx, err)
 }

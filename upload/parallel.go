@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -85,9 +86,9 @@ func (p *parallel) send(ctx context.Context) (*session.Object, error) {
 	if p.isMultipart() {
 		op = session.OpComplete
 	}
-	object, err = verifyObject(object, p.wire.spec, p.size, p.crc32c())
+	object, err = engine.VerifyObject(object, p.wire.Spec, p.size, p.crc32c())
 	if err != nil {
-		return nil, p.wire.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+		return nil, p.wire.Retry.Failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	return object, nil
 }
@@ -96,7 +97,7 @@ func (p *parallel) send(ctx context.Context) (*session.Object, error) {
 // retries of this call.
 func (p *parallel) sums() (resumed int64, retries int, waited time.Duration) {
 	for _, part := range p.parts {
-		resumed, retries, waited = resumed+part.resumed, retries+part.retry.retries, waited+part.retry.waited()
+		resumed, retries, waited = resumed+part.resumed, retries+part.Retry.Retries, waited+part.Retry.Waited()
 	}
 	return resumed, retries, waited
 }
@@ -131,7 +132,7 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	before := p.journal.Finished()
 	err := p.sendAll(ctx)
 	if p.journal.Finished() > before {
-		p.wire.retry.progressed() // restores the budget for requests about the whole object
+		p.wire.Retry.Progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -194,12 +195,12 @@ func (p *parallel) sendAll(ctx context.Context) error {
 // confirm is called before the object is made. It checks that the source did not
 // change and that the expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
-	if err := p.expect.checkEnd(ctx, p.size); err != nil {
+	if err := p.expect.CheckEnd(ctx, p.size); err != nil {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
 	if err := p.file.Unchanged(ctx, whole); err != nil {
-		return p.wire.sourceFailed(ctx, err)
+		return p.wire.SourceFailed(ctx, err)
 	}
-	return expectCRC32C(p.wire.spec, p.crc32c())
+	return engine.ExpectCRC32C(p.wire.Spec, p.crc32c())
 }

@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -69,10 +70,10 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 		}
 	}
 	if p.multipart {
-		consider(p.prepareMultipart, p.wire.spec.NotMultipart())
+		consider(p.prepareMultipart, p.wire.Spec.NotMultipart())
 	}
 	if p.compose {
-		consider(p.prepareCompose, notComposed(p.wire.spec))
+		consider(p.prepareCompose, notComposed(p.wire.Spec))
 	}
 	return ways, why
 }
@@ -80,12 +81,12 @@ func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
 // an object that a request with a lost reply made could not be recognized.
 func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
-	if g := p.wire.spec.IfGenerationMatch; g != nil {
+	if g := p.wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.wire.ask(ctx, p.wire.stat)
+	a, err := p.wire.Ask(ctx, p.wire.Stat)
 	switch {
-	case refusal(err) && !errors.Is(err, session.ErrCredentials):
+	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = parts.Reason{Text: "the object at the destination cannot be read"}
 	case err == nil && a.Object != nil:
 		generation = a.Object.Generation
@@ -109,7 +110,7 @@ func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) e
 		return err
 	}
 	chosen.Upload, err = startMultipart(ctx, p.uplink, p.wire)
-	if refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
+	if engine.Refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
 		return parts.Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
@@ -123,7 +124,7 @@ func (p *partsPlan) measureReplies(ctx context.Context) error {
 		if why := p.link.WhyUndivided(p.options); why != nil || !p.options.Auto || p.link.Measured() {
 			return why
 		}
-		if _, err := p.wire.ask(ctx, p.wire.stat); err != nil && !refusal(err) {
+		if _, err := p.wire.Ask(ctx, p.wire.Stat); err != nil && !engine.Refusal(err) {
 			return err
 		}
 	}
@@ -150,25 +151,25 @@ func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) err
 	if why := p.link.WhyUndivided(p.options); why != nil {
 		return why
 	}
-	f := p.buckets.of(p.wire.spec.Bucket, p.wire.spec.UserProject)
+	f := p.buckets.of(p.wire.Spec.Bucket, p.wire.Spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
-		return newInterruption(ctx, nil)
+		return engine.NewInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
 	chosen.Prefix = temporaryPrefix(p.id)
 	if err := f.ask(ctx, p.wire, chosen.Prefix, p.options.Auto); err != nil {
 		return err
 	}
-	why, costs := f.forbidden(), f.costs(p.wire.spec.StorageClass)
+	why, costs := f.forbidden(), f.costs(p.wire.Spec.StorageClass)
 	switch {
 	case why != nil:
 	case p.options.Auto:
 		why = cmp.Or(f.unknown(), costs)
 	case costs != nil && !f.warned[costs]:
 		f.warned[costs] = true
-		p.wire.post(note{kind: noteWarning, cause: costs.Error()})
+		p.wire.Post(engine.Note{Kind: engine.Warning, Cause: costs.Error()})
 	}
 	if f.config != nil && f.config.SoftDelete > 0 {
 		chosen.DeleteSources = true

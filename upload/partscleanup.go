@@ -4,29 +4,30 @@ import (
 	"context"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
 // cleaning calls clean, which removes what the service stores, with a context that outlives
 // ctx, and ends when the lease is lost: the other process then finishes the work.
-func cleaning(ctx context.Context, u *uplink, clean func(context.Context) error) error {
+func cleaning(ctx context.Context, u *engine.Uplink, clean func(context.Context) error) error {
 	ctx, end := saved.Outliving(ctx, abandonGrace)
 	defer end()
-	if u.lease == nil {
+	if u.Permit == nil {
 		return clean(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	lost := u.lease.Context()
+	lost := u.Permit.Context()
 	defer context.AfterFunc(lost, func() { cancel(context.Cause(lost)) })()
 	return clean(ctx)
 }
 
 // abandoning is cleaning for an upload that will not be resumed. If clean fails after the lease
 // was lost, the error is that of the lease.
-func abandoning(ctx context.Context, u *uplink, clean func(context.Context) error) error {
+func abandoning(ctx context.Context, u *engine.Uplink, clean func(context.Context) error) error {
 	err := cleaning(ctx, u, clean)
-	if lease := u.lease; err != nil && lease != nil {
+	if lease := u.Permit; err != nil && lease != nil {
 		if lost := context.Cause(lease.Context()); lost != nil {
 			return lost
 		}
@@ -36,8 +37,8 @@ func abandoning(ctx context.Context, u *uplink, clean func(context.Context) erro
 
 // removing makes a request that removes something until its outcome is known. known is as in
 // [session.Request].
-func removing(ctx context.Context, x *exchanger, known bool, exchange func(context.Context) session.Reply) error {
-	_, err := x.converse(ctx, &request{exchange, session.Request{Known: known}}, session.Action{Step: session.Repeat})
+func removing(ctx context.Context, x *engine.Exchanger, known bool, exchange func(context.Context) session.Reply) error {
+	_, err := x.Converse(ctx, &engine.Request{exchange, session.Request{Known: known}}, session.Action{Step: session.Repeat})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
@@ -82,7 +83,7 @@ func (j *job) sendParts(ctx context.Context, p *parallel) error {
 			r.Parts = &PartsResult{Count: len(p.parts), Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
 		}
 	})
-	_, unexpected := errors.AsType[*unexpectedBytes](err)
+	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
 	unmet, _ := errors.AsType[*session.Error](err)
 	hopeless := unexpected || errors.Is(err, session.ErrPrecondition) && (!unmet.Early || j.spec.NoClobber)
 	switch {
@@ -133,7 +134,7 @@ func (j *job) disown(ctx context.Context, p *parallel) {
 	if !j.journal.Deleted(ctx) {
 		return // the other process finishes the work
 	}
-	j.uplink.needLease(nil)
+	j.uplink.Need(nil)
 	j.leave(p.way.clean(ctx, false))
 }
 
@@ -156,7 +157,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 		case !errors.Is(err, session.ErrSourceChanged):
 			return err
 		case !over && !j.u.opts.RestartChanged:
-			return sourceError(err)
+			return engine.SourceError(err)
 		}
 		why = err.Error()
 	}

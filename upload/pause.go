@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -32,7 +33,7 @@ func (u *Uploader) pause(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := u.running.Stop(ctx, id, &stopped{by: ErrPaused}); err != nil {
+	if err := u.running.Stop(ctx, id, &engine.Stopped{By: ErrPaused}); err != nil {
 		return err
 	}
 	e := saved.Load(ctx, u.opts.Store, id)

@@ -3,15 +3,16 @@ package upload
 import (
 	"sync/atomic"
 
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
 // progress is how far a job is, for its events, and for [job.do]. They read it while the
 // job continues.
 type progress struct {
-	whole  *position
+	whole  *engine.Position
 	source atomic.Pointer[source.Offsets] // of a source that is compressed; nil for any other
-	tally  *tally                         // nil if no bytes are sent
+	tally  *engine.Tally                  // nil if no bytes are sent
 	parts  atomic.Pointer[partsView]      // nil unless the file is sent in parts
 }
 
@@ -26,7 +27,7 @@ func (p *progress) position() (size, sent, committed int64) {
 	if parts := p.parts.Load(); parts != nil {
 		return parts.position()
 	}
-	return p.whole.load()
+	return p.whole.Load()
 }
 
 // describe sets the numbers that every event carries. It returns how many bytes were handed to
@@ -41,7 +42,7 @@ func (p *progress) describe(e *Event) (sent int64) {
 		e.Source = &SourceOffsets{Size: offsets.Size(), Sent: sent, Committed: committed}
 	}
 	if p.tally != nil {
-		sent = p.tally.sent.Load()
+		sent = p.tally.Sent.Load()
 	}
 	return sent
 }

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -77,8 +78,8 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
-	budget *budget // of all uploads
-	end    error   // the error of all remaining uploads; nil if they are tried
+	budget *engine.Budget // of all uploads
+	end    error          // the error of all remaining uploads; nil if they are tried
 }
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
@@ -109,7 +110,7 @@ func (p *pruner) learn(err error) {
 	switch {
 	case errors.Is(err, session.ErrCredentials):
 		p.end = fmt.Errorf("%w: %w", ErrNotTried, session.ErrCredentials)
-	case errors.Is(err, session.ErrRetriesExhausted) && !p.budget.reached.Load():
+	case errors.Is(err, session.ErrRetriesExhausted) && !p.budget.Reached.Load():
 		p.end = fmt.Errorf("%w: the service could not be reached: %w", ErrNotTried, session.ErrRetriesExhausted)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
@@ -71,9 +72,9 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 
 // inspection returns a job that queries a saved upload. The caller holds the lease of
 // the upload, and must call inspected afterwards.
-func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease state.Lease, b *budget) *job {
+func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease state.Lease, b *engine.Budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
-	j.uplink.needLease(lease)
+	j.uplink.Need(lease)
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // otherwise query without the key, which the service may accept
@@ -85,7 +86,7 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 }
 
 func (j *job) inspected(ctx context.Context) {
-	j.requests.retry.close()
+	j.requests.Retry.Close()
 	j.events.close(ctx, nil)
 }
 
@@ -107,11 +108,11 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 
 // inquire requests the state of a session from the service. temporary is as in
 // [session.State].
-func inquire(ctx context.Context, x *exchanger, uri session.URI, temporary bool) (Holding, error) {
+func inquire(ctx context.Context, x *engine.Exchanger, uri session.URI, temporary bool) (Holding, error) {
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return bounded(ctx, func(ctx context.Context) session.Reply { return x.query(ctx, uri) })
+		return bounded(ctx, func(ctx context.Context) session.Reply { return x.Query(ctx, uri) })
 	}}
-	_, err := x.converse(ctx, q, session.Action{Step: session.Query})
+	_, err := x.Converse(ctx, q, session.Action{Step: session.Query})
 	return q.holding, err
 }
 
@@ -122,13 +123,13 @@ type inquiry struct {
 	holding  Holding
 }
 
-func (q *inquiry) perform(ctx context.Context, _ session.Action) (session.Reply, error) {
+func (q *inquiry) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
 	return q.exchange(ctx), nil
 }
 
-// handleReply ends the conversation as soon as the decision for an upload would show what
+// HandleReply ends the conversation as soon as the decision for an upload would show what
 // the session holds.
-func (q *inquiry) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+func (q *inquiry) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
 	q.state, a = session.Decide(q.state, r)
 	switch {
 	case a.Step == session.Query:
@@ -168,8 +169,8 @@ func bounded(ctx context.Context, do func(context.Context) session.Reply) sessio
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.ask(ctx, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().stat) })
-	if err != nil && !refusal(err) {
+	a, err := j.requests.Ask(ctx, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().Stat) })
+	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}
 	return a.Object != nil && o.Generation > 0 && a.Object.Generation == o.Generation, nil

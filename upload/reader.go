@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -19,8 +20,8 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	newStream := source.NewStream
 	if j.spec.Gzip {
 		newStream = j.u.compressor.NewStream
-		r = j.expect.reader(r)
-		j.expect.size = nil // it is the size before compression
+		r = j.expect.Reader(r)
+		j.expect.Size = nil // it is the size before compression
 	}
 	stream, err := newStream(r, j.u.memory, j.u.opts.Window)
 	if err != nil {
@@ -37,28 +38,28 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
-	if err := j.precondition.look(ctx, j.wire()); err != nil {
+	if err := j.precondition.Look(ctx, j.wire()); err != nil {
 		return err
 	}
 	var whole bool
-	if j.precondition.unmet() == nil {
+	if j.precondition.Unmet() == nil {
 		first, all, err := stream.Head(ctx)
 		if err != nil {
-			return j.requests.sourceFailed(ctx, err)
+			return j.requests.SourceFailed(ctx, err)
 		}
 		j.detect(func() []byte { return first })
 		whole = all
 	}
 	j.setSpec(j.spec.Resolved())
 	if !whole {
-		return j.uploadNew(ctx, stream, unrecorded{})
+		return j.uploadNew(ctx, stream, engine.Unrecorded{})
 	}
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
 	if err != nil {
-		return j.requests.sourceFailed(ctx, err)
+		return j.requests.SourceFailed(ctx, err)
 	}
-	j.requests.pos.size.Store(loaded.Size)
+	j.requests.Pos.Size.Store(loaded.Size)
 	return j.insert(ctx, stream, loaded)
 }
 
@@ -86,13 +87,13 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 	j.detect(file.Head)
 	j.setSpec(j.spec.Resolved())
 	content := source.NewFileThenStream(file, stream, first.tail)
-	if err := j.precondition.look(ctx, j.wire()); err != nil {
+	if err := j.precondition.Look(ctx, j.wire()); err != nil {
 		return err
 	}
-	if j.precondition.unmet() == nil { // otherwise the file is not read
+	if j.precondition.Unmet() == nil { // otherwise the file is not read
 		if err := j.settle(ctx, file); err != nil {
 			return err
 		}
 	}
-	return j.uploadNew(ctx, content, unrecorded{})
+	return j.uploadNew(ctx, content, engine.Unrecorded{})
 }

@@ -3,6 +3,8 @@ package upload
 import (
 	"context"
 	"log/slog"
+
+	"gcsup/upload/internal/engine"
 )
 
 // reporter makes events of the notes of an upload, logs its exchanges, and passes them to the
@@ -13,37 +15,37 @@ type reporter struct {
 	named  func() []slog.Attr // names the upload in the log
 }
 
-var _ notes = (*reporter)(nil)
+var _ engine.Notes = (*reporter)(nil)
 
 // noteEvents has the kinds of the events of notes.
 var noteEvents = [...]EventKind{
-	noteStarted: Started, noteResumed: Resumed, noteRestarted: Restarted, notePartDone: PartDone, noteWaiting: Waiting, noteWarning: Warning,
+	engine.Started: Started, engine.Resumed: Resumed, engine.Restarted: Restarted, engine.PartDone: PartDone, engine.Waiting: Waiting, engine.Warning: Warning,
 }
 
-func (r *reporter) note(n note) {
-	r.events.post(Event{Kind: noteEvents[n.kind], Part: n.part, Delay: n.delay, Retry: n.retry, Held: n.held, Cause: n.cause, Err: n.err})
+func (r *reporter) Note(n engine.Note) {
+	r.events.post(Event{Kind: noteEvents[n.Kind], Part: n.Part, Delay: n.Delay, Retry: n.Retry, Held: n.Held, Cause: n.Cause, Err: n.Err})
 }
 
-func (r *reporter) flowing()   { r.events.flowing() }
-func (r *reporter) committed() { r.events.committed() }
+func (r *reporter) Flowing()   { r.events.flowing() }
+func (r *reporter) Committed() { r.events.committed() }
 
 func (r *reporter) hooked() bool { return r.events != nil && r.events.hook != nil }
 
 func (r *reporter) logged(ctx context.Context) bool { return r.logger.Enabled(ctx, slog.LevelDebug) }
 
-func (r *reporter) wantsExchange(ctx context.Context) bool { return r.hooked() || r.logged(ctx) }
+func (r *reporter) WantsExchange(ctx context.Context) bool { return r.hooked() || r.logged(ctx) }
 
-func (r *reporter) exchange(n *exchangeNote) {
+func (r *reporter) Exchange(n *engine.Exchange) {
 	x := Exchange{
-		Part: n.part, Attempt: n.attempt, Time: n.began, Duration: n.took,
-		Offset: n.offset, Sent: n.sent, Next: n.next, ctx: n.ctx,
+		Part: n.Part, Attempt: n.Attempt, Time: n.Began, Duration: n.Took,
+		Offset: n.Offset, Sent: n.Sent, Next: n.Next, ctx: n.Context,
 	}
-	x.Op, x.Status, x.Err = n.reply.Op, n.reply.Status, n.reply.Err
+	x.Op, x.Status, x.Err = n.Reply.Op, n.Reply.Status, n.Reply.Err
 	var open bool
-	if x.Committed, open = n.reply.Held(); !open {
+	if x.Committed, open = n.Reply.Held(); !open {
 		x.Committed = -1
 	}
-	if r.logged(n.ctx) {
+	if r.logged(n.Context) {
 		x.log(r.logger, r.named())
 	}
 	if r.hooked() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 )
 
 // TestLoggingWritesOneLine checks the content of a line.
@@ -25,10 +26,10 @@ func TestLoggingWritesOneLine(t *testing.T) {
 			return a
 		}}))
 		r := &reporter{nil, logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }}
-		if r.wantsExchange(t.Context()) {
-			r.exchange(&exchangeNote{
-				ctx: t.Context(), part: 3, offset: 2, sent: 5, reply: session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5},
-				next: &session.Action{Step: session.Query, Wait: true},
+		if r.WantsExchange(t.Context()) {
+			r.Exchange(&engine.Exchange{
+				Context: t.Context(), Part: 3, Offset: 2, Sent: 5, Reply: session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5},
+				Next: &session.Action{Step: session.Query, Wait: true},
 			})
 		}
 		if got := out.String(); got != tt.want {

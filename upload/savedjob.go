@@ -8,6 +8,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -159,7 +160,7 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 	journal.SetSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	j.uplink.needLease(journal.Lease())
+	j.uplink.Need(journal.Lease())
 	return token, damaged, nil
 }
 
@@ -195,16 +196,16 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 			return err
 		}
 		if !j.u.opts.RestartChanged {
-			return sourceError(err)
+			return engine.SourceError(err)
 		}
 		return &startOver{err.Error(), token.URI}
 	}
 	j.source.Adopt(savedSource(token))
 	t := j.newTransfer(j.source, j.journal.RecordFile(j.source))
 	size := j.source.Total()
-	t.pos.size.Store(size)
-	t.pos.committed.Store(token.Committed)
-	r := resumedRun(t, &j.precondition, saved.Adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
+	t.Pos.Size.Store(size)
+	t.Pos.Committed.Store(token.Committed)
+	r := engine.ResumedRun(t, &j.precondition, saved.Adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
 	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 
@@ -231,9 +232,9 @@ func savedSource(t *state.Token) source.Saved {
 // is computed from a checkpoint and a short part of the source, which is read again.
 func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 	if err := j.source.Seek(ctx, offset); err != nil {
-		return j.requests.sourceFailed(ctx, err)
+		return j.requests.SourceFailed(ctx, err)
 	}
-	j.requests.pos.sent.Store(offset)
+	j.requests.Pos.Sent.Store(offset)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	j.events.post(Event{Kind: Resumed})
 	return nil
@@ -258,7 +259,7 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 	if !j.journal.Saved() {
 		return err
 	}
-	_, interrupted := errors.AsType[*interruption](err) // Cancel will end the session itself
+	_, interrupted := errors.AsType[*engine.Interruption](err) // Cancel will end the session itself
 	if err == nil || !interrupted && saved.Dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
 		if derr := j.journal.Discard(); derr != nil {
 			if err != nil {
@@ -274,7 +275,7 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.File().Rejected(e.Offset)
 		}
-		_, sent, committed := j.requests.pos.load()
+		_, sent, committed := j.requests.Pos.Load()
 		j.journal.File().Ended(committed, sent)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
+	"gcsup/upload/internal/engine"
 )
 
 // A Skip is a rule by which a batch, or a call, leaves out files whose object exists:
@@ -109,8 +110,8 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	}
 	known := listed
 	if !listed {
-		a, err := j.requests.ask(ctx, j.wire().stat)
-		if err != nil && !refusal(err) {
+		a, err := j.requests.Ask(ctx, j.wire().Stat)
+		if err != nil && !engine.Refusal(err) {
 			return false, err
 		}
 		object = a.Object // also nil for a missing bucket, which the upload reports
@@ -123,7 +124,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		j.seen = new(int64)
 	}
 	if object == nil {
-		j.precondition.absent(j.spec)
+		j.precondition.Absent(j.spec)
 		return false, nil
 	}
 	if rule == SkipSameContent {
@@ -174,7 +175,7 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	j.compress()
 	same, err := j.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
 	if err != nil {
-		return false, j.requests.sourceFailed(ctx, err)
+		return false, j.requests.SourceFailed(ctx, err)
 	}
 	return same, nil
 }

@@ -69,7 +69,7 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
 	}
-	if err := j.expect.sized(info.Size()); err != nil {
+	if err := j.expect.Sized(info.Size()); err != nil {
 		return err
 	}
 	j.expectSize(info.Size())

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -37,15 +38,15 @@ func (j *job) untilMade(ctx context.Context, step func(context.Context) error) e
 // saved upload whose session another client seems to have canceled.
 func (j *job) discard(ctx context.Context, over *startOver) error {
 	j.source.Restart()
-	j.requests.pos.sent.Store(0)
-	j.requests.pos.committed.Store(0)
+	j.requests.Pos.Sent.Store(0)
+	j.requests.Pos.Committed.Store(0)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	j.setSpec(j.want)
 	j.events.post(Event{Kind: Discarded, Cause: over.why})
 	if err := j.journal.Discard(); err != nil {
 		return err
 	}
-	j.wire().drop(ctx, over.drop)
+	j.wire().Drop(ctx, over.drop)
 	return nil
 }
 
@@ -54,7 +55,7 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 func (j *job) overBecause(err error, uri session.URI) error {
 	if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
 		// Only the server's checksum showed that the file is not the one of the saved session.
-		return &startOver{why: sourceError(differs).Error()}
+		return &startOver{why: engine.SourceError(differs).Error()}
 	}
 	if slow, ok := errors.AsType[*slowConnection](err); ok {
 		return &startOver{slow.Error(), uri}

@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 )
 
 // storeContext returns ctx for calls of the store. The requests of the store are retried like
@@ -36,13 +37,13 @@ func nothingAtStake() int64 { return 0 }
 
 // storeContext returns ctx for calls of the store in the foreground of the job.
 func (j *job) storeContext(ctx context.Context) context.Context {
-	return j.u.storeContext(ctx, j.events, j.uplink.budget.atStake)
+	return j.u.storeContext(ctx, j.events, j.uplink.Budget.AtStake)
 }
 
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
 // done.
 func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func()) {
-	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
+	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: engine.NewPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

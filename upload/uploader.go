@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -29,11 +30,11 @@ type Objects interface {
 type Uploader struct {
 	client  *session.Client
 	opts    Options
-	memory  *chunk.Memory // of streams
-	expect  expectation   // of each source, see With
-	version string        // of each source, see CallOptions.SourceVersion
-	invalid error         // of the options of With
-	retry   retryRule
+	memory  *chunk.Memory      // of streams
+	expect  engine.Expectation // of each source, see With
+	version string             // of each source, see CallOptions.SourceVersion
+	invalid error              // of the options of With
+	retry   engine.RetryRule
 	link    *parts.Link
 	buckets *bucketTable
 	running *saved.Running
@@ -74,7 +75,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 		o.Objects = client
 	}
 	return &Uploader{
-		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, running: &saved.Running{}, buckets: &bucketTable{},
+		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &bucketTable{},
 		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil
 }
@@ -135,14 +136,14 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 }
 
 // newBudget returns a budget for one upload.
-func (u *Uploader) newBudget() *budget { return newBudget(u.retry) }
+func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry) }
 
 // newUplink returns the uplink of an upload, or of a listing, with the options of u.
-func (u *Uploader) newUplink(b *budget, t *tally, r *reporter) *uplink {
+func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
-	return &uplink{
-		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: o.RateLimit.shared().share(),
-		chunkSize: o.ChunkSize, commitBytes: o.CommitEvery.Bytes, commitTime: o.CommitEvery.Time,
-		stallTimeout: o.StallTimeout, stallRate: o.StallRate, notes: r, tally: t,
+	return &engine.Uplink{
+		Client: u.client, Stat: o.Objects.Stat, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(),
+		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
+		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}
 }

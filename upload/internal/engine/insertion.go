@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"gcsup/upload/internal/content"
 )
 
-// insertion makes an object in a single request.
-type insertion struct {
-	*transfer
+// Insertion makes an object in a single request.
+type Insertion struct {
+	*Transfer
 	object content.Loaded
 	state  session.State
 
@@ -22,30 +22,30 @@ type insertion struct {
 	identical func()
 }
 
-// newInsertion returns the insertion of object. seen is the generation at the destination
+// NewInsertion returns the insertion of object. seen is the generation at the destination
 // before, 0 if there was no object, and nil if that is not known.
-func newInsertion(t *transfer, object content.Loaded, seen *int64, identical func()) *insertion {
-	spec := t.wire.spec
+func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical func()) *Insertion {
+	spec := t.Wire.Spec
 	state := session.State{Size: object.Size, Unconditional: spec.IfGenerationMatch == nil}
 	if seen != nil && !spec.Conditional() {
 		state = state.Guarded(*seen)
 	}
-	return &insertion{transfer: t, object: object, state: state, identical: identical}
+	return &Insertion{Transfer: t, object: object, state: state, identical: identical}
 }
 
-// perform makes one exchange. The decision table requests only two kinds: insert the
+// Perform makes one exchange. The decision table requests only two kinds: insert the
 // object, and check the destination after an insert with an unknown outcome.
-func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
 		return i.checkObject(ctx, i.first)
 	}
-	if err := i.expect.checkEnd(ctx, i.state.Size); err != nil {
+	if err := i.Expect.CheckEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
-	i.post(note{kind: noteStarted})
-	i.pos.sent.Store(0)
+	i.Post(Note{Kind: Started})
+	i.Pos.Sent.Store(0)
 	began := time.Now()
-	spec := i.wire.spec
+	spec := i.Wire.Spec
 	if generation, ok := i.state.Guard(); ok {
 		if err := excluded(spec, generation); err != nil {
 			return session.Reply{}, err
@@ -54,8 +54,8 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.meter(i.object.Open()))
-	i.handed(0, r.Sent)
+	r := i.Wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.Meter(i.object.Open()))
+	i.Handed(0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
 	}
@@ -72,13 +72,13 @@ func excluded(spec session.Spec, generation int64) error {
 	return session.Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
 }
 
-// handleReply returns the action of the decision table.
-func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Action, error) {
+// HandleReply returns the action of the decision table.
+func (i *Insertion) HandleReply(_ context.Context, r session.Reply) (session.Action, error) {
 	var action session.Action
 	i.state.Replayable = true
 	i.state, action = session.Decide(i.state, r)
 	if action.Step == session.Done {
-		i.retry.succeeded()
+		i.Retry.Succeeded()
 		if !i.state.MayExist {
 			i.identical()
 		}

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"fmt"
@@ -70,14 +70,14 @@ func TestByteBucketCredit(t *testing.T) {
 func TestByteBucketChanges(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	rates := []int64{0, 1, 1000, 64 << 10, 1 << 20, unlimited}
+	rates := []int64{0, 1, 1000, 64 << 10, 1 << 20, Unlimited}
 	for range 200 {
 		var b byteBucket
 		at := epoch
 		for range 20 {
 			rate := rates[random.IntN(len(rates))]
 			b.setRate(rate, at)
-			if rate == unlimited {
+			if rate == Unlimited {
 				if wait := b.pass(1<<40, at); wait != 0 {
 					t.Fatalf("a wait of %v without a limit", wait)
 				}

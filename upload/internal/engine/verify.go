@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"gcsup/session"
 )
 
-// verifyObject compares the finished object with the source. crc32c is the checksum
+// VerifyObject compares the finished object with the source. crc32c is the checksum
 // of the source. The result is the object that the service described.
-func verifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint32) (*session.Object, error) {
+func VerifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint32) (*session.Object, error) {
 	switch {
 	case o.Size != size:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has %d bytes, the source %d", o.Generation, o.Size, size)
@@ -47,9 +47,9 @@ func older(r session.Reply, since time.Time) bool {
 	return r.Object.Created.Before(r.Date.Add(-elapsed - clockMargin))
 }
 
-// sourceError makes the errors of a source uniform, so that they do not depend on the
+// SourceError makes the errors of a source uniform, so that they do not depend on the
 // layer that found them.
-func sourceError(err error) error {
+func SourceError(err error) error {
 	if errors.Is(err, chunk.ErrChanged) {
 		return fmt.Errorf("%w (nothing more of it was sent)", err)
 	}

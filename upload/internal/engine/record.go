@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"gcsup/upload/internal/saved"
 )
 
-// record keeps the state of a run's session, so that another process can resume it.
-type record interface {
+// Record keeps the state of a run's session, so that another process can resume it.
+type Record interface {
 	// Started records that a session was opened.
 	Started(uri session.URI, restarts int)
 
@@ -22,11 +22,11 @@ type record interface {
 	Handed(sent int64)
 }
 
-var _ record = (*saved.Record)(nil)
+var _ Record = (*saved.Record)(nil)
 
-// unrecorded is the record of an upload that cannot be resumed.
-type unrecorded struct{}
+// Unrecorded is the record of an upload that cannot be resumed.
+type Unrecorded struct{}
 
-func (unrecorded) Started(session.URI, int)                           {}
-func (unrecorded) Sending(context.Context, int64, int64, int64) error { return nil }
-func (unrecorded) Handed(int64)                                       {}
+func (Unrecorded) Started(session.URI, int)                           {}
+func (Unrecorded) Sending(context.Context, int64, int64, int64) error { return nil }
+func (Unrecorded) Handed(int64)                                       {}

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"gcsup/session"
 )
 
-// retrier waits before every retry of an upload, reports each wait, and keeps
+// Retrier waits before every retry of an upload, reports each wait, and keeps
 // the history that an error shows when the budget is spent.
-type retrier struct {
+type Retrier struct {
 	waiter  backoff.Waiter
-	budget  *budget
+	Budget  *Budget
 	staked  int64 // what this upload has added to the budget
-	post    func(note)
-	retries int
+	post    func(Note)
+	Retries int
 
 	// These are since the last progress.
 	history  []session.Wait
@@ -24,11 +24,11 @@ type retrier struct {
 }
 
 // newRetrier returns a retrier that reports each wait to post. The caller must call
-// [retrier.close].
-func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, post func(note)) *retrier {
-	return &retrier{
-		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.time, Tries: b.rule.tries}},
-		budget: b,
+// [Retrier.Close].
+func newRetrier(p backoff.Policy, gate *backoff.Gate, b *Budget, post func(Note)) *Retrier {
+	return &Retrier{
+		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.Time, Tries: b.rule.Tries}},
+		Budget: b,
 		post:   post,
 	}
 }
@@ -37,72 +37,72 @@ func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, post func(note)
 // the wait that the server requested. It returns the cause of ctx when that is done, and
 // an error that wraps [session.ErrRetriesExhausted] when the budget is spent, or
 // [backoff.ErrPermanent] if the caller decides so.
-func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
-	if permanent := r.budget.rule.permanent; permanent != nil {
+func (r *Retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
+	if permanent := r.Budget.rule.Permanent; permanent != nil {
 		last := *cause
 		last.Attempts, last.Waits = r.attempts, r.history
 		if permanent(&last) {
-			return r.failure(&last, backoff.ErrPermanent)
+			return r.Failure(&last, backoff.ErrPermanent)
 		}
 	}
 	if len(r.history) == 0 {
 		r.failing = time.Now()
 	}
-	r.waiter.Budget.AtStake = r.budget.atStake()
+	r.waiter.Budget.AtStake = r.Budget.AtStake()
 	r.waiter.Before = func(p backoff.Pause) error {
-		r.waiter.Budget.AtStake = r.budget.atStake() // a batch grows while its uploads wait
+		r.waiter.Budget.AtStake = r.Budget.AtStake() // a batch grows while its uploads wait
 		why := cause.Short()
 		if p.Held {
 			why += "; another upload is probing"
-			if r.budget.held != nil {
-				r.budget.held()
+			if r.Budget.Held != nil {
+				r.Budget.Held()
 			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
 		failed := *cause // cause gets the history if the upload fails
-		r.post(note{kind: noteWaiting, delay: p.Delay, retry: p.Failures, held: p.Held, cause: why, err: &failed})
+		r.post(Note{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
 		return nil
 	}
 	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})
 	switch {
 	case err == nil:
-		r.retries++
+		r.Retries++
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
 	spent := *cause
 	spent.Since = r.failing
-	return r.failure(&spent, session.ErrRetriesExhausted)
+	return r.Failure(&spent, session.ErrRetriesExhausted)
 }
 
-// succeeded records that the service works again. It may be called from any
+// Succeeded records that the service works again. It may be called from any
 // goroutine.
-func (r *retrier) succeeded() { r.waiter.Succeeded() }
+func (r *Retrier) Succeeded() { r.waiter.Succeeded() }
 
-// waited returns how long the waits took.
-func (r *retrier) waited() time.Duration { return r.waiter.Waited() }
+// Waited returns how long the waits took.
+func (r *Retrier) Waited() time.Duration { return r.waiter.Waited() }
 
-// close records that the upload ended.
-func (r *retrier) close() { r.waiter.Close() }
+// Close records that the upload ended.
+func (r *Retrier) Close() { r.waiter.Close() }
 
-// progressed records that the server committed more bytes.
-func (r *retrier) progressed() {
+// Progressed records that the server committed more bytes.
+func (r *Retrier) Progressed() {
 	r.waiter.Progress()
 	r.history, r.attempts = nil, 0
 }
 
-// stake raises the bytes at stake for this upload to n.
-func (r *retrier) stake(n int64) {
+// Stake raises the bytes at stake for this upload to n.
+func (r *Retrier) Stake(n int64) {
 	if n > r.staked {
-		r.budget.staked.Add(n - r.staked)
+		r.Budget.staked.Add(n - r.staked)
 		r.staked = n
 	}
 }
 
-// failure adds the history to the error of an exchange. more becomes the kind of e,
+// Failure adds the history to the error of an exchange. more becomes the kind of e,
 // or its cause if it has a kind.
-func (r *retrier) failure(e *session.Error, more error) error {
+func (r *Retrier) Failure(e *session.Error, more error) error {
 	e.Attempts, e.Waits = r.attempts, r.history
 	switch {
 	case more == nil:

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"gcsup/upload/internal/content"
 )
 
-// run drives one session until its range of the source is an object, or the session
+// Run drives one session until its range of the source is an object, or the session
 // is lost. It has only the state of this session: after the loss, the caller makes a new
 // run.
-type run struct {
-	*transfer
-	precondition *precondition // nil if there is none to check
+type Run struct {
+	*Transfer
+	precondition *Precondition // nil if there is none to check
 
-	uri      session.URI // zero before the session is opened
+	URI      session.URI // zero before the session is opened
 	opened   time.Time   // when the session was opened, by this machine's clock
 	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
@@ -30,33 +30,33 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
-// newRun returns a run that opens a session, or continues one in state s. p is nil if there is
+// NewRun returns a run that opens a session, or continues one in state s. p is nil if there is
 // no precondition to check.
-func newRun(t *transfer, p *precondition, s session.State) *run {
-	return &run{transfer: t, precondition: p, state: s}
+func NewRun(t *Transfer, p *Precondition, s session.State) *Run {
+	return &Run{Transfer: t, precondition: p, state: s}
 }
 
-// resumedRun is newRun for a session of another process.
-func resumedRun(t *transfer, p *precondition, s session.State, uri session.URI, opened time.Time, resume func(context.Context, int64) error) *run {
-	return &run{transfer: t, precondition: p, state: s, uri: uri, opened: opened, resume: resume}
+// ResumedRun is NewRun for a session of another process.
+func ResumedRun(t *Transfer, p *Precondition, s session.State, uri session.URI, opened time.Time, resume func(context.Context, int64) error) *Run {
+	return &Run{Transfer: t, precondition: p, state: s, URI: uri, opened: opened, resume: resume}
 }
 
-// unqueried reports whether the session is of another process, and the server has not reported
+// Unqueried reports whether the session is of another process, and the server has not reported
 // how much it holds.
-func (r *run) unqueried() bool { return r.resume != nil }
+func (r *Run) Unqueried() bool { return r.resume != nil }
 
-// sessionLost ends a run whose session no longer exists. It has the state for the
+// SessionLost ends a run whose session no longer exists. It has the state for the
 // next run.
-type sessionLost struct {
-	state session.State // for the next run
-	next  session.Action
-	cause string
+type SessionLost struct {
+	State session.State // for the next run
+	Next  session.Action
+	Cause string
 }
 
-func (e *sessionLost) Error() string { return "session lost: " + e.cause }
+func (e *SessionLost) Error() string { return "session lost: " + e.Cause }
 
-// perform makes one exchange.
-func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+// Perform makes one exchange.
+func (r *Run) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	switch a.Step {
 	case session.Begin:
 		return r.start(ctx)
@@ -72,66 +72,66 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 }
 
 // start opens a session.
-func (r *run) start(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.look(ctx, r.wire); err != nil {
+func (r *Run) start(ctx context.Context) (session.Reply, error) {
+	if err := r.precondition.Look(ctx, r.Wire); err != nil {
 		return session.Reply{}, err
 	}
-	reply := r.wire.start(ctx, r.content.Total())
+	reply := r.Wire.start(ctx, r.content.Total())
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
-	r.uri, r.opened = reply.URI, time.Now()
-	if err := r.precondition.unmet(); err != nil {
-		r.wire.drop(ctx, r.uri)
+	r.URI, r.opened = reply.URI, time.Now()
+	if err := r.precondition.Unmet(); err != nil {
+		r.Wire.Drop(ctx, r.URI)
 		return reply, err
 	}
-	r.record.Started(r.uri, r.state.Restarts)
-	r.post(note{kind: noteStarted})
+	r.record.Started(r.URI, r.state.Restarts)
+	r.Post(Note{Kind: Started})
 	return reply, nil
 }
 
 // send sends the next bytes, which may be the last.
-func (r *run) send(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.look(ctx, r.wire); err != nil {
+func (r *Run) send(ctx context.Context) (session.Reply, error) {
+	if err := r.precondition.Look(ctx, r.Wire); err != nil {
 		return session.Reply{}, err
 	}
-	if err := r.precondition.unmet(); err != nil {
+	if err := r.precondition.Unmet(); err != nil {
 		return session.Reply{}, err
 	}
 	size := r.sizer.size()
-	if r.measure != nil {
-		size = min(size, r.measure.size)
+	if r.Measure != nil {
+		size = min(size, r.Measure.Size)
 	}
 	p, err := r.content.Next(ctx, r.state.Committed, size)
 	if err != nil {
-		return session.Reply{}, r.sourceFailed(ctx, err)
+		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
 	if err := r.mayBeSent(ctx, p); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
 	if p.Last {
 		r.state.Size = p.To
-		r.pos.size.Store(p.To)
+		r.Pos.Size.Store(p.To)
 	}
-	if err := r.record.Sending(ctx, r.state.Committed, r.pos.sent.Load(), p.To); err != nil {
+	if err := r.record.Sending(ctx, r.state.Committed, r.Pos.Sent.Load(), p.To); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
-	r.pos.sent.Store(p.From)
+	r.Pos.Sent.Store(p.From)
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	r.handed(p.From, reply.Sent)
+	r.Handed(p.From, reply.Sent)
 	if err := p.Finish(); err != nil {
-		return session.Reply{}, r.sourceFailed(ctx, err)
+		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
 	held, open := reply.Held()
 	switch {
 	case p.Last:
 	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
-		if measure := r.measure; measure != nil {
-			r.measure = nil
-			if err := measure.check(p.Len(), took); err != nil {
+		if measure := r.Measure; measure != nil {
+			r.Measure = nil
+			if err := measure.Check(p.Len(), took); err != nil {
 				return reply, err
 			}
 		}
@@ -143,37 +143,37 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 
 // mayBeSent checks what the caller expects of the source. The object exists after the last
 // part was sent.
-func (r *run) mayBeSent(ctx context.Context, p content.Body) error {
-	if err := r.expect.exceeded(p.To); err != nil || !p.Last {
+func (r *Run) mayBeSent(ctx context.Context, p content.Body) error {
+	if err := r.Expect.exceeded(p.To); err != nil || !p.Last {
 		return err
 	}
-	if err := r.expect.checkEnd(ctx, p.To); err != nil {
+	if err := r.Expect.CheckEnd(ctx, p.To); err != nil {
 		return err
 	}
-	return expectCRC32C(r.wire.spec, p.CRC32C)
+	return ExpectCRC32C(r.Wire.Spec, p.CRC32C)
 }
 
 // transmit makes the request that carries p.
-func (r *run) transmit(ctx context.Context, p content.Body) session.Reply {
-	body := &meter{r: p, t: r.transfer}
+func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
+	body := &meter{r: p, t: r.Transfer}
 	if p.Last {
-		return r.wire.finalize(ctx, r.uri, p.Range, p.CRC32C, body)
+		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
 	}
 	body.record = r.record
-	return r.wire.put(ctx, r.uri, p.Range, r.content.Total(), body)
+	return r.Wire.put(ctx, r.URI, p.Range, r.content.Total(), body)
 }
 
 // query requests the committed offset. The earlier process of an adopted session may
 // have sent more than it could save. A greater offset is therefore accepted if the
 // checksum is that of the source.
-func (r *run) query(ctx context.Context) (session.Reply, error) {
-	reply := r.wire.query(ctx, r.uri)
+func (r *Run) query(ctx context.Context) (session.Reply, error) {
+	reply := r.Wire.Query(ctx, r.URI)
 	if held, open := reply.Held(); !r.state.Adopted || !open || held <= r.state.Sent || held > r.state.Size {
 		return reply, nil
 	}
 	verdict, err := r.content.Compare(ctx, prefix(reply), true)
 	if err != nil {
-		return reply, r.sourceFailed(ctx, err)
+		return reply, r.SourceFailed(ctx, err)
 	}
 	if verdict == content.Same {
 		r.state.Sent = reply.Committed
@@ -182,33 +182,33 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 }
 
 // finalize finalizes a session whose bytes are all committed.
-func (r *run) finalize(ctx context.Context) (session.Reply, error) {
-	if err := r.expect.checkEnd(ctx, r.state.Size); err != nil {
+func (r *Run) finalize(ctx context.Context) (session.Reply, error) {
+	if err := r.Expect.CheckEnd(ctx, r.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	whole, err := r.content.Whole(ctx)
 	if err != nil {
-		return session.Reply{}, r.sourceFailed(ctx, err)
+		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
-	if err := expectCRC32C(r.wire.spec, whole.CRC32C); err != nil {
+	if err := ExpectCRC32C(r.Wire.Spec, whole.CRC32C); err != nil {
 		return session.Reply{}, err
 	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
-	return r.wire.finalize(ctx, r.uri, end, whole.CRC32C, nil), nil
+	return r.Wire.finalize(ctx, r.URI, end, whole.CRC32C, nil), nil
 }
 
-// handleReply compares the checksums in the reply with the source, and returns the
+// HandleReply compares the checksums in the reply with the source, and returns the
 // action of the decision table.
-func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Action, error) {
+func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Action, error) {
 	if err := r.refusedMD5(ctx, reply); err != nil {
 		return session.Action{}, err
 	}
 	if o := reply.Object; o != nil && reply.Op != session.OpStat && r.content.Total() >= 0 {
 		whole, err := r.content.Whole(ctx)
 		if err != nil {
-			return session.Action{}, r.sourceFailed(ctx, err)
+			return session.Action{}, r.SourceFailed(ctx, err)
 		}
-		_, differs := verifyObject(o, r.wire.spec, whole.Offset, whole.CRC32C)
+		_, differs := VerifyObject(o, r.Wire.Spec, whole.Offset, whole.CRC32C)
 		reply.Differs, reply.Err = differs != nil, differs
 	}
 	before := r.state
@@ -219,9 +219,9 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 
 	// A session that opens at the first try, or a query that is answered, is not a
 	// success: both are possible while data is refused.
-	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && len(r.retry.history) > 0
+	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && len(r.Retry.history) > 0
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
-		r.retry.succeeded()
+		r.Retry.Succeeded()
 	}
 	if _, open := reply.Held(); !open || action.Step == session.Fail {
 		return action, nil
@@ -253,32 +253,32 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	return action, nil
 }
 
-// decide returns the action of the decision table. Its error is a *[sessionLost].
-func (r *run) decide(reply session.Reply) (session.Action, error) {
+// decide returns the action of the decision table. Its error is a *[SessionLost].
+func (r *Run) decide(reply session.Reply) (session.Action, error) {
 	restarts := r.state.Restarts
 	r.state.Replayable = r.content.Replayable()
 	var action session.Action
 	r.state, action = session.Decide(r.state, reply)
-	r.pos.committed.Store(r.state.Committed)
+	r.Pos.Committed.Store(r.state.Committed)
 	if r.state.Restarts > restarts {
-		return action, &sessionLost{state: r.state, next: action, cause: action.Err.Cause()}
+		return action, &SessionLost{State: r.state, Next: action, Cause: action.Err.Cause()}
 	}
 	return action, nil
 }
 
 // progressed records that the server has committed more bytes.
-func (r *run) progressed() {
-	r.requester.progressed()
-	r.retry.budget.progressed()
-	r.retry.stake(r.state.Committed)
-	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
-	r.uplink.notes.committed()
+func (r *Run) progressed() {
+	r.Requester.Progressed()
+	r.Retry.Budget.Progressed()
+	r.Retry.Stake(r.state.Committed)
+	r.Pos.Sent.Store(max(r.Pos.Sent.Load(), r.state.Committed))
+	r.uplink.Notes.Committed()
 }
 
 // verify compares the server's checksum of the committed bytes with that of the
 // source, so that damage is detected early and not only at the end. differs is the
 // error if they differ although the source is unchanged.
-func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
+func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
 	offset := reply.Committed
 	if offset <= 0 || offset != r.state.Committed || offset == r.verified {
 		return nil, nil
@@ -289,7 +289,7 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 		return nil, nil
 	case content.Different:
 		if err := r.content.Changed(ctx, offset); err != nil {
-			return nil, r.sourceFailed(ctx, err)
+			return nil, r.SourceFailed(ctx, err)
 		}
 		differs = fmt.Errorf("the %v at the server is not that of the source", p)
 	}
@@ -297,22 +297,22 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// askStored asks the service once what it stores, if the upload was interrupted while bytes were
+// AskStored asks the service once what it stores, if the upload was interrupted while bytes were
 // on their way. Their request has no reply, so that the committed offset may be far behind. The
 // caller waits for the answer, at most for timeout. ok is false if the offset did not change.
-func (r *run) askStored(ctx context.Context, timeout time.Duration) (ok bool) {
-	_, sent, committed := r.pos.load()
-	if ctx.Err() == nil || r.uri.IsZero() || r.unqueried() || sent <= committed {
+func (r *Run) AskStored(ctx context.Context, timeout time.Duration) (ok bool) {
+	_, sent, committed := r.Pos.Load()
+	if ctx.Err() == nil || r.URI.IsZero() || r.Unqueried() || sent <= committed {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	reply := r.wire.query(ctx, r.uri)
+	reply := r.Wire.Query(ctx, r.URI)
 	held, open := reply.Held()
 	if !open || held <= committed || held > sent {
 		return false // the next call asks again
 	}
-	r.pos.committed.Store(held)
+	r.Pos.Committed.Store(held)
 	return true
 }
 
@@ -330,13 +330,13 @@ func prefix(r session.Reply) content.Prefix {
 // meter counts the bytes of a request on their way to the network.
 type meter struct {
 	r      io.Reader
-	t      *transfer
-	record record // nil if this request is not recorded
+	t      *Transfer
+	record Record // nil if this request is not recorded
 	n      int64
 }
 
-// meter returns a reader of r that counts the bytes of a request.
-func (t *transfer) meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
+// Meter returns a reader of r that counts the bytes of a request.
+func (t *Transfer) Meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
 
 // flowing is the number of bytes of a request after which it counts as a success of
 // the service. It is more than the buffers on the way can hold.
@@ -344,20 +344,20 @@ const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	sent := m.t.pos.sent.Add(int64(n))
-	m.t.uplink.tally.sent.Add(int64(n))
-	if m.t.moved != nil {
-		m.t.moved(int64(n))
+	sent := m.t.Pos.Sent.Add(int64(n))
+	m.t.uplink.Tally.Sent.Add(int64(n))
+	if m.t.Moved != nil {
+		m.t.Moved(int64(n))
 	}
 	if m.record != nil {
 		m.record.Handed(sent)
 	}
 	if m.n += int64(n); m.n >= flowing {
 		if m.n-int64(n) < flowing {
-			m.t.retry.succeeded()
+			m.t.Retry.Succeeded()
 		}
-		m.t.retry.budget.progressed() // the buffers are full, so the service has received bytes
+		m.t.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.uplink.notes.flowing()
+	m.t.uplink.Notes.Flowing()
 	return n, err
 }

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"gcsup/session"
 )
 
-// exchangeKey is the key of the description of an exchange in the context of its request.
-type exchangeKey struct{}
+// ExchangeKey is the key of the description of an exchange in the context of its request.
+type ExchangeKey struct{}
 
 // undecidedKey is the key of the exchanges in a context whose decision is not known yet.
 type undecidedKey struct{}
@@ -40,26 +40,26 @@ func (m *madeExchanges) report(next *session.Action) {
 }
 
 // describe makes an exchange. It reports its description with the decision after it.
-func (q *requester) describe(ctx context.Context, x exchange) session.Reply {
-	n := q.uplink.notes
-	if !n.wantsExchange(ctx) {
+func (q *Requester) describe(ctx context.Context, x exchange) session.Reply {
+	n := q.uplink.Notes
+	if !n.WantsExchange(ctx) {
 		return x.do(ctx, x.client, x.body)
 	}
-	v := &exchangeNote{part: q.part, attempt: q.retry.attempts + 1, offset: q.pos.committed.Load(), began: time.Now()}
-	v.ctx = context.WithValue(ctx, exchangeKey{}, v)
-	v.reply = x.do(v.ctx, x.client, x.body)
-	v.took = time.Since(v.began)
+	v := &Exchange{Part: q.Part, Attempt: q.Retry.attempts + 1, Offset: q.Pos.Committed.Load(), Began: time.Now()}
+	v.Context = context.WithValue(ctx, ExchangeKey{}, v)
+	v.Reply = x.do(v.Context, x.client, x.body)
+	v.Took = time.Since(v.Began)
 	if x.body != nil {
-		v.offset, v.sent = x.from, max(v.reply.Sent-x.from, 0)
+		v.Offset, v.Sent = x.from, max(v.Reply.Sent-x.from, 0)
 	}
 	report := func(next *session.Action) {
-		v.next = next
-		n.exchange(v)
+		v.Next = next
+		n.Exchange(v)
 	}
 	if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
 		*made = append(*made, report)
 	} else {
 		report(nil)
 	}
-	return v.reply
+	return v.Reply
 }

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"crypto/rand"

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 )
 
 // unnoted are notes that nobody reads.
-type unnoted struct{ notes }
+type unnoted struct{ Notes }
 
-func (unnoted) wantsExchange(context.Context) bool { return false }
+func (unnoted) WantsExchange(context.Context) bool { return false }
 
 // lentPermit is a permit that counts the requests under way. It allows none if denied is set.
 type lentPermit struct {
-	permit
+	Permit
 	denied  error
 	current int
 }
@@ -30,10 +30,10 @@ func (p *lentPermit) Begin(ctx context.Context) (context.Context, context.Cancel
 }
 
 // newTestRequester returns a requester whose requests need p.
-func newTestRequester(p permit) *requester {
-	return newRequester(&uplink{
-		budget: &budget{}, gate: backoff.NoGate, stallTimeout: time.Minute, stallRate: 1 << 10, notes: unnoted{}, tally: &tally{}, lease: p,
-	}, 0, newPosition(-1))
+func newTestRequester(p Permit) *Requester {
+	return NewRequester(&Uplink{
+		Budget: &Budget{}, Gate: backoff.NoGate, StallTimeout: time.Minute, StallRate: 1 << 10, Notes: unnoted{}, Tally: &Tally{}, Permit: p,
+	}, 0, NewPosition(-1))
 }
 
 // TestEveryExchangeCounts checks that exchanges are counted, and that the service counts as
@@ -52,8 +52,8 @@ func TestEveryExchangeCounts(t *testing.T) {
 			t.Errorf("reply %d: reached %v, and %d permits are kept", i, r.Reached, p.current)
 		}
 	}
-	if n := q.uplink.tally.requests.Load(); n != 3 || q.retry.attempts != 3 {
-		t.Errorf("counted %d requests and %d attempts of 3", n, q.retry.attempts)
+	if n := q.uplink.Tally.Requests.Load(); n != 3 || q.Retry.attempts != 3 {
+		t.Errorf("counted %d requests and %d attempts of 3", n, q.Retry.attempts)
 	}
 }
 
@@ -65,8 +65,8 @@ func TestNoExchangeWithoutPermit(t *testing.T) {
 		t.Error("the request was made")
 		return session.Reply{}
 	}})
-	if r.Err != io.ErrClosedPipe || !r.Unsent || q.retry.attempts != 0 {
-		t.Errorf("%+v after %d attempts", r, q.retry.attempts)
+	if r.Err != io.ErrClosedPipe || !r.Unsent || q.Retry.attempts != 0 {
+		t.Errorf("%+v after %d attempts", r, q.Retry.attempts)
 	}
 }
 

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// rateLimit limits the object data of all uploads that use it, in bytes per second. The
+// RateLimit limits the object data of all uploads that use it, in bytes per second. The
 // uploads take turns, however many connections each of them has. It is safe for concurrent
 // use.
-type rateLimit struct {
+type RateLimit struct {
 	limit   atomic.Int64  // as in bucket
 	turn    chan struct{} // holds a value while a reader waits for the bucket
 	changed chan struct{} // gets a value when the limit changes
@@ -22,22 +22,22 @@ type rateLimit struct {
 	bucket byteBucket
 }
 
-// unlimited is the rate of a [rateLimit] that limits nothing.
-const unlimited int64 = math.MaxInt64
+// Unlimited is the rate of a [RateLimit] that limits nothing.
+const Unlimited int64 = math.MaxInt64
 
-// newRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads.
-func newRateLimit(bytesPerSecond int64) *rateLimit {
-	l := &rateLimit{turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+// NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads.
+func NewRateLimit(bytesPerSecond int64) *RateLimit {
+	l := &RateLimit{turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	l.timer.Stop()
-	l.setLimit(bytesPerSecond)
+	l.SetLimit(bytesPerSecond)
 	return l
 }
 
-// rate returns the limit in bytes per second.
-func (l *rateLimit) rate() int64 { return l.limit.Load() }
+// Rate returns the limit in bytes per second.
+func (l *RateLimit) Rate() int64 { return l.limit.Load() }
 
-// setLimit changes the limit to bytesPerSecond.
-func (l *rateLimit) setLimit(bytesPerSecond int64) {
+// SetLimit changes the limit to bytesPerSecond.
+func (l *RateLimit) SetLimit(bytesPerSecond int64) {
 	limit := max(bytesPerSecond, 0)
 	l.mu.Lock()
 	l.bucket.setRate(limit, time.Now())
@@ -49,8 +49,8 @@ func (l *rateLimit) setLimit(bytesPerSecond int64) {
 	}
 }
 
-// held returns the total time for which the limit held bytes back.
-func (l *rateLimit) held() time.Duration {
+// Held returns the total time for which the limit held bytes back.
+func (l *RateLimit) Held() time.Duration {
 	if l == nil {
 		return 0
 	}
@@ -61,7 +61,7 @@ func (l *rateLimit) held() time.Duration {
 }
 
 // wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
-func (l *rateLimit) wait(ctx context.Context, n int) error {
+func (l *RateLimit) wait(ctx context.Context, n int) error {
 	if err := takeTurn(ctx, l.turn); err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (l *rateLimit) wait(ctx context.Context, n int) error {
 	}
 }
 
-func (l *rateLimit) pass(n int) time.Duration {
+func (l *RateLimit) pass(n int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bucket.pass(n, time.Now())
 }
 
-func (l *rateLimit) leave() {
+func (l *RateLimit) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bucket.leave(time.Now())
@@ -111,24 +111,24 @@ func takeTurn(ctx context.Context, turn chan struct{}) error {
 	}
 }
 
-// rateShare is the place of one upload in the queue of a limit. Only one connection of
+// RateShare is the place of one upload in the queue of a limit. Only one connection of
 // the upload at a time uses it, and the others wait for that one.
-type rateShare struct {
-	limit *rateLimit
+type RateShare struct {
+	limit *RateLimit
 	turn  chan struct{} // holds a value while a connection uses the place
 }
 
-// share returns a place for another upload. It is nil if l is nil.
-func (l *rateLimit) share() *rateShare {
+// Share returns a place for another upload. It is nil if l is nil.
+func (l *RateLimit) Share() *RateShare {
 	if l == nil {
 		return nil
 	}
-	return &rateShare{limit: l, turn: make(chan struct{}, 1)}
+	return &RateShare{limit: l, turn: make(chan struct{}, 1)}
 }
 
 // wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
-func (s *rateShare) wait(ctx context.Context, n int) error {
-	if n == 0 || s.limit.rate() == unlimited {
+func (s *RateShare) wait(ctx context.Context, n int) error {
+	if n == 0 || s.limit.Rate() == Unlimited {
 		return nil
 	}
 	if err := takeTurn(ctx, s.turn); err != nil {
@@ -139,7 +139,7 @@ func (s *rateShare) wait(ctx context.Context, n int) error {
 }
 
 // body returns a reader of r that waits for the limit. It is r if s is nil.
-func (s *rateShare) body(ctx context.Context, r io.Reader) io.Reader {
+func (s *RateShare) body(ctx context.Context, r io.Reader) io.Reader {
 	if s == nil {
 		return r
 	}
@@ -151,11 +151,11 @@ func (s *rateShare) body(ctx context.Context, r io.Reader) io.Reader {
 type limitedBody struct {
 	ctx   context.Context
 	r     io.Reader
-	share *rateShare
+	share *RateShare
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if most := bytesPerTick(b.share.limit.rate()); int64(len(p)) > most {
+	if most := bytesPerTick(b.share.limit.Rate()); int64(len(p)) > most {
 		p = p[:most]
 	}
 	n, err := b.r.Read(p)

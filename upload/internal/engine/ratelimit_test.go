@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // limitedZeros returns an endless body that limit limits.
-func limitedZeros(limit *rateLimit) io.Reader {
-	return limit.share().body(context.Background(), zeroes{})
+func limitedZeros(limit *RateLimit) io.Reader {
+	return limit.Share().body(context.Background(), zeroes{})
 }
 
 type zeroes struct{}
@@ -19,15 +19,15 @@ func (zeroes) Read(p []byte) (int, error) { return len(p), nil }
 
 // TestRateLimitAllocations checks that a read allocates nothing, even if it waits.
 func TestRateLimitAllocations(t *testing.T) {
-	for name, limit := range map[string]int64{"unlimited": unlimited, "waits": 1 << 20} {
+	for name, limit := range map[string]int64{"unlimited": Unlimited, "waits": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				body, p := limitedZeros(newRateLimit(limit)), make([]byte, 64<<10)
+				body, p := limitedZeros(NewRateLimit(limit)), make([]byte, 64<<10)
 				began := time.Now()
 				if n := testing.AllocsPerRun(160, func() { _, _ = body.Read(p) }); n > 0 {
 					t.Errorf("%v allocations per read", n)
 				}
-				if took := time.Since(began); limit < unlimited && took < 9*time.Second {
+				if took := time.Since(began); limit < Unlimited && took < 9*time.Second {
 					t.Errorf("the reads took %v", took)
 				}
 			})
@@ -39,19 +39,19 @@ func TestRateLimitAllocations(t *testing.T) {
 // waits of two uploads count once.
 func TestRateLimitHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit := newRateLimit(0)
+		limit := NewRateLimit(0)
 		for range 2 {
 			body := limitedZeros(limit)
 			go func() { _, _ = body.Read(make([]byte, 1)) }()
 		}
 		synctest.Wait()
 		time.Sleep(time.Hour)
-		if held := limit.held(); held != time.Hour {
+		if held := limit.Held(); held != time.Hour {
 			t.Errorf("held back for %v", held)
 		}
-		limit.setLimit(unlimited)
+		limit.SetLimit(Unlimited)
 		time.Sleep(time.Hour)
-		if held := limit.held(); held != time.Hour {
+		if held := limit.Held(); held != time.Hour {
 			t.Errorf("held back for %v after the wait", held)
 		}
 	})
@@ -61,8 +61,8 @@ func TestRateLimitHeld(t *testing.T) {
 func BenchmarkRateLimit(b *testing.B) {
 	for _, bb := range []struct {
 		name  string
-		limit *rateLimit
-	}{{"none", nil}, {"unlimited", newRateLimit(unlimited)}, {"high", newRateLimit(unlimited - 1)}, {"waiting", newRateLimit(1 << 30)}} {
+		limit *RateLimit
+	}{{"none", nil}, {"unlimited", NewRateLimit(Unlimited)}, {"high", NewRateLimit(Unlimited - 1)}, {"waiting", NewRateLimit(1 << 30)}} {
 		b.Run(bb.name, func(b *testing.B) {
 			body, p := limitedZeros(bb.limit), make([]byte, 64<<10)
 			b.SetBytes(int64(len(p)))

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -7,29 +7,29 @@ import (
 	"gcsup/session"
 )
 
-// precondition compares an upload's preconditions with the object at the destination
+// Precondition compares an upload's preconditions with the object at the destination
 // before the first byte is sent. The service does that only after the last byte.
 // It reads the object once. If it cannot be read, the service decides at
 // the end.
 //
 // A nil *precondition is always met.
-type precondition struct {
-	looked  bool
+type Precondition struct {
+	Looked  bool
 	missing error // a *session.Error: an object is required, and there is none
 }
 
-// look compares the preconditions of x with the destination, once. If the object is
+// Look compares the preconditions of x with the destination, once. If the object is
 // missing, the bucket may be missing too, which only the start of a session shows. It
-// then returns nil, and the caller must call [precondition.unmet] when a session is open.
-func (p *precondition) look(ctx context.Context, x *exchanger) error {
-	if p == nil || p.looked || !x.spec.Conditional() {
+// then returns nil, and the caller must call [Precondition.Unmet] when a session is open.
+func (p *Precondition) Look(ctx context.Context, x *Exchanger) error {
+	if p == nil || p.Looked || !x.Spec.Conditional() {
 		return nil
 	}
-	a, err := x.ask(ctx, x.stat)
-	if err != nil && !refusal(err) {
+	a, err := x.Ask(ctx, x.Stat)
+	if err != nil && !Refusal(err) {
 		return err
 	}
-	p.looked = true
+	p.Looked = true
 	switch a.Step {
 	case session.Done:
 		return p.compare(x, a.Object)
@@ -41,25 +41,25 @@ func (p *precondition) look(ctx context.Context, x *exchanger) error {
 
 // compare compares the preconditions with the object at the destination. The error
 // has the same type as for a 412 of the service.
-func (p *precondition) compare(x *exchanger, o *session.Object) error {
-	err := x.spec.Unmet(o)
+func (p *Precondition) compare(x *Exchanger, o *session.Object) error {
+	err := x.Spec.Unmet(o)
 	if e, ok := errors.AsType[*session.Error](err); ok {
-		e.Offset = x.pos.committed.Load()
-		return x.retry.failure(e, nil)
+		e.Offset = x.Pos.Committed.Load()
+		return x.Retry.Failure(e, nil)
 	}
 	return err
 }
 
-// absent records that a listing showed no object at the destination. [precondition.look]
+// Absent records that a listing showed no object at the destination. [Precondition.Look]
 // then makes no request if the preconditions allow that. The service decides at the end.
-func (p *precondition) absent(spec session.Spec) {
+func (p *Precondition) Absent(spec session.Spec) {
 	if spec.Unmet(nil) == nil {
-		p.looked = true
+		p.Looked = true
 	}
 }
 
-// unmet returns the error that [precondition.look] postponed.
-func (p *precondition) unmet() error {
+// Unmet returns the error that [Precondition.Look] postponed.
+func (p *Precondition) Unmet() error {
 	if p == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"context"
@@ -18,29 +18,29 @@ type exchange struct {
 }
 
 // do makes an exchange while the permit is valid.
-func (q *requester) do(ctx context.Context, x exchange) session.Reply {
+func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
-	if u.lease != nil {
-		permitted, end, err := u.lease.Begin(ctx)
+	if u.Permit != nil {
+		permitted, end, err := u.Permit.Begin(ctx)
 		if err != nil {
 			return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
 		}
 		defer end()
 		ctx = permitted
 	}
-	watched, w := watchStall(ctx, u.stallTimeout, u.stallRate)
+	watched, w := watchStall(ctx, u.StallTimeout, u.StallRate)
 	defer w.stop()
 	if x.body != nil {
-		x.body = w.body(u.limit.body(ctx, x.body)) // a wait for the limit is time of the source
+		x.body = w.body(u.Limit.body(ctx, x.body)) // a wait for the limit is time of the source
 	}
 	began := time.Now()
 	r := q.describe(watched, x)
-	if u.replied != nil && x.body == nil && r.Answers() {
-		u.replied(time.Since(began))
+	if u.Replied != nil && x.body == nil && r.Answers() {
+		u.Replied(time.Since(began))
 	}
-	r.Reached = u.budget.reached.Load()
+	r.Reached = u.Budget.Reached.Load()
 	if !r.Reached && r.Answered() {
-		u.budget.reached.Store(true)
+		u.Budget.Reached.Store(true)
 	}
 	q.answered(r)
 	return r

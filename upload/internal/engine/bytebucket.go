@@ -1,4 +1,4 @@
-package upload
+package engine
 
 import (
 	"math"
@@ -40,7 +40,7 @@ func (b *byteBucket) advance(now time.Time) {
 // pass lets n bytes pass and returns 0, or returns how long they must wait.
 func (b *byteBucket) pass(n int, now time.Time) time.Duration {
 	b.advance(now)
-	b.waiting = b.rate == 0 || b.debt > 0 && b.rate != unlimited
+	b.waiting = b.rate == 0 || b.debt > 0 && b.rate != Unlimited
 	switch {
 	case !b.waiting:
 		// A read that began at a higher rate may have more than the bytes of a tick.

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+
+	"gcsup/session"
+)
+
+// Conversation makes the requests about one thing, such as an object, a part or a
+// deletion. A table of package session decides what follows each reply.
+type Conversation interface {
+	// Perform makes the exchange of an action. Its error is a local one: of the source,
+	// of the store, or of a precondition.
+	Perform(ctx context.Context, a session.Action) (session.Reply, error)
+
+	// HandleReply returns the action after a reply.
+	HandleReply(ctx context.Context, r session.Reply) (session.Action, error)
+}
+
+// Converse is the loop of every conversation: it performs an action, and gets the next one
+// from the decision table, until the conversation ends. If ctx is done, the error is its
+// cause, and the action has the last failure.
+func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action) (session.Action, error) {
+	for {
+		if a.Wait {
+			if err := r.Wait(ctx, a.Err, a.RetryAfter); err != nil {
+				return a, err
+			}
+		}
+		if a.Step.Ends() {
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			return a, context.Cause(ctx)
+		}
+		deciding, made := undecided(ctx)
+		reply, err := c.Perform(deciding, a)
+		if err == nil && ctx.Err() != nil && !reply.Answers() {
+			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)
+		}
+		if err != nil {
+			made.report(nil)
+			return a, err
+		}
+		a, err = c.HandleReply(deciding, reply)
+		if _, lost := err.(*SessionLost); err == nil || lost {
+			made.report(&a)
+		} else {
+			made.report(nil) // a local error ends the upload
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+}
+
+// Request is the conversation of one request that may be repeated.
+type Request struct {
+	exchange func(context.Context) session.Reply
+	state    session.Request
+}
+
+func (q *Request) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
+	return q.exchange(ctx), nil
+}
+
+func (q *Request) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+	q.state, a = session.DecideRequest(q.state, r)
+	return a, nil
+}
+
+// request makes a request until its outcome is known: Done, Absent or Fail. Its error is that
+// of [Retrier.Converse].
+func (r *Retrier) request(ctx context.Context, state session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return r.Converse(ctx, &Request{exchange, state}, session.Action{Step: session.Repeat})
+}

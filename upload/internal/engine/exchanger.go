@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Exchanger makes the exchanges of one object. It has the methods of [session.Client] for a
+// session and a single insert, without the arguments that do not change. [Exchanger.Plain] and
+// [Exchanger.Send] are for others.
+type Exchanger struct {
+	*Requester
+	Spec session.Spec
+}
+
+// Plain makes an exchange that sends no object data.
+func (x *Exchanger) Plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
+	return x.do(ctx, exchange{op: op, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
+}
+
+// Send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
+func (x *Exchanger) Send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
+	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
+}
+
+func (x *Exchanger) start(ctx context.Context, size int64) session.Reply {
+	return x.Plain(ctx, session.OpStart, func(ctx context.Context, c *session.Client) session.Reply { return c.Start(ctx, x.Spec, size) })
+}
+
+// Query asks how much is committed.
+func (x *Exchanger) Query(ctx context.Context, uri session.URI) session.Reply {
+	return x.Plain(ctx, session.OpQuery, func(ctx context.Context, c *session.Client) session.Reply { return c.Query(ctx, uri) })
+}
+
+// service returns the client for a request. After a request failed on a reused
+// connection, each request gets a connection of its own until the upload progresses:
+// the peer may close each connection shortly after a reply.
+func (x *Exchanger) service() *session.Client {
+	client := x.uplink.Client.WithEncryptionKey(x.Spec.EncryptionKey).WithIntention(x.aim.current())
+	if x.stale.Load() {
+		client = client.WithoutKeepAlive()
+	}
+	return client
+}
+
+func (x *Exchanger) Cancel(ctx context.Context, uri session.URI) session.Reply {
+	return x.Plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
+}
+
+// Stat reads the metadata of the object at the destination, to check a precondition.
+func (x *Exchanger) Stat(ctx context.Context) session.Reply {
+	return x.Plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.uplink.Stat(ctx, x.Spec) })
+}
+
+// StatOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
+// that of [Exchanger.Stat], its reply has the server's clock.
+func (x *Exchanger) StatOf(ctx context.Context) session.Reply {
+	return x.Plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.Spec) })
+}
+
+// insert makes the object of spec, whose precondition may differ from that of the
+// upload.
+func (x *Exchanger) insert(ctx context.Context, spec session.Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
+	return x.Send(ctx, session.OpInsert, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Insert(ctx, spec, size, crc32c, body)
+	})
+}
+
+func (x *Exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
+	return x.Send(ctx, session.OpPut, rng.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Put(ctx, uri, rng, total, body)
+	})
+}
+
+// finalize sends the last bytes; body is nil if the server holds them all.
+func (x *Exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
+	return x.Send(ctx, session.OpFinalize, rng.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Finalize(ctx, uri, rng, rng.To, crc32c, body)
+	})
+}
+
+// dropTimeout bounds the cancellation of a session that is no longer needed.
+// dropTimeoutCancelled is the bound after the upload was cancelled.
+const (
+	dropTimeout          = 10 * time.Second
+	dropTimeoutCancelled = 2 * time.Second
+)
+
+// Drop cancels a session that is no longer needed, even if ctx is done. This is
+// optional, because an unused session expires.
+func (x *Exchanger) Drop(ctx context.Context, uri session.URI) {
+	if uri.IsZero() {
+		return
+	}
+	timeout := dropTimeout
+	if ctx.Err() != nil {
+		timeout = dropTimeoutCancelled
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	x.Cancel(ctx, uri)
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"context"
+	"errors"
+)
+
+// Interruption is the error of requests, or of a read, that ended because their context was done.
+// It wraps only the error of the context, or the one in stopped: the cause of the context and the
+// last failure may be errors of another upload.
+type Interruption struct {
+	Err  error
+	Text string
+}
+
+// Stopped is the cause of the context of an upload that another call ended. It has no
+// Unwrap: an error of a request that has this cause is not the service's answer.
+type Stopped struct{ By error }
+
+func (s *Stopped) Error() string { return s.By.Error() }
+
+// NewInterruption returns the error of what ctx ended. last is the last failure before that, or nil.
+func NewInterruption(ctx context.Context, last error) *Interruption {
+	cause := context.Cause(ctx)
+	e := &Interruption{ctx.Err(), cause.Error()}
+	if s, ok := cause.(*Stopped); ok {
+		e.Err = s.By
+	}
+	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.Err) {
+		e.Text += " (before that: " + last.Error() + ")"
+	}
+	return e
+}
+
+func (e *Interruption) Error() string { return e.Err.Error() + ": " + e.Text }
+
+func (e *Interruption) Unwrap() error { return e.Err }

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+// Requester makes the requests of an upload, or of one part of a file, and repeats them until
+// their outcome is known. It has the state that outlives single requests and sessions.
+type Requester struct {
+	uplink *Uplink
+	Part   int // the number of the part, from 1; 0 for the whole file
+	Retry  *Retrier
+	sizer  *requestSizer
+	aim    intention
+	stale  atomic.Bool // a request failed on a reused connection since the last progress
+	Pos    *Position
+}
+
+// NewRequester returns a requester for a part of a file, with a number from 1, or for a whole
+// file if part is 0. It reports its progress in pos. The caller must
+// close its retrier.
+func NewRequester(u *Uplink, part int, pos *Position) *Requester {
+	q := &Requester{uplink: u, Part: part, Pos: pos, sizer: newRequestSizer(u.ChunkSize, u.CommitBytes, u.CommitTime)}
+	q.Retry = newRetrier(u.Policy, u.Gate, u.Budget, q.Post)
+	return q
+}
+
+// Post reports something that happened to the part.
+func (q *Requester) Post(n Note) {
+	n.Part = q.Part
+	q.uplink.Notes.Note(n)
+}
+
+// Progressed records that the server committed more bytes, or has answered with more.
+func (q *Requester) Progressed() {
+	q.Retry.Progressed()
+	q.stale.Store(false)
+}
+
+// answered records the reply to a request.
+func (q *Requester) answered(r session.Reply) {
+	q.uplink.Tally.Requests.Add(1)
+	q.Retry.attempts++
+	q.aim.learn(r)
+	if r.Reused && r.Status == 0 {
+		q.stale.Store(true)
+	}
+}
+
+// Handed records that a request handed the bytes between two offsets to the network.
+func (q *Requester) Handed(from, to int64) {
+	q.uplink.Tally.Resent.Add(max(0, min(to, q.Pos.Handed)-from))
+	q.Pos.Handed = max(q.Pos.Handed, to)
+	q.Pos.Sent.Store(to)
+}
+
+// To returns an exchanger for the object of spec.
+func (q *Requester) To(spec session.Spec) *Exchanger { return &Exchanger{q, spec} }
+
+// Converse holds a conversation, see [Retrier.Converse]. An interruption and a refusal are
+// errors.
+func (q *Requester) Converse(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
+	a, err := q.Retry.Converse(ctx, c, first)
+	switch {
+	case err != nil:
+		return a, q.Stopped(ctx, err, a.Err)
+	case a.Step == session.Fail:
+		return a, q.Retry.Failure(a.Err, nil)
+	}
+	return a, nil
+}
+
+// Ask makes a request until its outcome is known. The errors are those of converse. The
+// object of the action is nil if it is absent.
+func (q *Requester) Ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.Converse(ctx, &Request{exchange: exchange}, session.Action{Step: session.Repeat})
+}
+
+// AskKnown is [Requester.Ask] for something that the service has, or had. A second answer must confirm
+// that it does not.
+func (q *Requester) AskKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.Converse(ctx, &Request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
+}
+
+// Refusal reports whether err, from [Requester.Ask], is a refusal of the service. The service was reached
+// then, and the context is not done.
+func Refusal(err error) bool {
+	e, ok := err.(*session.Error)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
+}
+
+// Stopped returns err, the error of a wait, or an [*Interruption] if ctx is done. last is the last
+// failure before that.
+func (*Requester) Stopped(ctx context.Context, err error, last *session.Error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case last == nil || last.Err == nil && last.Status == 0:
+		return NewInterruption(ctx, nil)
+	}
+	return NewInterruption(ctx, last)
+}
+
+// SourceFailed returns the error of an upload whose source could not be read or has
+// changed.
+func (*Requester) SourceFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return NewInterruption(ctx, nil)
+	}
+	return SourceError(err)
+}

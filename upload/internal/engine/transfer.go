@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"gcsup/session"
+	"gcsup/upload/internal/content"
+)
+
+// Transfer sends one range of a source to one object. It outlives the sessions that are lost
+// meanwhile.
+type Transfer struct {
+	*Requester
+	Wire    *Exchanger
+	content content.Source
+	record  Record
+	TransferOptions
+}
+
+// TransferOptions are what not every transfer needs.
+type TransferOptions struct {
+	Expect  Expectation
+	Moved   func(n int64) // called after n bytes were handed to the network; may be nil
+	Measure *Measurement  // of the first request; nil after it, or if it is not measured
+}
+
+// Measurement makes the rate of a request be checked.
+type Measurement struct {
+	Size  int64                                   // maximum, of the request
+	Check func(n int64, took time.Duration) error // an error ends the upload
+}
+
+// NewTransfer returns a transfer of src to the object of spec. r keeps the state of its
+// sessions.
+func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, o TransferOptions) *Transfer {
+	return &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
+}
+
+// Drive holds a conversation that makes an object, and returns the object.
+func (t *Transfer) Drive(ctx context.Context, c Conversation, first session.Action) (*session.Object, error) {
+	a, err := t.Converse(ctx, c, first)
+	return a.Object, err
+}
+
+// checkObject checks whether this upload made the object at the destination, by a request
+// that began at since. An object with the same bytes that is older was not made by it.
+func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
+	ours, err := t.content.Whole(ctx)
+	if err != nil {
+		return session.Reply{}, t.SourceFailed(ctx, err)
+	}
+	r := t.Wire.StatOf(ctx)
+	if o := r.Object; o != nil {
+		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
+	}
+	r.Older = older(r, since)
+	return r, nil
+}
+
+// known reports whether the caller gave the generation in a precondition. The object
+// with it is then older than the upload.
+func (t *Transfer) known(generation int64) bool {
+	spec := t.Wire.Spec
+	for _, named := range []*int64{spec.IfGenerationMatch, spec.IfGenerationNotMatch} {
+		if named != nil && *named != 0 && *named == generation {
+			return true
+		}
+	}
+	return false
+}
+
+// Verify compares the finished object with the source. The result is the object that the
+// service described.
+func (t *Transfer) Verify(ctx context.Context, object *session.Object) (*session.Object, error) {
+	ours, err := t.content.Whole(ctx)
+	if err != nil {
+		return nil, t.SourceFailed(ctx, err)
+	}
+	o, err := VerifyObject(object, t.Wire.Spec, ours.Offset, ours.CRC32C)
+	if err != nil {
+		return nil, t.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.Pos.Committed.Load(), Kind: session.ErrUnexpectedData}, err)
+	}
+	t.Pos.Committed.Store(o.Size)
+	t.Pos.Sent.Store(o.Size)
+	return o, nil
+}

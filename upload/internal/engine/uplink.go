@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+// Uplink is how the requests of one upload reach the service, and what they report to. The
+// parts of a file share it. It does not change, except the permit.
+type Uplink struct {
+	Client  *session.Client
+	Stat    func(context.Context, session.Spec) session.Reply // reads the object at the destination
+	Policy  backoff.Policy
+	Gate    *backoff.Gate
+	Budget  *Budget
+	Limit   *RateShare          // nil if there is no limit
+	Replied func(time.Duration) // called after a request without object data was answered; may be nil
+
+	ChunkSize    int64         // maximum size of a request; 0 means no limit
+	CommitBytes  int64         // after which a durable offset is requested, or 0
+	CommitTime   time.Duration // the same
+	StallTimeout time.Duration
+	StallRate    int64
+
+	Notes Notes
+	Tally *Tally
+
+	Permit Permit // nil if the requests need none
+}
+
+// Permit allows requests while it is valid.
+type Permit interface {
+	// Begin returns the context of a request. The caller must call end after the request.
+	Begin(ctx context.Context) (request context.Context, end context.CancelFunc, err error)
+
+	// Context ends when the permit is lost. Its cause is the reason.
+	Context() context.Context
+}
+
+// Need makes requests only while p is valid. It is called when the lease of the saved
+// upload is acquired, and with nil when another process has it and will not remove what the
+// upload stored.
+func (u *Uplink) Need(p Permit) { u.Permit = p }
