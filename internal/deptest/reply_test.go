@@ -16,14 +16,21 @@ import (
 	"testing"
 )
 
-// TestReplyStatus checks that package upload does not look at the status of a reply, or at
+// TestReplyStatus checks that the packages of uploads do not look at the status of a reply, or at
 // the reason of a refusal: the tables of package session decide what follows. Only the
 // description of an exchange, upload.Exchange, has a copy of the status.
 func TestReplyStatus(t *testing.T) {
+	for _, path := range []string{"gcsup/upload", "gcsup/upload/internal/engine"} {
+		t.Run(path, func(t *testing.T) { checkReplies(t, path) })
+	}
+}
+
+// checkReplies is TestReplyStatus for a package.
+func checkReplies(t *testing.T, path string) {
 	fset := token.NewFileSet()
-	files, imports := load(t, fset, "gcsup/upload")
+	files, imports := load(t, fset, path)
 	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	pkg, err := (&types.Config{Importer: imports}).Check("gcsup/upload", fset, files, info)
+	pkg, err := (&types.Config{Importer: imports}).Check(path, fset, files, info)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +39,10 @@ func TestReplyStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	decisive := fields(t, session, "Reply", "Status", "Inner", "Reason", "Message")
-	description := fields(t, pkg, "Exchange", "Status")
+	var description []types.Object
+	if path == "gcsup/upload" {
+		description = fields(t, pkg, "Exchange", "Status")
+	}
 	// in reports whether n selects one of some fields.
 	in := func(n ast.Expr, fields []types.Object) bool {
 		s, ok := n.(*ast.SelectorExpr)
@@ -50,7 +60,7 @@ func TestReplyStatus(t *testing.T) {
 				}
 			case *ast.SelectorExpr:
 				if in(n, decisive) && !copied[n] {
-					t.Errorf("%s: package upload looks at Reply.%s: a table of package session must decide", fset.Position(n.Pos()), n.Sel.Name)
+					t.Errorf("%s: it looks at Reply.%s: a table of package session must decide", fset.Position(n.Pos()), n.Sel.Name)
 				}
 			}
 			return true
