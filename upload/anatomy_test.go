@@ -223,7 +223,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 	}
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
-		const size = engine.FirstSize + 64<<20
+		const size = 1<<30 + 64<<20
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
 			t.Fatal(err)

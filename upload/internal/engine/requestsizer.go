@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	FirstSize  = 1 << 30           // of the first request, if no chunk size is set
+	firstSize  = 1 << 30           // of the first request, if no chunk size is set
 	targetTime = time.Minute       // how long a request should take once the rate is known
 	maxSize    = 1 << 40           // keeps the arithmetic in range; no link carries a TiB in a minute
 	minSize    = chunk.Granularity // the minimum size of a request
@@ -29,7 +29,7 @@ type requestSizer struct {
 // newRequestSizer returns a requestSizer for requests of at most chunkSize bytes. A request carries at
 // most commitBytes, or what is sent in commitTime. A limit of 0 is none.
 func newRequestSizer(chunkSize, commitBytes int64, commitTime time.Duration) *requestSizer {
-	s := &requestSizer{limit: maxSize, now: FirstSize, target: targetTime}
+	s := &requestSizer{limit: maxSize, now: firstSize, target: targetTime}
 	if chunkSize > 0 {
 		s.limit, s.now, s.target = chunkSize, chunkSize, 0
 	}
