@@ -62,6 +62,9 @@ type Reply struct {
 	Redirect string
 }
 
+// Lost reports that no reply arrived.
+func (r *Reply) Lost() bool { return r.Status == 0 }
+
 // Held returns the committed offset that the reply reports for an open session; -1 if the
 // reply has no Range header. ok is false for any other reply.
 func (r *Reply) Held() (committed int64, ok bool) {

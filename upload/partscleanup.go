@@ -38,7 +38,11 @@ func abandoning(ctx context.Context, u *engine.Uplink, clean func(context.Contex
 // removing makes a request that removes something until its outcome is known. known is as in
 // [session.Request].
 func removing(ctx context.Context, x *engine.Exchanger, known bool, exchange func(context.Context) session.Reply) error {
-	_, err := x.Converse(ctx, &engine.Request{exchange, session.Request{Known: known}}, session.Action{Step: session.Repeat})
+	ask := x.Ask
+	if known {
+		ask = x.AskKnown
+	}
+	_, err := ask(ctx, exchange)
 	return err
 }
 

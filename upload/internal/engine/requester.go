@@ -47,7 +47,7 @@ func (q *Requester) answered(r session.Reply) {
 	q.uplink.Tally.Requests.Add(1)
 	q.Retry.attempts++
 	q.aim.learn(r)
-	if r.Reused && r.Status == 0 {
+	if r.Reused && r.Lost() {
 		q.stale.Store(true)
 	}
 }
