@@ -80,6 +80,9 @@ func (e *events) post(v Event) {
 
 // exchanged queues an exchange.
 func (e *events) exchanged(v Exchange) {
+	if e == nil || e.hook == nil {
+		return
+	}
 	e.mu.Lock()
 	if !e.ending {
 		n := e.label.get()

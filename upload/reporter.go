@@ -29,11 +29,9 @@ func (r *reporter) Note(n engine.Note) {
 func (r *reporter) Flowing()   { r.events.flowing() }
 func (r *reporter) Committed() { r.events.committed() }
 
-func (r *reporter) hooked() bool { return r.events != nil && r.events.hook != nil }
-
-func (r *reporter) logged(ctx context.Context) bool { return r.logger.Enabled(ctx, slog.LevelDebug) }
-
-func (r *reporter) WantsExchange(ctx context.Context) bool { return r.hooked() || r.logged(ctx) }
+func (r *reporter) WantsExchange(ctx context.Context) bool {
+	return r.events != nil && r.events.hook != nil || r.logger.Enabled(ctx, slog.LevelDebug)
+}
 
 func (r *reporter) Exchange(n *engine.Exchange) {
 	x := Exchange{
@@ -45,10 +43,6 @@ func (r *reporter) Exchange(n *engine.Exchange) {
 	if x.Committed, open = n.Reply.Held(); !open {
 		x.Committed = -1
 	}
-	if r.logged(n.Context) {
-		x.log(r.logger, r.named())
-	}
-	if r.hooked() {
-		r.events.exchanged(x)
-	}
+	x.log(r.logger, r.named())
+	r.events.exchanged(x)
 }
