@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"gcsup/session"
-	"gcsup/upload/internal/saved"
 )
 
 // Record keeps the state of a run's session, so that another process can resume it.
@@ -21,8 +20,6 @@ type Record interface {
 	// offset sent were handed to the network. It does not block.
 	Handed(sent int64)
 }
-
-var _ Record = (*saved.Record)(nil)
 
 // Unrecorded is the record of an upload that cannot be resumed.
 type Unrecorded struct{}
