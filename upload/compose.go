@@ -10,6 +10,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -43,9 +44,9 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // temporary returns the Spec of a temporary object. Its custom time is for lifecycle
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
-func (f *dividedFile) temporary(name string) Spec {
+func (f *dividedFile) temporary(name string) session.Spec {
 	s := f.wire.Spec
-	return Spec{
+	return session.Spec{
 		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
 		ContentType: "application/octet-stream",
@@ -178,19 +179,19 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err error) {
 	gone = true
 	for _, p := range c.parts {
-		s, held := p.state(), Holding{State: SessionFinished}
+		s, held := p.state(), engine.Held{Finished: true}
 		if !s.Finished() {
 			if s.URI.IsZero() {
 				continue
 			}
-			if held, err = inquire(ctx, c.wire, s.URI, true); err != nil {
+			if held, err = engine.Inquire(ctx, c.wire, s.URI, true); err != nil {
 				return 0, false, err
 			}
 		}
-		switch held.State {
-		case SessionOpen:
-			bytes, gone = bytes+held.Stored, false
-		case SessionFinished:
+		switch {
+		case held.Open:
+			bytes, gone = bytes+held.Committed, false
+		case held.Finished:
 			bytes, gone = bytes+p.rng.Len(), false
 		}
 	}

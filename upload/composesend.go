@@ -31,7 +31,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) erro
 			continue
 		}
 		if err != nil {
-			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, abandonGrace) {
+			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
 				p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
 			}
 			return c.failed(ctx, p, err)

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"gcsup/chunk"
+	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -20,7 +21,7 @@ type filePart struct {
 }
 
 // newFilePart returns part i of f. spec is for the requests of the part.
-func newFilePart(f *dividedFile, i int, spec Spec) *filePart {
+func newFilePart(f *dividedFile, i int, spec session.Spec) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
 	pos.Handed = min(max(f.wire.Pos.Handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection

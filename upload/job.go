@@ -138,7 +138,7 @@ func (j *job) upload(ctx context.Context, t *engine.Transfer, c engine.Conversat
 	}
 	err = endedBy(ctx, err, j.journal)
 	if err != nil && r != nil && j.journal.Saved() {
-		r.AskStored(ctx, abandonGrace)
+		r.AskStored(ctx, engine.Grace)
 	}
 	if failed := j.result.failed; err != nil && failed != nil {
 		failed(j.callError(err))

@@ -11,7 +11,7 @@ import (
 // destination, or a temporary one.
 type joining struct {
 	file    *dividedFile
-	spec    Spec // of the object
+	spec    session.Spec // of the object
 	state   session.JoinState
 	join    func(ctx context.Context, seen int64) session.Reply
 	made    func(*session.Object) bool      // reports whether an object is that of the parts

@@ -6,12 +6,8 @@ import (
 )
 
 // abandonAfter is how long a cancelled upload is waited for. What it does then
-// takes milliseconds, unless a file hangs.
+// takes milliseconds, unless a file hangs, or requests that take up to [engine.Grace].
 const abandonAfter = 2 * time.Second
-
-// abandonGrace bounds the requests after an upload was cancelled, so that the call can report
-// their outcome before it returns.
-const abandonGrace = abandonAfter * 3 / 4
 
 // awaitDone waits until done is closed. Once ctx is done, it waits for grace only, and
 // returns false if that is not enough.

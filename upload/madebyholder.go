@@ -6,6 +6,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
+	"gcsup/upload/internal/engine"
 )
 
 // holderWait is what the destination held before a job waited until another process no
@@ -31,7 +32,7 @@ func (j *job) waitForHolder(ctx context.Context) {
 // lookOnce returns the object at the destination, or nil if there is none. ok is
 // false if that is not known.
 func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
-	r := bounded(ctx, j.wire().Stat)
+	r := engine.Bounded(ctx, j.wire().Stat)
 	return r.Object, r.Answers()
 }
 

@@ -35,7 +35,7 @@ func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) 
 	_, err := x.Ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
-		longer, cancel := saved.Outliving(ctx, abandonGrace)
+		longer, cancel := saved.Outliving(ctx, engine.Grace)
 		defer cancel()
 		r := x.Plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.Spec) })
 		uri = r.URI

@@ -132,7 +132,7 @@ func (p *partsPlan) measureReplies(ctx context.Context) error {
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
-func notComposed(s Spec) string {
+func notComposed(s session.Spec) string {
 	switch {
 	case !s.EncryptionKey.IsZero():
 		return "it has a customer-supplied encryption key"

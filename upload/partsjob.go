@@ -129,7 +129,7 @@ func (j *job) disown(ctx context.Context, p *parallel) {
 	if j.journal.LeaseLost() == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.Grace)
 	defer cancel()
 	if !j.journal.Deleted(ctx) {
 		return // the other process finishes the work

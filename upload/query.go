@@ -2,10 +2,7 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"time"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -90,10 +87,6 @@ func (j *job) inspected(ctx context.Context) {
 	j.events.close(ctx, nil)
 }
 
-// queryTimeout bounds a request that sends no data. The stall detection would allow
-// more time.
-const queryTimeout = 30 * time.Second
-
 // queryHolding requests the state of the upload of token from the service. The caller must
 // hold the lease of the upload.
 func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
@@ -103,49 +96,18 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 	if token.Parts != nil {
 		return j.partsOf(token).query(ctx, j, token)
 	}
-	return inquire(ctx, j.wire(), token.URI, false)
-}
-
-// inquire requests the state of a session from the service. temporary is as in
-// [session.State].
-func inquire(ctx context.Context, x *engine.Exchanger, uri session.URI, temporary bool) (Holding, error) {
-	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return bounded(ctx, func(ctx context.Context) session.Reply { return x.Query(ctx, uri) })
-	}}
-	_, err := x.Converse(ctx, q, session.Action{Step: session.Query})
-	return q.holding, err
-}
-
-// inquiry is the conversation that finds out what a session holds, and changes nothing.
-type inquiry struct {
-	exchange func(context.Context) session.Reply
-	state    session.State
-	holding  Holding
-}
-
-func (q *inquiry) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
-	return q.exchange(ctx), nil
-}
-
-// HandleReply ends the conversation as soon as the decision for an upload would show what
-// the session holds.
-func (q *inquiry) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	q.state, a = session.Decide(q.state, r)
+	held, err := engine.Inquire(ctx, j.wire(), token.URI, false)
 	switch {
-	case a.Step == session.Query:
-		return a, nil
-	case a.Step == session.Done:
-		q.holding = Holding{State: SessionFinished, Object: a.Object}
-	case a.Step == session.Begin:
-		q.holding = Holding{State: SessionGone}
-	case a.Step != session.Fail:
-		q.holding = Holding{State: SessionOpen, Stored: q.state.Committed}
-	case errors.Is(a.Err, session.ErrCanceled):
-		q.holding = Holding{State: SessionCanceled}
-	default:
-		return a, nil
+	case err != nil:
+		return Holding{}, err
+	case held.Open:
+		return Holding{State: SessionOpen, Stored: held.Committed}, nil
+	case held.Finished:
+		return Holding{State: SessionFinished, Object: held.Object}, nil
+	case held.Canceled:
+		return Holding{State: SessionCanceled}, nil
 	}
-	return session.Action{Step: session.Done}, nil
+	return Holding{State: SessionGone}, nil
 }
 
 // adopt checks that the session of token may be used with this endpoint.
@@ -160,16 +122,9 @@ func (j *job) adopt(token *state.Token) error {
 	return nil
 }
 
-// bounded makes one request that sends no data, with queryTimeout.
-func bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	return do(ctx)
-}
-
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.Ask(ctx, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().Stat) })
+	a, err := j.requests.Ask(ctx, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
 	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}
