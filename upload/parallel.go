@@ -54,8 +54,6 @@ type way interface {
 	// describes what is left.
 	clean(ctx context.Context, joined bool) error
 
-	// stored requests from the service how many bytes of the parts it has, and changes
-	// nothing. gone reports that the upload cannot be resumed.
 	stored(ctx context.Context) (bytes int64, gone bool, err error)
 }
 
@@ -64,6 +62,12 @@ var errPartMissing = errors.New("a part is missing")
 
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
+
+// stored requests from the service how many bytes of the parts it has, and changes nothing.
+// gone reports that the upload cannot be resumed.
+func (p *parallel) stored(ctx context.Context) (bytes int64, gone bool, err error) {
+	return p.way.stored(ctx)
+}
 
 // progress returns how many parts there are, are finished, and are being sent.
 func (p *parallel) progress() (count, done, sending int) {

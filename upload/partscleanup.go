@@ -58,6 +58,10 @@ func (p *parallel) finish(ctx context.Context) error {
 	})
 }
 
+// clean removes everything that the service stores for an upload without a Token. The error
+// describes what is left.
+func (p *parallel) clean(ctx context.Context) error { return p.way.clean(ctx, false) }
+
 // abandon removes everything that the service stores for an upload that will not be
 // resumed. The error describes what is left. The Token then records that it must be removed.
 func (p *parallel) abandon(ctx context.Context) error {

@@ -80,7 +80,8 @@ func (j *job) sendParts(ctx context.Context, p *parallel) error {
 		r.Object = object
 		r.ResumedFrom, r.Retries, r.Waited = p.sums()
 		if u := p.used; u != nil {
-			r.Parts = &PartsResult{Count: len(p.parts), Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
+			count, _, _ := p.progress()
+			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
 		}
 	})
 	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
@@ -135,7 +136,7 @@ func (j *job) disown(ctx context.Context, p *parallel) {
 		return // the other process finishes the work
 	}
 	j.uplink.Need(nil)
-	j.leave(p.way.clean(ctx, false))
+	j.leave(p.clean(ctx))
 }
 
 // leave reports what is left at the service, if err is not nil.
@@ -198,7 +199,7 @@ func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error
 	if o, err := p.find(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
 	}
-	stored, gone, err := p.way.stored(ctx)
+	stored, gone, err := p.stored(ctx)
 	switch {
 	case err != nil:
 		return Holding{}, err
