@@ -17,11 +17,11 @@ import (
 // connection.
 func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	way := j.u.opts.Parallel.way
-	plan := partsPlan{
-		division: j.division(), multipart: way != ByCompose, compose: way != ByMultipart,
-		buckets: j.u.buckets, size: j.file.Total(), id: j.result.label.get().id,
+	plan := parts.Plan{
+		Division: j.division(), Multipart: way != ByCompose, Compose: way != ByMultipart,
+		Buckets: j.u.buckets, Size: j.file.Total(), ID: j.result.label.get().id,
 	}
-	chosen, err := plan.choose(ctx)
+	chosen, err := plan.Choose(ctx)
 	why, undivided := err.(parts.Reason)
 	switch {
 	case undivided && why.Unmeasured:
@@ -48,19 +48,19 @@ func (j *job) reportUndivided(why parts.Reason) {
 }
 
 // division returns what the job needs to send the file in the parts of its journal.
-func (j *job) division() division {
-	return division{
-		wire: j.wire(), uplink: j.uplink, journal: j.journal, file: j.file, expect: j.expect, began: j.result.began,
-		memory: j.u.memory, options: j.u.opts.Parallel.options, link: j.u.link,
+func (j *job) division() parts.Division {
+	return parts.Division{
+		Wire: j.wire(), Uplink: j.uplink, Journal: j.journal, File: j.file, Expect: j.expect, Began: j.result.began,
+		Memory: j.u.memory, Options: j.u.opts.Parallel.options, Link: j.u.link,
 	}
 }
 
 // inParts returns the file of the job in the parts of its journal. fresh reports that the upload
 // was just started.
-func (j *job) inParts(fresh bool) *parallel {
-	p := newParallel(j.division(), fresh)
-	j.progress.parts.Store(&partsView{p.position, func() *PartsProgress {
-		count, done, sending := p.progress()
+func (j *job) inParts(fresh bool) *parts.Upload {
+	p := parts.NewUpload(j.division(), fresh)
+	j.progress.parts.Store(&partsView{p.Position, func() *PartsProgress {
+		count, done, sending := p.Progress()
 		return &PartsProgress{Count: count, Done: done, Connections: sending}
 	}})
 	return p
@@ -68,19 +68,19 @@ func (j *job) inParts(fresh bool) *parallel {
 
 // sendParts makes the object of a file in parts. After success it cleans up. After a failure it
 // keeps the saved upload and all that the service stores, unless no later call can use them.
-func (j *job) sendParts(ctx context.Context, p *parallel) error {
+func (j *job) sendParts(ctx context.Context, p *parts.Upload) error {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
-	object, err := p.send(guarded)
+	object, err := p.Send(guarded)
 	if err == nil {
 		j.events.committed()
 	}
 	err = endedBy(ctx, err, j.journal)
 	j.result.update(func(r *Result) {
 		r.Object = object
-		r.ResumedFrom, r.Retries, r.Waited = p.sums()
-		if u := p.used; u != nil {
-			count, _, _ := p.progress()
+		r.ResumedFrom, r.Retries, r.Waited = p.Sums()
+		if u := p.Used; u != nil {
+			count, _, _ := p.Progress()
 			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
 		}
 	})
@@ -92,13 +92,13 @@ func (j *job) sendParts(ctx context.Context, p *parallel) error {
 		j.finishParts(ctx, p)
 		return nil
 	case j.journal.Lease() == nil:
-		j.leave(p.abandon(ctx))
+		j.leave(p.Abandon(ctx))
 		return err
 	case !j.journal.Saved():
 		j.disown(ctx, p) // nothing was sent yet, or another process has the lease
 		return err
 	case hopeless:
-		left := p.abandon(ctx)
+		left := p.Abandon(ctx)
 		if left == nil {
 			return errors.Join(err, j.journal.Discard())
 		}
@@ -110,8 +110,8 @@ func (j *job) sendParts(ctx context.Context, p *parallel) error {
 
 // finishParts cleans up after a finished upload and deletes its Token. If something cannot be
 // removed from the service, the Token stays, so that Prune or the next call tries again.
-func (j *job) finishParts(ctx context.Context, p *parallel) {
-	left := p.finish(ctx)
+func (j *job) finishParts(ctx context.Context, p *parts.Upload) {
+	left := p.Finish(ctx)
 	j.leave(left)
 	switch {
 	case !j.journal.Saved():
@@ -126,7 +126,7 @@ func (j *job) finishParts(ctx context.Context, p *parallel) {
 
 // disown abandons an upload whose Token was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
-func (j *job) disown(ctx context.Context, p *parallel) {
+func (j *job) disown(ctx context.Context, p *parts.Upload) {
 	if j.journal.LeaseLost() == nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (j *job) disown(ctx context.Context, p *parallel) {
 		return // the other process finishes the work
 	}
 	j.uplink.Need(nil)
-	j.leave(p.clean(ctx))
+	j.leave(p.Clean(ctx))
 }
 
 // leave reports what is left at the service, if err is not nil.
@@ -164,7 +164,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 	}
 	p := j.inParts(false)
 	if over && why == "" {
-		made, err := p.find(ctx)
+		made, err := p.Find(ctx)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 		}
 		return &startOver{why: why}
 	}
-	if p.started() {
+	if p.Started() {
 		j.result.update(func(r *Result) { r.Resumed = true })
 		j.events.post(Event{Kind: Resumed})
 	}
@@ -188,7 +188,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 // removeParts removes everything that the service stores for a saved upload.
 func removeParts(ctx context.Context, j *job, token *state.Token) error {
 	defer j.progress.parts.Store(nil)
-	return j.inParts(false).abandon(ctx)
+	return j.inParts(false).Abandon(ctx)
 }
 
 // queryParts requests the state of a saved upload in parts from the service. If the
@@ -196,10 +196,10 @@ func removeParts(ctx context.Context, j *job, token *state.Token) error {
 func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
 	p := j.inParts(false)
 	// An earlier call may have made the object.
-	if o, err := p.find(ctx); o != nil || err != nil {
+	if o, err := p.Find(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
 	}
-	stored, gone, err := p.stored(ctx)
+	stored, gone, err := p.Stored(ctx)
 	switch {
 	case err != nil:
 		return Holding{}, err

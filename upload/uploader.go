@@ -36,7 +36,7 @@ type Uploader struct {
 	invalid error              // of the options of With
 	retry   engine.RetryRule
 	link    *parts.Link
-	buckets *bucketTable
+	buckets *parts.Buckets
 	running *saved.Running
 	rule    Skip // of calls
 
@@ -75,7 +75,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 		o.Objects = client
 	}
 	return &Uploader{
-		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &bucketTable{},
+		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
 		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil
 }

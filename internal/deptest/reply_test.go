@@ -20,7 +20,7 @@ import (
 // the reason of a refusal: the tables of package session decide what follows. Only the
 // description of an exchange, upload.Exchange, has a copy of the status.
 func TestReplyStatus(t *testing.T) {
-	for _, path := range []string{"gcsup/upload", "gcsup/upload/internal/engine"} {
+	for _, path := range []string{"gcsup/upload", "gcsup/upload/internal/engine", "gcsup/upload/internal/parts"} {
 		t.Run(path, func(t *testing.T) { checkReplies(t, path) })
 	}
 }

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 	if left.n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.wire.Spec.Bucket, c.common().Prefix, left.first)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.Wire.Spec.Bucket, c.common().Prefix, left.first)
 }
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
@@ -86,7 +86,7 @@ var errForeign = errors.New("another client may have written it")
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
-		x := c.wire.To(c.temporary(g.Name))
+		x := c.Wire.To(c.temporary(g.Name))
 		switch a, err := x.Ask(ctx, x.StatOf); {
 		case err != nil:
 			left.add(err)
@@ -106,7 +106,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation int64, known bool) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	own := engine.NewRequester(c.uplink, x.Part, x.Pos).To(spec)
+	own := engine.NewRequester(c.Uplink, x.Part, x.Pos).To(spec)
 	defer own.Retry.Close()
 	return removing(ctx, own, known, func(ctx context.Context) session.Reply { return removeObject(ctx, own, generation) })
 }

@@ -1,11 +1,10 @@
-package upload
+package parts
 
 import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
@@ -24,12 +23,12 @@ type filePart struct {
 func newFilePart(f *dividedFile, i int, spec session.Spec) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
-	pos.Handed = min(max(f.wire.Pos.Handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
-	p := &filePart{Exchanger: engine.NewRequester(f.uplink, i+1, pos).To(spec), i: i, rng: rng}
-	if f.file != nil {
-		p.content = f.file.Section(rng)
+	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
+	p := &filePart{Exchanger: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
+	if f.File != nil {
+		p.content = f.File.Section(rng)
 	}
-	p.record = f.journal.RecordPart(i+1, p.content)
+	p.record = f.Journal.RecordPart(i+1, p.content)
 	if p.finished() {
 		p.resumed = rng.Len()
 	}
@@ -38,7 +37,7 @@ func newFilePart(f *dividedFile, i int, spec session.Spec) *filePart {
 }
 
 // transfer returns a transfer that sends the part with a slot.
-func (p *filePart) transfer(slot *parts.Slot) *engine.Transfer {
+func (p *filePart) transfer(slot *Slot) *engine.Transfer {
 	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved})
 }
 

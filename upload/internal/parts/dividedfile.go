@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -9,37 +9,36 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
-// division is what a file in parts is made of.
-type division struct {
-	wire    *engine.Exchanger // of the object
-	uplink  *engine.Uplink
-	journal *saved.Journal
-	file    *source.File // nil if no bytes are sent
-	expect  engine.Expectation
-	memory  *chunk.Memory
-	options parts.Options
-	link    *parts.Link
-	began   time.Time // the call
+// Division is what a file in parts is made of.
+type Division struct {
+	Wire    *engine.Exchanger // of the object
+	Uplink  *engine.Uplink
+	Journal *saved.Journal
+	File    *source.File // nil if no bytes are sent
+	Expect  engine.Expectation
+	Memory  *chunk.Memory
+	Options Options
+	Link    *Link
+	Began   time.Time // the call
 }
 
 // dividedFile is a file in parts, and the object that they will be. What it has in common with
 // the Token is in the journal.
 type dividedFile struct {
-	division
+	Division
 	size  int64
 	parts []*filePart
 }
 
 // divide returns the file whose parts are in the journal of d.
-func divide(d division) *dividedFile {
-	f := &dividedFile{division: d, size: d.journal.Size()}
+func divide(d Division) *dividedFile {
+	f := &dividedFile{Division: d, size: d.Journal.Size()}
 	for i := range f.common().List {
-		spec := d.wire.Spec
+		spec := d.Wire.Spec
 		if !f.isMultipart() {
 			spec = f.temporary(f.partName(i))
 		}
@@ -49,18 +48,18 @@ func divide(d division) *dividedFile {
 }
 
 // common returns what the Token describes of all parts together. journal.Change changes it.
-func (f *dividedFile) common() *state.Parts { return f.journal.Parts() }
+func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }
 
 // isMultipart reports whether the parts are those of a multipart upload.
 func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
 
-// started reports whether the service may have parts of an earlier call.
-func (f *dividedFile) started() bool {
+// Started reports whether the service may have parts of an earlier call.
+func (f *dividedFile) Started() bool {
 	return f.isMultipart() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
 }
 
-// position returns the sums over all parts.
-func (f *dividedFile) position() (size, sent, committed int64) {
+// Position returns the sums over all parts.
+func (f *dividedFile) Position() (size, sent, committed int64) {
 	for _, p := range f.parts {
 		_, s, n := p.Pos.Load()
 		sent, committed = sent+max(s, n), committed+n
@@ -70,9 +69,9 @@ func (f *dividedFile) position() (size, sent, committed int64) {
 
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (f *dividedFile) updatePosition() {
-	_, sent, committed := f.position()
-	f.wire.Pos.Sent.Store(sent)
-	f.wire.Pos.Committed.Store(committed)
+	_, sent, committed := f.Position()
+	f.Wire.Pos.Sent.Store(sent)
+	f.Wire.Pos.Committed.Store(committed)
 }
 
 // crc32c returns the checksum of the whole file, from those of its parts.
@@ -83,13 +82,13 @@ func (f *dividedFile) crc32c() (crc uint32) {
 	return crc
 }
 
-// find returns the object at the destination if all parts are finished, and an earlier request
+// Find returns the object at the destination if all parts are finished, and an earlier request
 // made it from them. Otherwise the object is nil.
-func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
-	if f.journal.Finished() < len(f.parts) {
+func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
+	if f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.wire.Ask(ctx, f.wire.StatOf)
+	a, err := f.Wire.Ask(ctx, f.Wire.StatOf)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}
@@ -101,7 +100,7 @@ func (f *dividedFile) find(ctx context.Context) (*session.Object, error) {
 // and a composed one the number of its parts.
 func (f *dividedFile) made(o *session.Object) bool {
 	older := f.common().Seen
-	if g := f.wire.Spec.IfGenerationMatch; g != nil {
+	if g := f.Wire.Spec.IfGenerationMatch; g != nil {
 		older = *g
 	}
 	switch {
@@ -115,8 +114,8 @@ func (f *dividedFile) made(o *session.Object) bool {
 
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
-	if f.journal.Saved() {
-		f.journal.Change(func(p *state.Parts) { p.Over = true })
-		_ = f.journal.Save(ctx) // a failure is a warning
+	if f.Journal.Saved() {
+		f.Journal.Change(func(p *state.Parts) { p.Over = true })
+		_ = f.Journal.Save(ctx) // a failure is a warning
 	}
 }

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -11,27 +11,26 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 )
 
-// parallel sends one file in parts over several connections. It runs the workers and
+// Upload sends one file in parts over several connections. It runs the workers and
 // orders the steps. Everything that depends on how the parts become one object is done
 // by the way. The Token has the state of each part, so that each can be resumed.
-type parallel struct {
+type Upload struct {
 	*dividedFile
 	way   way
-	share atomic.Pointer[parts.Share]
-	used  *parts.Usage // nil if no part was sent
+	share atomic.Pointer[Share]
+	Used  *Usage // nil if no part was sent
 }
 
-// newParallel returns a parallel for the upload in the journal of d. fresh reports that it was
+// NewUpload returns the upload in parts whose state is in the journal of d. fresh reports that it was
 // just started.
-func newParallel(d division, fresh bool) *parallel {
+func NewUpload(d Division, fresh bool) *Upload {
 	f := divide(d)
 	if f.isMultipart() {
-		return &parallel{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
+		return &Upload{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
 	}
-	return &parallel{dividedFile: f, way: &composer{f}}
+	return &Upload{dividedFile: f, way: &composer{f}}
 }
 
 // way sends parts and makes one object from them: a composer or a multipart.
@@ -43,7 +42,7 @@ type way interface {
 
 	// send sends a part with a slot, and calls its method finish when the service has all
 	// of it.
-	send(ctx context.Context, p *filePart, slot *parts.Slot) error
+	send(ctx context.Context, p *filePart, slot *Slot) error
 
 	// join makes the object from the parts, which must all be finished. The error wraps
 	// errPartMissing if the service no longer has some of them.
@@ -63,25 +62,25 @@ var errPartMissing = errors.New("a part is missing")
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
-// stored requests from the service how many bytes of the parts it has, and changes nothing.
+// Stored requests from the service how many bytes of the parts it has, and changes nothing.
 // gone reports that the upload cannot be resumed.
-func (p *parallel) stored(ctx context.Context) (bytes int64, gone bool, err error) {
+func (p *Upload) Stored(ctx context.Context) (bytes int64, gone bool, err error) {
 	return p.way.stored(ctx)
 }
 
-// progress returns how many parts there are, are finished, and are being sent.
-func (p *parallel) progress() (count, done, sending int) {
+// Progress returns how many parts there are, are finished, and are being sent.
+func (p *Upload) Progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
 		sending = share.Slots()
 	}
-	return len(p.parts), p.journal.Finished(), sending
+	return len(p.parts), p.Journal.Finished(), sending
 }
 
-// send sends the parts that are not finished, makes the object, and compares it with the
+// Send sends the parts that are not finished, makes the object, and compares it with the
 // source.
-func (p *parallel) send(ctx context.Context) (*session.Object, error) {
+func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
 	object, err := p.make(ctx)
-	p.journal.AwaitSaves()
+	p.Journal.AwaitSaves()
 	p.updatePosition()
 	if err != nil {
 		return nil, err
@@ -90,16 +89,16 @@ func (p *parallel) send(ctx context.Context) (*session.Object, error) {
 	if p.isMultipart() {
 		op = session.OpComplete
 	}
-	object, err = engine.VerifyObject(object, p.wire.Spec, p.size, p.crc32c())
+	object, err = engine.VerifyObject(object, p.Wire.Spec, p.size, p.crc32c())
 	if err != nil {
-		return nil, p.wire.Retry.Failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+		return nil, p.Wire.Retry.Failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	return object, nil
 }
 
-// sums returns the sums over all parts: the bytes that earlier calls had committed, and the
+// Sums returns the sums over all parts: the bytes that earlier calls had committed, and the
 // retries of this call.
-func (p *parallel) sums() (resumed int64, retries int, waited time.Duration) {
+func (p *Upload) Sums() (resumed int64, retries int, waited time.Duration) {
 	for _, part := range p.parts {
 		resumed, retries, waited = resumed+part.resumed, retries+part.Retry.Retries, waited+part.Retry.Waited()
 	}
@@ -108,10 +107,10 @@ func (p *parallel) sums() (resumed int64, retries int, waited time.Duration) {
 
 // make sends the parts that are not finished and makes the object. If parts disappear from
 // the service, it sends them again.
-func (p *parallel) make(ctx context.Context) (*session.Object, error) {
+func (p *Upload) make(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	// An earlier call may have made the object.
-	if o, err := p.find(ctx); o != nil || err != nil {
+	if o, err := p.Find(ctx); o != nil || err != nil {
 		return o, err
 	}
 	var err error
@@ -129,14 +128,14 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 
 // makeOnce does the work of make once. The error wraps errPartMissing if the service
 // no longer has a part.
-func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
+func (p *Upload) makeOnce(ctx context.Context) (*session.Object, error) {
 	if o, err := p.way.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
-	before := p.journal.Finished()
+	before := p.Journal.Finished()
 	err := p.sendAll(ctx)
-	if p.journal.Finished() > before {
-		p.wire.Retry.Progressed() // restores the budget for requests about the whole object
+	if p.Journal.Finished() > before {
+		p.Wire.Retry.Progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +153,7 @@ const maxMissing = 3
 
 // sendAll sends the parts that are not finished. If one fails, the others are interrupted and
 // can be resumed, and the error is that of the first.
-func (p *parallel) sendAll(ctx context.Context) error {
+func (p *Upload) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	todo := make(chan *filePart, len(p.parts))
@@ -164,13 +163,13 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	share := p.link.Pool(p.options).Join()
+	share := p.Link.Pool(p.Options).Join()
 	p.share.Store(share)
-	defer func() { p.used = new(share.Leave()) }()
+	defer func() { p.Used = new(share.Leave()) }()
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(max(p.options.Connections, 1), len(todo)) {
+	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part := range todo {
 				slot := share.Acquire(ctx)
@@ -198,13 +197,13 @@ func (p *parallel) sendAll(ctx context.Context) error {
 
 // confirm is called before the object is made. It checks that the source did not
 // change and that the expectations of the caller hold.
-func (p *parallel) confirm(ctx context.Context) error {
-	if err := p.expect.CheckEnd(ctx, p.size); err != nil {
+func (p *Upload) confirm(ctx context.Context) error {
+	if err := p.Expect.CheckEnd(ctx, p.size); err != nil {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := p.file.Unchanged(ctx, whole); err != nil {
-		return p.wire.SourceFailed(ctx, err)
+	if err := p.File.Unchanged(ctx, whole); err != nil {
+		return p.Wire.SourceFailed(ctx, err)
 	}
-	return engine.ExpectCRC32C(p.wire.Spec, p.crc32c())
+	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 )
 
 // composer is the way for ByCompose. It uploads each part as a temporary object, through a
@@ -35,7 +34,7 @@ func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
 	}
-	return parts.TemporaryDir + id + "-" + rand.Text() + "/"
+	return TemporaryDir + id + "-" + rand.Text() + "/"
 }
 
 // partName returns the name of the temporary object of part i.
@@ -45,9 +44,9 @@ func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.co
 // rules. Its storage class is that of the object, because a compose requires the same
 // class.
 func (f *dividedFile) temporary(name string) session.Spec {
-	s := f.wire.Spec
+	s := f.Wire.Spec
 	return session.Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.began.UTC().Truncate(time.Second),
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.Began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
 		ContentType: "application/octet-stream",
 	}
@@ -116,7 +115,7 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return compose(ctx, c.wire.To(spec), g, false)
+			return compose(ctx, c.Wire.To(spec), g, false)
 		},
 	}
 	o, err := by.hold(ctx)
@@ -130,7 +129,7 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 // caller. If there is none, it is that the object at the destination has not changed. If
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
-	spec := c.wire.Spec
+	spec := c.Wire.Spec
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
@@ -138,10 +137,10 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 		made: c.made, inspect: c.inspect, size: c.size, crc32c: g.crc32c,
 		join: func(ctx context.Context, seen int64) session.Reply {
 			if !pinned {
-				c.journal.Change(func(p *state.Parts) { p.Seen = seen })
+				c.Journal.Change(func(p *state.Parts) { p.Seen = seen })
 				spec.IfGenerationMatch = &seen
 			}
-			return compose(ctx, c.wire.To(spec), g, c.common().DeleteSources)
+			return compose(ctx, c.Wire.To(spec), g, c.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
@@ -154,8 +153,8 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
 		generation := p.state().Generation
-		a, err := c.wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
-			r := c.wire.To(p.Spec).StatOf(ctx)
+		a, err := c.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+			r := c.Wire.To(p.Spec).StatOf(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
@@ -184,7 +183,7 @@ func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err erro
 			if s.URI.IsZero() {
 				continue
 			}
-			if held, err = engine.Inquire(ctx, c.wire, s.URI, true); err != nil {
+			if held, err = engine.Inquire(ctx, c.Wire, s.URI, true); err != nil {
 				return 0, false, err
 			}
 		}

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"cmp"
@@ -9,23 +9,22 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 )
 
-// partsPlan determines how a new upload is sent in parts.
-type partsPlan struct {
-	division
-	multipart bool // a multipart upload may be used
-	compose   bool // temporary objects may be used
-	buckets   *bucketTable
-	size      int64
-	id        string // of the upload, "" if it is not saved
+// Plan determines how a new upload is sent in parts.
+type Plan struct {
+	Division
+	Multipart bool // a multipart upload may be used
+	Compose   bool // temporary objects may be used
+	Buckets   *Buckets
+	Size      int64
+	ID        string // of the upload, "" if it is not saved
 }
 
-// choose returns the parts of the file. If it is sent over one connection, the error is a reason,
+// Choose returns the parts of the file. If it is sent over one connection, the error is a reason,
 // or the parts are nil and there is nothing to report. A multipart upload is started.
-func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
-	size := p.options.Size(p.size)
+func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
+	size := p.Options.Size(p.Size)
 	if size == 0 {
 		return nil, nil
 	}
@@ -33,12 +32,12 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.link.WhyUndivided(p.options); why != nil {
+	if why := p.Link.WhyUndivided(p.Options); why != nil {
 		return nil, why
 	}
 	seen, err := p.seen(ctx)
 	if err == nil {
-		err = p.link.WhyUndivided(p.options) // the response time is known now
+		err = p.Link.WhyUndivided(p.Options) // the response time is known now
 	}
 	if err != nil {
 		return nil, err
@@ -46,7 +45,7 @@ func (p *partsPlan) choose(ctx context.Context) (*state.Parts, error) {
 	for _, prepare := range ways {
 		chosen := state.Parts{Size: size, Seen: seen}
 		err := prepare(ctx, &chosen)
-		refused, ok := err.(parts.Reason)
+		refused, ok := err.(Reason)
 		if !ok {
 			return &chosen, err
 		}
@@ -61,33 +60,33 @@ type wayToJoin func(ctx context.Context, chosen *state.Parts) error
 
 // suitable returns the ways to join the parts that support the settings of the object, the
 // preferred one first, and the reasons why the others do not.
-func (p *partsPlan) suitable() (ways []wayToJoin, why parts.Reason) {
+func (p *Plan) suitable() (ways []wayToJoin, why Reason) {
 	consider := func(way wayToJoin, not string) {
 		if not == "" {
 			ways = append(ways, way)
 		} else {
-			why = parts.Reason{Text: not}.After(why)
+			why = Reason{Text: not}.After(why)
 		}
 	}
-	if p.multipart {
-		consider(p.prepareMultipart, p.wire.Spec.NotMultipart())
+	if p.Multipart {
+		consider(p.prepareMultipart, p.Wire.Spec.NotMultipart())
 	}
-	if p.compose {
-		consider(p.prepareCompose, notComposed(p.wire.Spec))
+	if p.Compose {
+		consider(p.prepareCompose, notComposed(p.Wire.Spec))
 	}
 	return ways, why
 }
 
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
 // an object that a request with a lost reply made could not be recognized.
-func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
-	if g := p.wire.Spec.IfGenerationMatch; g != nil {
+func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
+	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.wire.Ask(ctx, p.wire.Stat)
+	a, err := p.Wire.Ask(ctx, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
-		err = parts.Reason{Text: "the object at the destination cannot be read"}
+		err = Reason{Text: "the object at the destination cannot be read"}
 	case err == nil && a.Object != nil:
 		generation = a.Object.Generation
 	}
@@ -96,39 +95,39 @@ func (p *partsPlan) seen(ctx context.Context) (generation int64, err error) {
 
 // prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory.
-func (p *partsPlan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
-	memory := p.memory.Budget() / int64(p.options.Connections)
-	if p.options.Auto {
-		memory = parts.AutoMin // it is better to read some parts twice than to make all parts small
+func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
+	memory := p.Memory.Budget() / int64(p.Options.Connections)
+	if p.Options.Auto {
+		memory = AutoMin // it is better to read some parts twice than to make all parts small
 	}
-	chosen.Size = parts.MultipartSize(p.size, chosen.Size, memory)
-	if chosen.Size >= p.size {
-		return parts.Reason{Text: "a part of a multipart upload has at least 5 MiB"}
+	chosen.Size = MultipartSize(p.Size, chosen.Size, memory)
+	if chosen.Size >= p.Size {
+		return Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
 	err := p.measureReplies(ctx)
 	if err != nil {
 		return err
 	}
-	chosen.Upload, err = startMultipart(ctx, p.uplink, p.wire)
-	if engine.Refusal(err) && p.compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
+	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
+	if engine.Refusal(err) && p.Compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
-		return parts.Reason{Text: "multipart uploads are refused: " + e.Cause()}
+		return Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
 	return err
 }
 
 // measureReplies makes requests until the response time is known, unless there is a reason to
 // use one connection, which it returns.
-func (p *partsPlan) measureReplies(ctx context.Context) error {
-	for range parts.NearReplies {
-		if why := p.link.WhyUndivided(p.options); why != nil || !p.options.Auto || p.link.Measured() {
+func (p *Plan) measureReplies(ctx context.Context) error {
+	for range NearReplies {
+		if why := p.Link.WhyUndivided(p.Options); why != nil || !p.Options.Auto || p.Link.Measured() {
 			return why
 		}
-		if _, err := p.wire.Ask(ctx, p.wire.Stat); err != nil && !engine.Refusal(err) {
+		if _, err := p.Wire.Ask(ctx, p.Wire.Stat); err != nil && !engine.Refusal(err) {
 			return err
 		}
 	}
-	return p.link.WhyUndivided(p.options)
+	return p.Link.WhyUndivided(p.Options)
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
@@ -147,33 +146,33 @@ func notComposed(s session.Spec) string {
 // prepareCompose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
-func (p *partsPlan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
-	if why := p.link.WhyUndivided(p.options); why != nil {
+func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
+	if why := p.Link.WhyUndivided(p.Options); why != nil {
 		return why
 	}
-	f := p.buckets.of(p.wire.Spec.Bucket, p.wire.Spec.UserProject)
+	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
 		return engine.NewInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
-	chosen.Prefix = temporaryPrefix(p.id)
-	if err := f.ask(ctx, p.wire, chosen.Prefix, p.options.Auto); err != nil {
+	chosen.Prefix = temporaryPrefix(p.ID)
+	if err := f.ask(ctx, p.Wire, chosen.Prefix, p.Options.Auto); err != nil {
 		return err
 	}
-	why, costs := f.forbidden(), f.costs(p.wire.Spec.StorageClass)
+	why, costs := f.forbidden(), f.costs(p.Wire.Spec.StorageClass)
 	switch {
 	case why != nil:
-	case p.options.Auto:
+	case p.Options.Auto:
 		why = cmp.Or(f.unknown(), costs)
 	case costs != nil && !f.warned[costs]:
 		f.warned[costs] = true
-		p.wire.Post(engine.Note{Kind: engine.Warning, Cause: costs.Error()})
+		p.Wire.Post(engine.Note{Kind: engine.Warning, Cause: costs.Error()})
 	}
 	if f.config != nil && f.config.SoftDelete > 0 {
 		chosen.DeleteSources = true
-		chosen.Size = max(chosen.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
-	return cmp.Or(why, p.link.WhyUndivided(p.options)) // the replies to the checks show the round-trip time
+	return cmp.Or(why, p.Link.WhyUndivided(p.Options)) // the replies to the checks show the round-trip time
 }

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type joining struct {
 
 func (c *joining) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.wire.To(c.spec).StatOf(ctx)
+		r := c.file.Wire.To(c.spec).StatOf(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
@@ -43,7 +43,7 @@ func (c *joining) HandleReply(_ context.Context, r session.Reply) (a session.Act
 // hold holds the conversation until the object exists. The error is errPartMissing if the
 // service does not have all parts. The others stay as they are after any error.
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
-	q := c.file.wire
+	q := c.file.Wire
 	for {
 		a, err := q.Retry.Converse(ctx, c, session.Action{Step: session.Finish})
 		switch {

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
 // send uploads the temporary object of a part through a session.
-func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+func (c *composer) send(ctx context.Context, p *filePart, slot *Slot) error {
 	t := p.transfer(slot)
 	defer t.Retry.Close()
 	r, action := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
@@ -31,7 +30,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *parts.Slot) erro
 			continue
 		}
 		if err != nil {
-			if c.journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
+			if c.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
 				p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
 			}
 			return c.failed(ctx, p, err)
@@ -53,7 +52,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.journal.Lease() != nil
+	keeps := c.Journal.Lease() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -65,7 +64,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	case saved.Dead(e):
 		p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	}
-	_, _, e.Offset = c.position()
+	_, _, e.Offset = c.Position()
 	return e
 }
 
@@ -99,8 +98,8 @@ func (c *composer) sent(ctx context.Context, p *filePart, t *engine.Transfer, ob
 		return p.SourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
-	if c.journal.Old() { // without a save, the session reports it to the next call
-		_ = c.journal.Save(ctx)
+	if c.Journal.Old() { // without a save, the session reports it to the next call
+		_ = c.Journal.Save(ctx)
 	}
 	return nil
 }

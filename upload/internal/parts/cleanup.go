@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -46,10 +46,10 @@ func removing(ctx context.Context, x *engine.Exchanger, known bool, exchange fun
 	return err
 }
 
-// finish removes what is left after the object was made. If that fails, the Token records that
+// Finish removes what is left after the object was made. If that fails, the Token records that
 // it must be removed.
-func (p *parallel) finish(ctx context.Context) error {
-	return cleaning(ctx, p.uplink, func(ctx context.Context) error {
+func (p *Upload) Finish(ctx context.Context) error {
+	return cleaning(ctx, p.Uplink, func(ctx context.Context) error {
 		err := p.way.clean(ctx, true)
 		if err != nil {
 			p.markOver(ctx)
@@ -58,14 +58,14 @@ func (p *parallel) finish(ctx context.Context) error {
 	})
 }
 
-// clean removes everything that the service stores for an upload without a Token. The error
+// Clean removes everything that the service stores for an upload without a Token. The error
 // describes what is left.
-func (p *parallel) clean(ctx context.Context) error { return p.way.clean(ctx, false) }
+func (p *Upload) Clean(ctx context.Context) error { return p.way.clean(ctx, false) }
 
-// abandon removes everything that the service stores for an upload that will not be
+// Abandon removes everything that the service stores for an upload that will not be
 // resumed. The error describes what is left. The Token then records that it must be removed.
-func (p *parallel) abandon(ctx context.Context) error {
-	return abandoning(ctx, p.uplink, func(ctx context.Context) error {
+func (p *Upload) Abandon(ctx context.Context) error {
+	return abandoning(ctx, p.Uplink, func(ctx context.Context) error {
 		p.markOver(ctx)
 		return p.way.clean(ctx, false)
 	})

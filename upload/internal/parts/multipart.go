@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -77,23 +77,23 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		// An earlier request may have completed it since make looked at the destination.
-		if o, err := m.find(ctx); o != nil || err != nil {
+		if o, err := m.Find(ctx); o != nil || err != nil {
 			return o, err
 		}
 		for _, p := range m.parts {
 			p.forget()
 		}
-		m.wire.Post(engine.Note{Kind: engine.Restarted, Cause: "the multipart upload no longer exists"})
-		uri, err := startMultipart(ctx, m.uplink, m.wire)
+		m.Wire.Post(engine.Note{Kind: engine.Restarted, Cause: "the multipart upload no longer exists"})
+		uri, err := startMultipart(ctx, m.Uplink, m.Wire)
 		if err != nil {
 			return nil, err
 		}
 		m.held = nil
-		m.journal.Change(func(p *state.Parts) { p.Upload = uri })
+		m.Journal.Change(func(p *state.Parts) { p.Upload = uri })
 	}
 	m.fresh = false
-	if err = m.journal.Save(ctx); err != nil {
-		abortUnsaved(ctx, m.uplink, m.wire, m.common().Upload) // no later call could
+	if err = m.Journal.Save(ctx); err != nil {
+		abortUnsaved(ctx, m.Uplink, m.Wire, m.common().Upload) // no later call could
 	}
 	return nil, err
 }
@@ -106,7 +106,7 @@ func (p *filePart) matches(held session.UploadedPart) bool {
 // join checks that the service has the parts that were sent, and completes the upload.
 func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 	// A later process needs the checksums of all parts to recognize the object.
-	if err := m.journal.Save(ctx); err != nil {
+	if err := m.Journal.Save(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.inspect(ctx); err != nil {
@@ -120,10 +120,10 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.wire.Spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := complete(ctx, m.wire, m.common().Upload, parts)
+			r := complete(ctx, m.Wire, m.common().Upload, parts)
 			m.completed = r.Object != nil
 			return r
 		},
@@ -159,8 +159,8 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
-			parts, further, r := listParts(ctx, m.wire, m.common().Upload, after)
+		a, err := m.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+			parts, further, r := listParts(ctx, m.Wire, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -210,7 +210,7 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 func (m *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	if o, err := m.find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
+	if o, err := m.Find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
 		return o
 	}
 	return made
@@ -225,7 +225,7 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
-	return abortMultipart(ctx, m.wire, m.common().Upload, !joined) // after a join it is probably absent
+	return abortMultipart(ctx, m.Wire, m.common().Upload, !joined) // after a join it is probably absent
 }
 
 // stored requests the list of parts from the service.

@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 )
 
 // bucketFacts describes how a bucket treats temporary objects. It is read once for
@@ -32,11 +31,11 @@ type bucketFacts struct {
 // permissionDelete is the permission to delete temporary objects.
 const permissionDelete = "storage.objects.delete"
 
-// bucketTable has the facts of all buckets, by user project and name.
-type bucketTable struct{ facts sync.Map }
+// Buckets has the facts of all buckets, by user project and name.
+type Buckets struct{ facts sync.Map }
 
 // of returns the facts of a bucket, which may not be known yet.
-func (t *bucketTable) of(bucket, userProject string) *bucketFacts {
+func (t *Buckets) of(bucket, userProject string) *bucketFacts {
 	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}})
 	return f.(*bucketFacts)
 }
@@ -99,11 +98,11 @@ func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix s
 func (f *bucketFacts) forbidden() error {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
-		return parts.Reason{Text: "the bucket has a retention policy, and temporary objects could not be deleted"}
+		return Reason{Text: "the bucket has a retention policy, and temporary objects could not be deleted"}
 	case f.config != nil && f.config.DefaultEventBasedHold:
-		return parts.Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
+		return Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
 	case f.asked && !f.deletes:
-		return parts.Reason{Text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
+		return Reason{Text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
 	}
 	return nil
 }
@@ -112,13 +111,13 @@ func (f *bucketFacts) forbidden() error {
 func (f *bucketFacts) unknown() error {
 	switch {
 	case f.missing:
-		return parts.Reason{Text: "the bucket is not found"}
+		return Reason{Text: "the bucket is not found"}
 	case f.config == nil:
-		return parts.Reason{Text: "the settings of the bucket cannot be read (storage.buckets.get)"}
+		return Reason{Text: "the settings of the bucket cannot be read (storage.buckets.get)"}
 	case !f.asked:
-		return parts.Reason{Text: "the permissions for the bucket cannot be read"}
+		return Reason{Text: "the permissions for the bucket cannot be read"}
 	case !f.listed:
-		return parts.Reason{Text: "the notifications of the bucket cannot be read"}
+		return Reason{Text: "the notifications of the bucket cannot be read"}
 	}
 	return nil
 }
@@ -132,9 +131,9 @@ func (f *bucketFacts) costs(class string) error {
 	}
 	switch days := minimumDays[class]; {
 	case days > 0:
-		return parts.Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
+		return Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
 	case f.notified:
-		return parts.Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
+		return Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
 	return nil
 }

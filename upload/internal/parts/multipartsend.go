@@ -1,4 +1,4 @@
-package upload
+package parts
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
@@ -23,10 +22,10 @@ type sending struct {
 }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) error {
+func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Hash(ctx, m.memory)
+	body, err := p.content.Hash(ctx, m.Memory)
 	if err != nil {
 		return p.SourceFailed(ctx, err)
 	}
@@ -48,7 +47,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *parts.Slot) err
 	case a.Step == session.Absent:
 		return errUploadGone
 	case a.Step == session.Fail:
-		_, _, a.Err.Offset = m.position()
+		_, _, a.Err.Offset = m.Position()
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	}
 	m.sent(p, s.etag, body.CRC32C)
@@ -116,7 +115,7 @@ func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()
-	if m.journal.Old() {
-		m.journal.SaveSoon()
+	if m.Journal.Old() {
+		m.Journal.SaveSoon()
 	}
 }
