@@ -169,6 +169,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
+	d.w.rate(d.id, t)
 	d.discardSkipped(t)
 	if t.verdict == failed && d.retryLater(log, t) {
 		return
@@ -188,7 +189,8 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
 	r.Attempts = r.Attempts.after(failedDelivery{
-		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name, alone: d.w.alone(),
+		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(),
+		worker: d.w.opts.Name, unfit: d.w.unfit() != nil, alone: d.w.alone(ctx),
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
@@ -198,7 +200,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err := d.w.q.repeat(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
-	d.giveBack(log, backoff.Policy{}.Wait(r.Attempts.Failures-1, rand.Float64(), 0))
+	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
 	return true
 }
 

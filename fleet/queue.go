@@ -52,6 +52,10 @@ var (
 	// ErrOptions means that the options of OpenQueue or NewWorker are not valid.
 	ErrOptions = errors.New("invalid option")
 
+	// ErrStateKey means that the key of a worker is not that with which the others seal the saved
+	// uploads.
+	ErrStateKey = errors.New("the key that seals the saved uploads is not that of the other workers")
+
 	// ErrQueueLost means that the queue was created again since the first call of Queue.Tasks.
 	ErrQueueLost = errors.New("the queue was lost: submit the tree again")
 

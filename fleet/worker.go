@@ -72,6 +72,7 @@ type Worker struct {
 	opts      WorkerOptions
 	log       *slog.Logger
 	store     *bucketstore.Store
+	state     *stateBucket
 	health    *health
 	rateLimit *upload.RateLimit
 
@@ -83,7 +84,8 @@ type Worker struct {
 	others  crowd.Crowd          // conditions of all workers at the last beat
 	gated   bool                 // crowd.Admits does not admit this worker
 	drain   bool                 // see Queue.SetDrain
-	changed chan struct{}        // closed when gated or drain change
+	fitness fitness
+	changed chan struct{} // closed when gated, drain or the fitness change
 }
 
 // uploaders upload files. They share the gate and the rate limit.
@@ -103,7 +105,8 @@ var (
 )
 
 // NewWorker returns a worker that takes tasks from q. hc must add credentials to requests. The error
-// wraps [ErrOptions] if opts is not valid, or is one of [bucketstore.Open].
+// wraps [ErrOptions] if opts is not valid, [ErrStateKey] if the key is not that of the
+// other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
 	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
 	switch {
@@ -125,6 +128,13 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	guarded := *hc
 	guarded.Transport = &guard{base: cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport), health: w.health}
 	if err := w.openStore(ctx, &guarded); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.state, err = newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy); err != nil {
+		return nil, err
+	}
+	if err := w.checkKey(ctx, w.state); err != nil {
 		return nil, err
 	}
 	return w, w.newUploaders(&guarded)
@@ -188,10 +198,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
 	err := w.take(ctx, slots, func(msg jetstream.Msg) {
-		d := w.newDelivery(tasks, msg)
+		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
 			d.run()
+			if probe {
+				w.endProbe(true)
+			}
 		})
 	})
 	end(errLeaving)
@@ -225,17 +238,24 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 		case <-ctx.Done():
 			return nil
 		}
+		if w.closed() { // meanwhile the last delivery ended
+			w.endProbe(false)
+			<-slots
+			continue
+		}
 		msg, err := w.q.next(ctx, wait)
 		if msg != nil {
 			failures = 0
 			if w.closed() || ctx.Err() != nil {
 				_ = msg.NakWithDelay(time.Second)
+				w.endProbe(false)
 				<-slots
 				continue
 			}
 			start(msg)
 			continue
 		}
+		w.endProbe(false)
 		<-slots
 		switch {
 		case ctx.Err() != nil:
@@ -270,7 +290,7 @@ func (w *Worker) empty(ctx context.Context) bool {
 func (w *Worker) closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.gated || w.drain
+	return w.gated || w.drain || w.fitness.unfit != nil && !w.fitness.probing
 }
 
 // admitted waits until this worker may take tasks. It returns false if ctx is done, or if the queue is
@@ -278,15 +298,20 @@ func (w *Worker) closed() bool {
 func (w *Worker) admitted(ctx context.Context) bool {
 	for {
 		w.mu.Lock()
-		closed, changed := w.gated || w.drain, w.changed
-		w.mu.Unlock()
-		if !closed {
+		wait, changed := w.fitness.wait(time.Now()), w.changed
+		if w.gated || w.drain {
+			wait = idleWait
+		}
+		if wait == 0 {
+			w.fitness.probing = w.fitness.unfit != nil
+			w.mu.Unlock()
 			return ctx.Err() == nil
 		}
+		w.mu.Unlock()
 		if w.opts.UntilEmpty && w.empty(ctx) {
 			return false
 		}
-		timer := time.NewTimer(idleWait)
+		timer := time.NewTimer(min(wait, idleWait))
 		select {
 		case <-changed:
 		case <-timer.C:

@@ -167,6 +167,15 @@ func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOpt
 
 func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
 	w.t.Helper()
+	worker, err := fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return worker
+}
+
+// options returns the options of a worker.
+func (w *world) options(name string, change func(*fleet.WorkerOptions)) fleet.WorkerOptions {
 	opts := fleet.WorkerOptions{
 		Name: name, StateBucket: stateBucket, StatePrefix: "uploads", AEAD: w.aead, UntilEmpty: true,
 		Upload: upload.Options{Endpoint: w.gcs.URL, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 10 * time.Millisecond, Jitter: backoff.FullJitter}},
@@ -177,11 +186,7 @@ func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change fu
 	if change != nil {
 		change(&opts)
 	}
-	worker, err := fleet.NewWorker(w.t.Context(), q, hc, opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return worker
+	return opts
 }
 
 // victim is a worker that a test can kill. A killed worker reaches neither NATS nor the service.
@@ -194,13 +199,19 @@ type victim struct {
 // start starts a worker that can be killed.
 func (w *world) start(name string, change func(*fleet.WorkerOptions)) *victim {
 	w.t.Helper()
+	return w.startWith(name, w.gcs.Client(), change)
+}
+
+// startWith is like start, for a worker with an HTTP client.
+func (w *world) startWith(name string, client *http.Client, change func(*fleet.WorkerOptions)) *victim {
+	w.t.Helper()
 	nc := w.connect()
 	q, err := fleet.OpenQueue(w.t.Context(), nc, fleet.QueueOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	network, cut := context.WithCancel(context.Background())
-	hc := *w.gcs.Client()
+	hc := *client
 	hc.Transport = severable{base: hc.Transport, network: network}
 	v := &victim{Worker: w.workerOf(q, &hc, name, change), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())

@@ -30,6 +30,7 @@ func exitCodeOf(err error) int {
 		{fleet.ErrOptions, exitcode.Usage},
 		{fs.ErrNotExist, exitcode.NoInput},
 		{fleet.ErrAckWait, exitcode.Config},
+		{fleet.ErrStateKey, exitcode.Config},
 		{fleet.ErrNoQueue, exitcode.Unavailable},
 		{fleet.ErrQueueLost, exitcode.Temporary},
 		{errLocked, exitcode.Temporary},

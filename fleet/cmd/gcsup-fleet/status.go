@@ -107,6 +107,9 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	fmt.Fprintf(w, "\nworker\tstate\trate\tupload\n")
 	for _, worker := range s.Workers {
 		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
+		if u := worker.Unfit; u != nil {
+			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, printable.Line(u.Reason), u.Next.Format(time.TimeOnly))
+		}
 		for _, a := range worker.Active {
 			more := ""
 			if a.Files > 1 {
