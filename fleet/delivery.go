@@ -42,7 +42,7 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 		d.first, d.consumer, d.sequence = meta.NumDelivered == 1, meta.Consumer, meta.Sequence.Stream
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
-	d.claim = &claim{wait: w.q.AckWait(), end: d.end, beat: time.Now()}
+	d.claim = &claim{wait: w.q.AckWait(), end: d.end, began: time.Now(), beat: time.Now()}
 	d.probe = w.health.trouble()
 	return d
 }
@@ -107,23 +107,24 @@ func (d *delivery) keepClaim() (stop func()) {
 
 // tally sums up the outcomes of the files of a task.
 type tally struct {
-	finished []File
-	bytes    int64     // of the finished files
-	skipped  int       // finished files whose object existed already
-	failed   []outcome // files with the verdict failed or hopeless
-	counted  bool      // some file has the verdict failed
-	verdict  verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
+	finished  []File
+	bytes     int64     // of the finished files
+	skipped   int       // finished files whose object existed already
+	failed    []outcome // files with the verdict failed or hopeless
+	counted   bool      // some file has the verdict failed
+	unreached error     // of a file with this verdict
+	verdict   verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
 }
 
-// sum sums up outcomes. answered reports whether the service answered any request. files is the
-// number of files of the task.
-func sum(outcomes []outcome, answered bool, files int) tally {
+// sum sums up outcomes. proven is the result of health.proves. files is the number of files of the
+// task.
+func sum(outcomes []outcome, proven bool, files int) tally {
 	var t tally
 	if len(outcomes) < files {
 		t.verdict = handedOver
 	}
 	for _, o := range outcomes {
-		switch v := judge(o.err, answered); v {
+		switch v := judge(o.err, proven); v {
 		case finished:
 			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
 			if o.skipped {
@@ -134,6 +135,9 @@ func sum(outcomes []outcome, answered bool, files int) tally {
 		case failed:
 			t.failed, t.counted = append(t.failed, o), true
 		default:
+			if v == unreached {
+				t.unreached = o.err
+			}
 			if t.verdict == finished || v == handedOver {
 				t.verdict = v
 			}
@@ -147,7 +151,7 @@ func sum(outcomes []outcome, answered bool, files int) tally {
 
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
-	t := sum(outcomes, d.claim.answered.Load(), len(d.task.Files))
+	t := sum(outcomes, d.w.health.proves(d.claim), len(d.task.Files))
 	cause := context.Cause(d.ctx)
 	switch {
 	case errors.Is(cause, errClaimLost):
@@ -165,7 +169,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, d.claim.wait/3)
 		return
 	case t.verdict == unreached:
-		log.Warn("the service cannot be reached", "err", outcomes[0].err)
+		log.Warn("the service does not answer such requests; the task waits", "err", t.unreached)
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}

@@ -15,9 +15,9 @@ import (
 func TestJudge(t *testing.T) {
 	exhausted := &session.Error{Kind: session.ErrRetriesExhausted}
 	for _, c := range []struct {
-		err      error
-		answered bool
-		want     verdict
+		err    error
+		proven bool
+		want   verdict
 	}{
 		{nil, true, finished},
 		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
@@ -31,8 +31,8 @@ func TestJudge(t *testing.T) {
 		{&fs.PathError{Err: fs.ErrNotExist}, false, failed}, // the volume may be missing on this machine only
 		{errors.New("disk"), true, failed},
 	} {
-		if got := judge(c.err, c.answered); got != c.want {
-			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.answered, got, c.want)
+		if got := judge(c.err, c.proven); got != c.want {
+			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.proven, got, c.want)
 		}
 	}
 }
