@@ -140,6 +140,9 @@ const silent = "silent"
 // readRecords adds the records to s.
 func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
 	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
+		if strings.HasPrefix(e.Key(), submissionPrefix) {
+			return nil
+		}
 		var r record
 		if json.Unmarshal(e.Value(), &r) != nil {
 			return nil

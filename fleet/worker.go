@@ -59,7 +59,8 @@ type WorkerOptions struct {
 	// known. It may be nil.
 	ContentType func(path string) string
 
-	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker.
+	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker. Run then
+	// returns an error of Queue.Settled unless all that was submitted is done.
 	UntilEmpty bool
 
 	// Logger logs each task and each failure. nil logs nothing.
@@ -184,8 +185,8 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
-// and returns their messages. It returns an error only if the connection to NATS is
-// closed.
+// and returns their messages. It returns an error if the connection to NATS is closed, or if the
+// queue is empty and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -230,8 +231,8 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 	failures := 0
 	for {
-		if !w.admitted(ctx) {
-			return nil
+		if ok, err := w.admitted(ctx); !ok {
+			return err
 		}
 		select {
 		case slots <- struct{}{}:
@@ -262,8 +263,10 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 			return nil
 		case err == nil:
 			failures = 0
-			if w.opts.UntilEmpty && w.empty(ctx) {
-				return nil
+			if w.opts.UntilEmpty {
+				if done, err := w.finished(ctx); done {
+					return err
+				}
 			}
 			continue
 		case w.q.js.Conn().IsClosed():
@@ -280,10 +283,21 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 }
 
-// empty reports whether the queue has no tasks, of this or any other worker.
-func (w *Worker) empty(ctx context.Context) bool {
+// finished reports whether a worker with UntilEmpty ends, and with which error: the queue has no
+// tasks, of this or any other worker.
+func (w *Worker) finished(ctx context.Context) (done bool, err error) {
 	info, err := w.q.open.Load().stream.Info(ctx)
-	return err == nil && info.State.Msgs == 0
+	if err != nil || info.State.Msgs > 0 {
+		return false, nil
+	}
+	err = w.q.Settled(ctx, &Ledger{w.state})
+	switch {
+	case err == nil, errors.Is(err, ErrQueueLost), errors.Is(err, ErrUnknownTotal), errors.Is(err, ErrFilesFailed):
+		return true, err
+	case !errors.Is(err, ErrNotEmpty):
+		w.log.Warn("it is not known whether all files are finished", "err", err)
+	}
+	return false, nil
 }
 
 // closed reports whether this worker must take no tasks.
@@ -293,9 +307,9 @@ func (w *Worker) closed() bool {
 	return w.gated || w.drain || w.fitness.unfit != nil && !w.fitness.probing
 }
 
-// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the queue is
-// empty and UntilEmpty is set.
-func (w *Worker) admitted(ctx context.Context) bool {
+// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the worker is
+// finished, with its error.
+func (w *Worker) admitted(ctx context.Context) (bool, error) {
 	for {
 		w.mu.Lock()
 		wait, changed := w.fitness.wait(time.Now()), w.changed
@@ -305,11 +319,13 @@ func (w *Worker) admitted(ctx context.Context) bool {
 		if wait == 0 {
 			w.fitness.probing = w.fitness.unfit != nil
 			w.mu.Unlock()
-			return ctx.Err() == nil
+			return ctx.Err() == nil, nil
 		}
 		w.mu.Unlock()
-		if w.opts.UntilEmpty && w.empty(ctx) {
-			return false
+		if w.opts.UntilEmpty {
+			if done, err := w.finished(ctx); done {
+				return false, err
+			}
 		}
 		timer := time.NewTimer(min(wait, idleWait))
 		select {
@@ -319,7 +335,7 @@ func (w *Worker) admitted(ctx context.Context) bool {
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
-			return false
+			return false, nil
 		}
 	}
 }

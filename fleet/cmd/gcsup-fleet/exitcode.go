@@ -33,6 +33,8 @@ func exitCodeOf(err error) int {
 		{fleet.ErrStateKey, exitcode.Config},
 		{fleet.ErrNoQueue, exitcode.Unavailable},
 		{fleet.ErrQueueLost, exitcode.Temporary},
+		{fleet.ErrUnknownTotal, exitcode.Temporary},
+		{fleet.ErrFilesFailed, exitcode.Data},
 		{errLocked, exitcode.Temporary},
 		{nats.ErrNoServers, exitcode.Temporary},
 		{nats.ErrTimeout, exitcode.Temporary},

@@ -497,3 +497,37 @@ func TestUnfitStatus(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
+
+// TestUntilEmpty checks the exit codes of workers that end when the queue is empty.
+func TestUntilEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	work := func(command string, want int, text string) {
+		t.Helper()
+		args := []string{command, "--until-empty", "--tries=1", "--state=gs://state-bucket/uploads", "--state-unsealed"}
+		if code, messages := w.run(args...); code != want || !strings.Contains(messages, text) {
+			t.Errorf("%s: exit code %d, messages %q, want %d and %q", command, code, messages, want, text)
+		}
+	}
+	submit := func() {
+		t.Helper()
+		w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
+	}
+	work("work", exitcode.Temporary, "it is not known what was submitted")
+	work("up", exitcode.Temporary, "it is not known what was submitted")
+	submit()
+	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	work("work", exitcode.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
+	submit()
+	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
+		t.Fatal(err)
+	}
+	work("up", exitcode.Data, "1 files failed: see gcsup-fleet status --failed")
+	work("work", exitcode.Data, "1 files failed")
+	w.write("a", 10)
+	w.output("retry", "--failed")
+	work("work", exitcode.OK, "")
+}

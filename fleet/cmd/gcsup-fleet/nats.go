@@ -56,6 +56,7 @@ type link struct {
 	*fleet.Queue
 	conn     *nats.Conn
 	endpoint string // of the emulator of gcsup-fleet up; "" if there is none
+	state    string // --state of gcsup-fleet up; "" if there is none
 	close    func()
 }
 
@@ -178,7 +179,7 @@ func (f *natsFlags) openDir(l *link) error {
 		if err != nil {
 			return err
 		}
-		l.endpoint = at.Endpoint
+		l.endpoint, l.state = at.Endpoint, at.State
 		l.conn, err = f.dial(at.URL, at.Token)
 		return err
 	}
@@ -231,6 +232,7 @@ type address struct {
 	URL      string `json:"url"`
 	Token    string `json:"token"`
 	Endpoint string `json:"endpoint,omitempty"` // of the emulator
+	State    string `json:"state,omitempty"`    // --state of the workers
 }
 
 // addressFile is the file with the address, which only the user can read.

@@ -49,7 +49,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
-	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty")
+	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
 	fs.StringVar(&f.log, "log", "text", "write a line for each task to standard error, as `text|json|off`")
 }
 
