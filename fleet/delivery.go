@@ -110,6 +110,7 @@ type tally struct {
 	finished  []File
 	bytes     int64     // of the finished files
 	skipped   int       // finished files whose object existed already
+	changed   int       // finished files that were not as they were submitted
 	failed    []outcome // files with the verdict failed or hopeless
 	counted   bool      // some file has the verdict failed
 	unreached error     // of a file with this verdict
@@ -129,6 +130,9 @@ func sum(outcomes []outcome, proven bool, files int) tally {
 			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
 			if o.skipped {
 				t.skipped++
+			}
+			if o.changed {
+				t.changed++
 			}
 		case hopeless:
 			t.failed = append(t.failed, o)
@@ -191,7 +195,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(),
 		worker: d.w.opts.Name, unfit: d.w.unfit() != nil, alone: d.w.alone(ctx),
@@ -229,7 +233,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	}
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	r := record{
-		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped,
+		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
 		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
 	}
 	r.Split = len(d.task.Files) > 1 && len(t.failed) > 0
@@ -246,7 +250,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		return err
 	}
 	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)
-	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "failed", len(t.failed))
+	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(t.failed))
 	return q.setRecord(ctx, d.id, r)
 }
 

@@ -88,7 +88,7 @@ func (f *fitness) endProbe(now time.Time, tried bool) {
 // ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
 // credentials or its options.
 var ownKinds = map[string]bool{
-	failure.LocalIO: true, kindNoInput: true, "permission": true, "credentials": true, "not_found": true,
+	failure.LocalIO: true, kindNoInput: true, kindStale: true, "permission": true, "credentials": true, "not_found": true,
 	"configuration": true, "endpoint": true, "state_key": true, "unsafe_state": true,
 }
 

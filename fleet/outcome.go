@@ -48,6 +48,8 @@ const kindNoInput = "no_input"
 func kindOf(err error) string {
 	kind := failure.Classify(err).Kind
 	switch {
+	case errors.Is(err, errStale):
+		kind = kindStale
 	case kind != failure.LocalIO:
 	case errors.Is(err, fs.ErrNotExist):
 		kind = kindNoInput

@@ -19,6 +19,8 @@ type record struct {
 	Bytes   int64 `json:"bytes"`             // of those files
 	Skipped int   `json:"skipped,omitempty"` // done: finished files whose object existed already
 
+	Changed int `json:"changed,omitempty"` // done: finished files that were not as they were submitted, see WorkerOptions.AcceptChanged
+
 	// Fingerprint is the fingerprint of the finished files and their objects. If other
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`

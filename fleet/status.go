@@ -23,6 +23,7 @@ type Status struct {
 	Waiting Count `json:"waiting"`
 	Failed  int   `json:"failed"`  // dead letters
 	Skipped int   `json:"skipped"` // files of Done whose object existed already
+	Changed int   `json:"changed"` // files of Done that were not as they were submitted
 	Retried int   `json:"retried"` // tasks with a failed delivery
 
 	Tasks    uint64           `json:"tasks"` // in the queue
@@ -153,6 +154,7 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 		case r.State == stateDone:
 			count = &s.Done
 			s.Skipped += r.Skipped
+			s.Changed += r.Changed
 		case isActive:
 			count = &s.Active
 		}

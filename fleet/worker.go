@@ -49,6 +49,10 @@ type WorkerOptions struct {
 	// that were sent are read and compared first.
 	TrustTimes bool
 
+	// AcceptChanged uploads a file even if its size or modification time is not that with which
+	// it was submitted. Without AcceptChanged, this is a failure: the worker may have an old copy.
+	AcceptChanged bool
+
 	// Uploads are saved in StateBucket below StatePrefix, and sealed with AEAD unless Unsealed is
 	// set: see [bucketstore.Open].
 	StateBucket, StatePrefix string

@@ -522,12 +522,19 @@ func TestUntilEmpty(t *testing.T) {
 	}
 	work("work", exitcode.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
 	submit()
+	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
 		t.Fatal(err)
 	}
 	work("up", exitcode.Data, "1 files failed: see gcsup-fleet status --failed")
 	work("work", exitcode.Data, "1 files failed")
 	w.write("a", 10)
+	if err := os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()); err != nil {
+		t.Fatal(err)
+	}
 	w.output("retry", "--failed")
 	work("work", exitcode.OK, "")
 }

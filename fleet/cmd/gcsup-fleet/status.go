@@ -86,7 +86,11 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	row := func(name string, c fleet.Count, note string) {
 		fmt.Fprintf(w, "%s\t%d files\t%s\t%s\n", name, c.Files, humanize.IBytes(uint64(c.Bytes)), note)
 	}
-	row("done", s.Done, fmt.Sprintf("%d of them existed already", s.Skipped))
+	existed := fmt.Sprintf("%d of them existed already", s.Skipped)
+	if s.Changed > 0 {
+		existed += fmt.Sprintf(", %d were not as they were submitted", s.Changed)
+	}
+	row("done", s.Done, existed)
 	row("active", s.Active, "")
 	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
 	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)

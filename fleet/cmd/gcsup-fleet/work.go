@@ -35,6 +35,7 @@ type workFlags struct {
 	tries      int
 	trustTimes bool
 	untilEmpty bool
+	accept     bool
 	listen     string
 	log        string
 }
@@ -49,6 +50,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
+	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
 	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
 	fs.StringVar(&f.log, "log", "text", "write a line for each task to standard error, as `text|json|off`")
 }
@@ -113,7 +115,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	}
 	o = fleet.WorkerOptions{
 		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
-		UntilEmpty: f.untilEmpty, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
+		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	if o.Name == "" {
 		o.Name = workerName()
