@@ -62,9 +62,9 @@ func (q *Queue) publish(ctx context.Context, t *Task) error {
 			// The reply to an earlier try was lost, or another process added the task.
 			queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(t.ID()))
 			switch {
-			case err == nil && bytes.Equal(queued.Data, data), errors.Is(err, jetstream.ErrMsgNotFound):
-				return nil // a worker may have finished it meanwhile
-			case err == nil:
+			case errors.Is(err, jetstream.ErrMsgNotFound):
+				continue // a worker finished it meanwhile; if it was this task, it finds the objects
+			case err == nil && !bytes.Equal(queued.Data, data):
 				return errQueued
 			}
 			return err
