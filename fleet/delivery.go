@@ -178,7 +178,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		return
 	}
 	d.w.rate(d.id, t)
-	d.discardSkipped(t)
+	d.discardOthers(t)
 	if t.verdict == failed && d.retryLater(log, t) {
 		return
 	}
@@ -287,10 +287,10 @@ func (d *delivery) giveBack(log *slog.Logger, delay time.Duration) {
 	}
 }
 
-// discardSkipped deletes the saved upload of a file whose object was made in another
-// delivery.
-func (d *delivery) discardSkipped(t tally) {
-	if t.skipped == 0 || len(d.task.Files) > 1 {
+// discardOthers deletes the saved upload that another delivery has left of a finished file: the object
+// existed, or this worker sent the file in one request, because it has another chunk size.
+func (d *delivery) discardOthers(t tally) {
+	if len(d.task.Files) > 1 || len(t.finished) == 0 || d.first && t.skipped == 0 {
 		return
 	}
 	d.discard()
