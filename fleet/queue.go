@@ -324,11 +324,15 @@ const (
 )
 
 // repeat calls f, and calls it again if servers do not answer in time. If JetStream
-// was wiped, repeat creates the queue again. f must be safe to call more than once.
+// was wiped, repeat creates the queue again. If the permissions of this client do not allow a
+// request, servers do not reply, and repeat returns that error. f must be safe to call more than once.
 func (q *Queue) repeat(ctx context.Context, f func() error) error {
-	began := time.Now()
+	began, before := time.Now(), q.js.Conn().LastError()
 	for {
 		err := f()
+		if refused := q.js.Conn().LastError(); err != nil && refused != before && errors.Is(refused, nats.ErrPermissionViolation) {
+			return fmt.Errorf("NATS: %w", refused)
+		}
 		if err == nil || ctx.Err() != nil || !wiped(err) && !unanswered(err) || time.Since(began) > repeatFor {
 			return err
 		}

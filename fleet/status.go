@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ type FailureSummary struct {
 }
 
 // Tasks returns the number of tasks in the queue, including those that workers are
-// working on. If JetStream was wiped since the first call, the error is
+// working on. If JetStream was wiped since then, the error is
 // [ErrQueueLost]: an empty queue then does not mean that all tasks are finished.
 func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	var tasks uint64
@@ -68,6 +69,9 @@ func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 		tasks = info.State.Msgs
 		return nil
 	})
+	if errors.Is(err, ErrNoQueue) { // OpenQueue has found it
+		err = ErrQueueLost
+	}
 	return tasks, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
@@ -189,8 +190,8 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
-// and returns their messages. It returns an error if the connection to NATS is closed, or if the
-// queue is empty and not settled, see [Queue.Settled].
+// and returns their messages. It returns an error if the connection to NATS is closed or has not the
+// permissions, or if the queue is empty and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -198,6 +199,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
 	begin, known := w.beat(ctx)
+	if refused := w.q.js.Conn().LastError(); !known && errors.Is(refused, nats.ErrPermissionViolation) {
+		stopBeats()
+		return fmt.Errorf("NATS: %w", refused)
+	}
 	running.Go(func() { w.keepBeating(beats, begin, known) })
 
 	var deliveries sync.WaitGroup

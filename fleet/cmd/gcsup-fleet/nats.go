@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -55,9 +56,23 @@ func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 type link struct {
 	*fleet.Queue
 	conn     *nats.Conn
-	endpoint string // of the emulator of gcsup-fleet up; "" if there is none
-	state    string // --state of gcsup-fleet up; "" if there is none
+	refused  *atomic.Pointer[error] // the last request that the permissions of this client do not allow
+	endpoint string                 // of the emulator of gcsup-fleet up; "" if there is none
+	state    string                 // --state of gcsup-fleet up; "" if there is none
 	close    func()
+}
+
+// explain returns err, or why the servers refused a request. They do not reply to such a request,
+// so that err is a timeout.
+func (l *link) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	refused := l.refused.Load()
+	if refused == nil || !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders) {
+		return err
+	}
+	return *refused
 }
 
 // openPolicy is how long open waits before each retry. Tests change it.
@@ -94,10 +109,10 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 
 // tryOpen is one try of open.
 func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
-	l := &link{close: func() {}}
+	l := &link{close: func() {}, refused: new(atomic.Pointer[error])}
 	var err error
 	if f.url != "" {
-		l.conn, err = f.dial(f.url, "")
+		l.conn, err = f.dial(f.url, "", l.refused)
 	} else {
 		err = f.openDir(l)
 	}
@@ -112,7 +127,7 @@ func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
 	l.Queue, err = fleet.OpenQueue(ctx, l.conn, f.queueOptions())
 	if err != nil {
 		l.close()
-		return nil, err
+		return nil, l.explain(err)
 	}
 	return l, nil
 }
@@ -121,13 +136,17 @@ func (f *natsFlags) queueOptions() fleet.QueueOptions {
 	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
 }
 
-// dial connects to NATS servers. token may be "".
-func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
+// dial connects to NATS servers. token may be "". refused gets errors about permissions.
+func (f *natsFlags) dial(urls, token string, refused *atomic.Pointer[error]) (*nats.Conn, error) {
 	servers, err := withoutPasswords(urls)
 	if err != nil {
 		return nil, err
 	}
-	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1)}
+	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			refused.Store(&err)
+		}
+	})}
 	if token != "" {
 		opts = append(opts, nats.Token(token))
 	}
@@ -180,7 +199,7 @@ func (f *natsFlags) openDir(l *link) error {
 			return err
 		}
 		l.endpoint, l.state = at.Endpoint, at.State
-		l.conn, err = f.dial(at.URL, at.Token)
+		l.conn, err = f.dial(at.URL, at.Token, l.refused)
 		return err
 	}
 	if err != nil {

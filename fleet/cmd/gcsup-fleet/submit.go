@@ -91,7 +91,7 @@ code is 75: submit the tree once more when the queue is empty.`,
 			if s.Ledger, err = f.ledger(client, l.state); err != nil {
 				return err
 			}
-			return f.submit(ctx, std, l.Queue, s)
+			return l.explain(f.submit(ctx, std, l.Queue, s))
 		},
 	}
 	f.add(cmd.Flags())

@@ -44,7 +44,13 @@ func newUp(std stdio) *cobra.Command {
 machine. The other commands find the server by --fleet-dir. A worker that dies is started
 again. With --emulator nothing leaves the machine.`,
 		Args: usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags(), std) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.run(cmd.Context(), cmd.Flags(), std)
+			if err != nil && cmd.Context().Err() != nil {
+				return nil // stopped, even if it was about to start
+			}
+			return err
+		},
 	}
 	f.work.add(cmd.Flags())
 	cmd.Flags().IntVar(&f.workers, "workers", 3, "number of workers")

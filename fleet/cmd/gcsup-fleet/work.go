@@ -64,7 +64,13 @@ func newWork(std stdio) *cobra.Command {
 uploads at once: another worker continues at the committed offset. If a worker dies,
 others get its uploads after --ack-wait.`,
 		Args: usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.run(cmd.Context(), std)
+			if err != nil && cmd.Context().Err() != nil {
+				return nil // stopped, even if it was about to start
+			}
+			return err
+		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
@@ -102,7 +108,7 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		}
 		defer stop()
 	}
-	return w.Run(ctx)
+	return l.explain(w.Run(ctx))
 }
 
 // options returns the options of the worker.
