@@ -30,6 +30,7 @@ func exitCodeOf(err error) int {
 		{fleet.ErrOptions, exitcode.Usage},
 		{fs.ErrNotExist, exitcode.NoInput},
 		{fleet.ErrAckWait, exitcode.Config},
+		{fleet.ErrReplicas, exitcode.Config},
 		{fleet.ErrStateKey, exitcode.Config},
 		{fleet.ErrQueueLost, exitcode.Temporary},
 		{fleet.ErrUnknownTotal, exitcode.Temporary},

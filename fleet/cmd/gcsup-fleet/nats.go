@@ -42,14 +42,13 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.key, "nats-key", "", "`FILE` with the key of that certificate")
 	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
 	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
-	f.replicas = 1
 }
 
 // addCreation adds the flags of commands that may create the queue.
 func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 	f.creates = true
 	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("other workers get the uploads of a worker that is silent for `DURATION`, %v to %v; it can be changed only while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
-	fs.IntVar(&f.replicas, "nats-replicas", 1, "number of servers of a cluster that store a new queue")
+	fs.IntVar(&f.replicas, "nats-replicas", 0, "number of servers of a cluster that store the queue, fixed when it is created (default: that of the queue; 3 for a new one on a cluster of three or more servers)")
 }
 
 // link is an open queue and its connection.
@@ -78,10 +77,21 @@ func (l *link) explain(err error) error {
 // openPolicy is how long open waits before each retry. Tests change it.
 var openPolicy backoff.Policy
 
+// openFor bounds open with --nats. Tests change it.
+var openFor = 35 * time.Second
+
 // open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this
 // machine, or on one inside this process, which opens no port. It retries errors that
 // may disappear when a server has started or elected a leader.
 func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
+	caller := ctx
+	if f.url != "" {
+		// Without a deadline, each request has the default one of 5 s, and can be repeated.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(openFor, cancel).Stop()
+	}
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
@@ -98,8 +108,11 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 			}
 		},
 	})
-	if ctx.Err() != nil && err != nil {
-		return nil, context.Cause(ctx)
+	switch {
+	case err != nil && caller.Err() != nil:
+		return nil, context.Cause(caller)
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("NATS has not answered for %v: %w", openFor, context.DeadlineExceeded)
 	}
 	if failed, ok := errors.AsType[*backoff.Error](err); ok {
 		return nil, failed.Err
