@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"gcsup/internal/crowd"
@@ -25,6 +26,50 @@ func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
 			d.end(cause)
 		}
 	}
+}
+
+// unfit returns why this worker is unfit, or nil.
+func (w *Worker) unfit() *Unfitness {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fitness.unfit == nil {
+		return nil
+	}
+	u := *w.fitness.unfit
+	return &u
+}
+
+// rate rates the fitness of this worker by the outcome of a task.
+func (w *Worker) rate(task string, t tally) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case len(t.finished) > 0:
+		if w.fitness.success() {
+			w.log.Info("this worker takes tasks again: one succeeded")
+			w.broadcast()
+		}
+	case t.verdict == failed && !slices.ContainsFunc(t.failed, func(o outcome) bool { return !ofWorker(o) }):
+		last := t.failed[len(t.failed)-1]
+		if w.fitness.failure(task, last.err, time.Now()) {
+			w.log.Error("this worker takes no tasks except one from time to time: all its last tasks failed for a reason that may be its own",
+				"tasks", unfitAfter, "kind", w.fitness.unfit.Kind, "err", last.err)
+		}
+	}
+}
+
+// endProbe ends the probe of an unfit worker. tried reports whether it had a task.
+func (w *Worker) endProbe(tried bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fitness.endProbe(time.Now(), tried)
+	w.broadcast()
+}
+
+// broadcast wakes admitted. The caller holds w.mu.
+func (w *Worker) broadcast() {
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
 // handOverDelay returns how long a task that ended with cause stays in the queue before the next

@@ -68,6 +68,8 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 // condition returns the condition of this worker. The caller holds w.mu.
 func (w *Worker) condition() crowd.Condition {
 	switch {
+	case w.fitness.unfit != nil:
+		return crowd.Unfit
 	case w.gated:
 		return crowd.Waiting
 	case len(w.active) == 0 && w.health.recent():
@@ -115,8 +117,7 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	gated := !others.Admits(w.opts.Name, time.Now())
 	closes := gated && !w.gated
 	if gated != w.gated || s.drain != w.drain {
-		close(w.changed)
-		w.changed = make(chan struct{})
+		w.broadcast()
 	}
 	w.others, w.gated, w.drain = others, gated, s.drain
 	w.mu.Unlock()
@@ -127,11 +128,21 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	}
 }
 
-// alone reports whether this worker knows of no other worker.
-func (w *Worker) alone() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.others) < 2
+// alone reports whether no other worker is fit. If NATS does not answer, the conditions at the last
+// beat decide.
+func (w *Worker) alone(ctx context.Context) bool {
+	others := crowd.Crowd{}
+	if err := conditions(ctx, w.q.open.Load().workers, others); err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		others = w.others
+	}
+	for name, cond := range others {
+		if name != w.opts.Name && cond != crowd.Unfit {
+			return false
+		}
+	}
+	return true
 }
 
 // limitRate sets the rate limit to the lower of that of this worker and its share of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,9 @@ type claim struct {
 	wait time.Duration           // AckWait
 	end  context.CancelCauseFunc // ends the task
 
+	began    time.Time
 	answered atomic.Bool // the service answered a request of the task
+	failed   sync.Map    // of requestKind: those that failed, as keys
 
 	mu   sync.Mutex
 	beat time.Time // the last heartbeat, with its monotonic time
@@ -82,15 +85,19 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, errClaimLost
 	}
+	k := kindOfRequest(req)
 	resp, err := g.base.RoundTrip(req)
 	switch {
 	case err == nil && !troubled(resp.StatusCode):
-		g.health.answered()
+		g.health.answered(k)
 		if c != nil {
 			c.answered.Store(true)
 		}
 	case req.Context().Err() == nil:
-		g.health.failed()
+		g.health.failed(k)
+		if c != nil {
+			c.failed.Store(k, true)
+		}
 	}
 	return resp, err
 }
@@ -105,24 +112,101 @@ func troubled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500
 }
 
-// health records whether the service answers the requests of a worker.
-type health struct {
-	row  atomic.Int64 // failures in a row
-	last atomic.Int64 // when the service last answered, in ns since 1970; 0 if never
+// requestKind is a kind of request to a bucket. An outage may concern only some kinds, such as those
+// that write: an answer to one kind does not prove that the service answers another one.
+type requestKind string
+
+// kindOfRequest returns the kind of a request, by its method, bucket and kind of upload.
+func kindOfRequest(req *http.Request) requestKind {
+	path, _, _ := strings.Cut(req.URL.Path, "/o/")
+	kind := req.Method + " " + path + " " + req.URL.Query().Get("uploadType")
+	if strings.HasPrefix(req.Header.Get("Content-Range"), "bytes */") {
+		kind += " without data" // a status query
+	}
+	return requestKind(kind)
 }
 
-func (h *health) answered() {
-	h.row.Store(0)
-	h.last.Store(time.Now().UnixNano())
+// health records which kinds of requests of a worker the service answers.
+type health struct {
+	mu    sync.Mutex
+	rows  map[requestKind]int       // failures in a row
+	times map[requestKind]time.Time // of the last answer
+	last  time.Time                 // when the service last answered while no kind was in trouble
+}
+
+func (h *health) answered(k requestKind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.times == nil {
+		h.times = map[requestKind]time.Time{}
+	}
+	h.times[k] = time.Now()
+	delete(h.rows, k)
+	if !h.inTrouble() {
+		h.last = h.times[k]
+	}
+}
+
+func (h *health) failed(k requestKind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.rows == nil {
+		h.rows = map[requestKind]int{}
+	}
+	h.rows[k]++
 }
 
 // forget resets the failures when no task is active.
-func (h *health) forget() { h.row.Store(0) }
+func (h *health) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.rows)
+	for k, at := range h.times {
+		if time.Since(at) > crowd.Epoch {
+			delete(h.times, k) // no task needs it
+		}
+	}
+}
 
 // recent reports whether the service answered within the last crowd.Epoch.
 func (h *health) recent() bool {
-	return time.Since(time.Unix(0, h.last.Load())) < crowd.Epoch
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(h.last) < crowd.Epoch
 }
 
-func (h *health) failed()       { h.row.Add(1) }
-func (h *health) trouble() bool { return h.row.Load() >= crowd.TroubleRow }
+// trouble reports whether the last requests of any kind failed.
+func (h *health) trouble() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.inTrouble()
+}
+
+func (h *health) inTrouble() bool {
+	for _, row := range h.rows {
+		if row >= crowd.TroubleRow {
+			return true
+		}
+	}
+	return false
+}
+
+// answeredSince reports whether the service answered a request of a kind since a time.
+func (h *health) answeredSince(k requestKind, since time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, ok := h.times[k]
+	return ok && !at.Before(since)
+}
+
+// proves reports whether the service answered, during a delivery, a request of the task and a
+// request of each kind that failed for the task. Those of other tasks of the worker prove it
+// too. The failures of the task then count.
+func (h *health) proves(c *claim) bool {
+	proven := c.answered.Load()
+	c.failed.Range(func(k, _ any) bool {
+		proven = proven && h.answeredSince(k.(requestKind), c.began)
+		return proven
+	})
+	return proven
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,4 +118,69 @@ func TestHealth(t *testing.T) {
 	if h.trouble() || !c.answered.Load() {
 		t.Errorf("after an answer: trouble %v, answered %v", h.trouble(), c.answered.Load())
 	}
+}
+
+// TestProof checks that only an answer to the same kind of request proves that the service answers.
+func TestProof(t *testing.T) {
+	request := func(method, url, contentRange string) *http.Request {
+		req := httptest.NewRequest(method, url, nil)
+		req.Header.Set("Content-Range", contentRange)
+		return req
+	}
+	const uploads, objects = "http://service/upload/storage/v1/b/data/o", "http://service/storage/v1/b/data/o"
+	insert := request("POST", uploads+"?uploadType=multipart&name=a", "")
+	for name, c := range map[string]struct {
+		failed, other *http.Request
+		proves        bool
+	}{
+		"another object":    {insert, request("POST", uploads+"?uploadType=multipart&name=b", ""), true},
+		"a read":            {insert, request("GET", objects+"/a", ""), false},
+		"a list":            {insert, request("GET", objects+"?prefix=a", ""), false},
+		"another bucket":    {insert, request("POST", "http://service/upload/storage/v1/b/state/o?uploadType=multipart", ""), false},
+		"a session":         {insert, request("POST", uploads+"?uploadType=resumable", ""), false},
+		"a status query":    {request("PUT", uploads+"?uploadType=resumable&upload_id=x", "bytes 0-9/10"), request("PUT", uploads+"?uploadType=resumable&upload_id=x", "bytes */*"), false},
+		"another read":      {request("GET", objects+"/a", ""), request("GET", objects+"/b?alt=json", ""), true},
+		"a list for a read": {request("GET", objects+"/a", ""), request("GET", objects+"?prefix=a", ""), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := new(health)
+			h.answered(kindOfRequest(c.failed)) // before the delivery
+			time.Sleep(time.Second)
+			d := &claim{began: time.Now()}
+			d.answered.Store(true)
+			if !h.proves(d) {
+				t.Errorf("%s: nothing failed, and no proof", name)
+			}
+			d.failed.Store(kindOfRequest(c.failed), true)
+			if h.proves(d) {
+				t.Errorf("%s: an answer before the delivery is a proof", name)
+			}
+			h.answered(kindOfRequest(c.other))
+			if h.proves(d) != c.proves {
+				t.Errorf("%s: proof %v, want %v", name, h.proves(d), c.proves)
+			}
+		})
+	}
+}
+
+// TestTroubleOfWrites checks that answers to reads do not hide that writes fail.
+func TestTroubleOfWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(health)
+		h.answered("read")
+		for range 10 {
+			h.failed("write")
+			h.answered("read")
+		}
+		if !h.trouble() {
+			t.Error("no trouble")
+		}
+		time.Sleep(time.Minute)
+		if h.answered("read"); h.recent() {
+			t.Error("the service counts as answering")
+		}
+		if h.answered("write"); h.trouble() || !h.recent() {
+			t.Error("trouble after an answer to a write")
+		}
+	})
 }

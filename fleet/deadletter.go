@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,15 +29,21 @@ const reasonLimit = 1 << 10
 // putLetter adds a dead letter.
 func (q *Queue) putLetter(ctx context.Context, id string, l DeadLetter) error {
 	l.V, l.Time = 1, time.Now().UTC().Truncate(time.Millisecond)
-	if len(l.Reason) > reasonLimit {
-		l.Reason = l.Reason[:reasonLimit] + "…"
-	}
+	l.Reason = shortReason(l.Reason)
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
 	_, err = q.open.Load().failed.Put(ctx, id, data)
 	return err
+}
+
+// shortReason returns at most reasonLimit bytes of a reason.
+func shortReason(reason string) string {
+	if len(reason) > reasonLimit {
+		return strings.ToValidUTF8(reason[:reasonLimit], "") + "…"
+	}
+	return reason
 }
 
 // letterJobs is how many dead letters or records of a task are read or written at a time.

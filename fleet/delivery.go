@@ -42,7 +42,7 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 		d.first, d.consumer, d.sequence = meta.NumDelivered == 1, meta.Consumer, meta.Sequence.Stream
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
-	d.claim = &claim{wait: w.q.AckWait(), end: d.end, beat: time.Now()}
+	d.claim = &claim{wait: w.q.AckWait(), end: d.end, began: time.Now(), beat: time.Now()}
 	d.probe = w.health.trouble()
 	return d
 }
@@ -107,33 +107,41 @@ func (d *delivery) keepClaim() (stop func()) {
 
 // tally sums up the outcomes of the files of a task.
 type tally struct {
-	finished []File
-	bytes    int64     // of the finished files
-	skipped  int       // finished files whose object existed already
-	failed   []outcome // files with the verdict failed or hopeless
-	counted  bool      // some file has the verdict failed
-	verdict  verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
+	finished  []File
+	bytes     int64     // of the finished files
+	skipped   int       // finished files whose object existed already
+	changed   int       // finished files that were not as they were submitted
+	failed    []outcome // files with the verdict failed or hopeless
+	counted   bool      // some file has the verdict failed
+	unreached error     // of a file with this verdict
+	verdict   verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
 }
 
-// sum sums up outcomes. answered reports whether the service answered any request. files is the
-// number of files of the task.
-func sum(outcomes []outcome, answered bool, files int) tally {
+// sum sums up outcomes. proven is the result of health.proves. files is the number of files of the
+// task.
+func sum(outcomes []outcome, proven bool, files int) tally {
 	var t tally
 	if len(outcomes) < files {
 		t.verdict = handedOver
 	}
 	for _, o := range outcomes {
-		switch v := judge(o.err, answered); v {
+		switch v := judge(o.err, proven); v {
 		case finished:
 			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
 			if o.skipped {
 				t.skipped++
+			}
+			if o.changed {
+				t.changed++
 			}
 		case hopeless:
 			t.failed = append(t.failed, o)
 		case failed:
 			t.failed, t.counted = append(t.failed, o), true
 		default:
+			if v == unreached {
+				t.unreached = o.err
+			}
 			if t.verdict == finished || v == handedOver {
 				t.verdict = v
 			}
@@ -147,7 +155,7 @@ func sum(outcomes []outcome, answered bool, files int) tally {
 
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
-	t := sum(outcomes, d.claim.answered.Load(), len(d.task.Files))
+	t := sum(outcomes, d.w.health.proves(d.claim), len(d.task.Files))
 	cause := context.Cause(d.ctx)
 	switch {
 	case errors.Is(cause, errClaimLost):
@@ -165,11 +173,12 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, d.claim.wait/3)
 		return
 	case t.verdict == unreached:
-		log.Warn("the service cannot be reached", "err", outcomes[0].err)
+		log.Warn("the service does not answer such requests; the task waits", "err", t.unreached)
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
-	d.discardSkipped(t)
+	d.w.rate(d.id, t)
+	d.discardOthers(t)
 	if t.verdict == failed && d.retryLater(log, t) {
 		return
 	}
@@ -186,9 +195,10 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
-		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name, alone: d.w.alone(),
+		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(),
+		worker: d.w.opts.Name, unfit: d.w.unfit() != nil, alone: d.w.alone(ctx),
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
@@ -198,7 +208,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err := d.w.q.repeat(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
-	d.giveBack(log, backoff.Policy{}.Wait(r.Attempts.Failures-1, rand.Float64(), 0))
+	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
 	return true
 }
 
@@ -223,7 +233,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	}
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	r := record{
-		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped,
+		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
 		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
 	}
 	r.Split = len(d.task.Files) > 1 && len(t.failed) > 0
@@ -240,7 +250,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		return err
 	}
 	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)
-	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "failed", len(t.failed))
+	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(t.failed))
 	return q.setRecord(ctx, d.id, r)
 }
 
@@ -277,10 +287,10 @@ func (d *delivery) giveBack(log *slog.Logger, delay time.Duration) {
 	}
 }
 
-// discardSkipped deletes the saved upload of a file whose object was made in another
-// delivery.
-func (d *delivery) discardSkipped(t tally) {
-	if t.skipped == 0 || len(d.task.Files) > 1 {
+// discardOthers deletes the saved upload that another delivery has left of a finished file: the object
+// existed, or this worker sent the file in one request, because it has another chunk size.
+func (d *delivery) discardOthers(t tally) {
+	if len(d.task.Files) > 1 || len(t.finished) == 0 || d.first && t.skipped == 0 {
 		return
 	}
 	d.discard()

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -55,10 +56,18 @@ func (q *Queue) publish(ctx context.Context, t *Task) error {
 		api, ok := errors.AsType[*jetstream.APIError](err)
 		switch {
 		case ok && strings.Contains(api.Description, "maximum messages per subject"):
-			if try > 1 {
-				return nil // the reply to an earlier try was lost
+			if try == 1 {
+				return errQueued
 			}
-			return errQueued
+			// The reply to an earlier try was lost, or another process added the task.
+			queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(t.ID()))
+			switch {
+			case errors.Is(err, jetstream.ErrMsgNotFound):
+				continue // a worker finished it meanwhile; if it was this task, it finds the objects
+			case err == nil && !bytes.Equal(queued.Data, data):
+				return errQueued
+			}
+			return err
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishTries:
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 type outcome struct {
 	file    File // with the size, time and generation of what was uploaded
 	skipped bool
+	changed bool // the file was uploaded although it is not as it was submitted
 	err     error
 }
 
@@ -57,23 +59,43 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	for _, f := range files {
 		of[f.Object] = f
 	}
+	if !x.w.opts.AcceptChanged {
+		files = slices.DeleteFunc(slices.Clone(files), func(f File) bool {
+			err := stale(f)
+			if err != nil {
+				done = append(done, outcome{file: f, err: err})
+			}
+			return err != nil
+		})
+		if len(files) == 0 {
+			return done, nil
+		}
+	}
 	send := x.group
 	if len(x.task.Files) == 1 {
 		send = x.single
 	}
 	for res, err := range send(ctx, files, pass) {
 		f := of[res.Spec.Object]
-		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && asSubmitted(f)) {
+		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && (x.w.opts.AcceptChanged || asSubmitted(f))) {
 			again = append(again, f)
 			continue
 		}
+		if errors.Is(err, session.ErrSourceChanged) && !x.w.opts.AcceptChanged {
+			if changed := stale(f); changed != nil {
+				err = changed
+			}
+		}
+		changed := false
 		if err == nil {
+			queued := f
 			f = uploaded(f, res)
+			changed = !queued.same(f.Size, f.ModTimeNS)
 			if len(x.task.Files) > 1 {
 				x.committed.Add(f.Size)
 			}
 		}
-		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, err: err})
+		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, changed: changed, err: err})
 	}
 	return done, again
 }
@@ -110,7 +132,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 // asSubmitted reports whether a file has the size and the modification time that were submitted.
 func asSubmitted(f File) bool {
 	info, err := os.Stat(f.Path)
-	return err == nil && info.Size() == f.Size && info.ModTime().UnixNano() == f.ModTimeNS
+	return err == nil && f.same(info.Size(), info.ModTime().UnixNano())
 }
 
 // uploaded returns f with the size and time of the uploaded content and the

@@ -50,9 +50,9 @@ func (w *world) status(q *fleet.Queue) *fleet.Status {
 // the others are uploaded. After the cause is removed, a retry uploads them.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		failing(fakegcs.OpInsert, "tree/small/3"), failing(fakegcs.OpPut, "tree/large"),
-	}})
+	refused := failing(fakegcs.OpPut, "tree/large")
+	refused.Do.Status = 403
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}})
 	for i := range 10 {
 		w.write(fmt.Sprintf("small/%d", i), 1000+i, uint64(i))
 	}
@@ -61,12 +61,18 @@ func TestDeadLetters(t *testing.T) {
 	w.write("small/gone", 10, 3)
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "small/gone")); err != nil {
+	broken := filepath.Join(w.tree, "small/3")
+	for _, path := range []string{filepath.Join(w.tree, "small/gone"), broken} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(broken, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	two := func(o *fleet.WorkerOptions) { o.Tries = 2 }
 	w.run(t.Context(), w.worker(q, "a", two))
-	want := map[string]string{"tree/small/3": "retries_exhausted", "tree/large": "retries_exhausted", "tree/small/gone": "no_input"}
+	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
 	if got := w.letters(q); len(got) != 3 || got["tree/small/3"] != want["tree/small/3"] || got["tree/large"] != want["tree/large"] || got["tree/small/gone"] != want["tree/small/gone"] {
 		t.Errorf("dead letters %v, want %v", got, want)
 	}
@@ -75,10 +81,14 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.gcs.ClearFaults()
 	w.write("small/gone", 10, 3)
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	w.write("small/3", 1003, 3)
 	if n, err := q.RetryFailed(t.Context()); n != 3 || err != nil {
 		t.Errorf("retry: %d, %v", n, err)
 	}
-	w.run(t.Context(), w.worker(q, "b", two))
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.AcceptChanged = true })) // the files are newer
 	w.check()
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after the retry: %v", got)
@@ -169,6 +179,41 @@ func TestOutage(t *testing.T) {
 	workers.Wait()
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after an outage: %v", got)
+	}
+	w.check()
+}
+
+// TestOutageOfWrites makes all requests that write to the bucket fail, while the service answers
+// reads, lists and the state bucket. No file becomes a dead letter, and all are uploaded afterwards.
+func TestOutageOfWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 50 {
+		w.write(fmt.Sprintf("small/%02d", i), 1000+i, uint64(i))
+	}
+	w.write("large", 9<<20, 1)
+	w.write("other", 9<<20, 2)
+	q := w.queue()
+	w.submit(q)
+	if err := w.gcs.AddFaults(failing(fakegcs.OpInsert, ""), failing(fakegcs.OpPut, "")); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
+	v := w.start("a", func(o *fleet.WorkerOptions) { o.Tries = 2 })
+	troubled := false
+	for running := true; running; {
+		select {
+		case <-v.done:
+			running = false
+		case <-time.After(100 * time.Millisecond):
+			troubled = troubled || v.Status().Condition == "troubled"
+		}
+	}
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after an outage of writes: %v", got)
+	}
+	if !troubled {
+		t.Error("the worker was never in trouble")
 	}
 	w.check()
 }

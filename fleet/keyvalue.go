@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,6 +16,9 @@ func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueE
 	return eachOf(ctx, kv, jetstream.AllKeys, f)
 }
 
+// watchTimeout bounds the time without a key, because a cluster without a leader sends none.
+const watchTimeout = 10 * time.Second
+
 // eachOf is like each, for the keys that match a pattern.
 func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(jetstream.KeyValueEntry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -24,8 +28,13 @@ func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(j
 		return err
 	}
 	defer func() { _ = w.Stop() }()
+	silence := time.NewTimer(watchTimeout)
+	defer silence.Stop()
 	for {
+		silence.Reset(watchTimeout)
 		select {
+		case <-silence.C:
+			return nats.ErrTimeout
 		case e, ok := <-w.Updates():
 			if !ok {
 				return cmp.Or(ctx.Err(), nats.ErrConnectionClosed)

@@ -39,6 +39,12 @@ func (w *Worker) Handler() http.Handler {
 		}
 		return 0
 	})
+	gauge("unfit", "1 while this worker takes no tasks because all its last ones failed for a reason of its own, otherwise 0.", func() float64 {
+		if w.unfit() != nil {
+			return 1
+		}
+		return 0
+	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {

@@ -18,14 +18,14 @@ const (
 	finished   verdict = iota // the object is correct
 	handedOver                // the upload was interrupted; another delivery will continue it
 	inUse                     // another worker has the upload
-	unreached                 // the service answered no request
+	unreached                 // the service did not answer some kind of request
 	failed                    // the failure counts: after WorkerOptions.Tries without progress the file becomes a dead letter
 	hopeless                  // the file becomes a dead letter at once
 )
 
-// judge returns the verdict on a file whose upload ended with err. answered reports
-// whether the service answered any request of the delivery.
-func judge(err error, answered bool) verdict {
+// judge returns the verdict on a file whose upload ended with err. proven is the result of
+// health.proves.
+func judge(err error, proven bool) verdict {
 	switch {
 	case err == nil:
 		return finished
@@ -35,7 +35,7 @@ func judge(err error, answered bool) verdict {
 		return inUse
 	case errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrSourceChanged):
 		return hopeless
-	case errors.Is(err, session.ErrRetriesExhausted) && !answered:
+	case errors.Is(err, session.ErrRetriesExhausted) && !proven:
 		return unreached
 	}
 	return failed
@@ -48,6 +48,8 @@ const kindNoInput = "no_input"
 func kindOf(err error) string {
 	kind := failure.Classify(err).Kind
 	switch {
+	case errors.Is(err, errStale):
+		kind = kindStale
 	case kind != failure.LocalIO:
 	case errors.Is(err, fs.ErrNotExist):
 		kind = kindNoInput

@@ -15,9 +15,9 @@ import (
 func TestJudge(t *testing.T) {
 	exhausted := &session.Error{Kind: session.ErrRetriesExhausted}
 	for _, c := range []struct {
-		err      error
-		answered bool
-		want     verdict
+		err    error
+		proven bool
+		want   verdict
 	}{
 		{nil, true, finished},
 		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
@@ -31,8 +31,8 @@ func TestJudge(t *testing.T) {
 		{&fs.PathError{Err: fs.ErrNotExist}, false, failed}, // the volume may be missing on this machine only
 		{errors.New("disk"), true, failed},
 	} {
-		if got := judge(c.err, c.answered); got != c.want {
-			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.answered, got, c.want)
+		if got := judge(c.err, c.proven); got != c.want {
+			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.proven, got, c.want)
 		}
 	}
 }
@@ -44,30 +44,34 @@ func TestAttempts(t *testing.T) {
 		committed int64
 		want      int
 	}{{0, 1}, {0, 2}, {100, 1}, {100, 2}, {50, 3}, {101, 1}, {101, 2}} {
-		if a = a.after(failedDelivery{committed: c.committed, kind: "kind", reason: "reason"}); a.Failures != c.want || a.Total != i+1 {
+		if a = a.after(failedDelivery{committed: c.committed, kind: "kind", reason: "reason", alone: true}); a.Failures != c.want || a.Total != i+1 {
 			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row", i, c.committed, a, c.want)
 		}
 	}
 }
 
-// TestAttemptsOfOneMachine checks that a source that is missing on one machine only does not become a
-// dead letter.
+// TestAttemptsOfOneMachine checks that a failure of any kind counts only if another worker failed
+// before, and that those of an unfit worker count only if no worker is fit.
 func TestAttemptsOfOneMachine(t *testing.T) {
 	var a attempts
 	for i, c := range []struct {
 		kind, worker string
-		alone        bool
+		unfit, alone bool
 		want         int
 	}{
-		{kindNoInput, "a", false, 1},
-		{kindNoInput, "a", false, 1}, // the same machine
-		{kindNoInput, "b", false, 2},
-		{kindNoInput, "b", false, 2},
-		{kindNoInput, "b", true, 3}, // there is no other machine
-		{"permission", "b", false, 4},
-		{kindNoInput, "b", false, 5}, // another error came before
+		{"local_io", "x", true, false, 0},
+		{kindNoInput, "a", false, false, 1},
+		{kindNoInput, "a", false, false, 1}, // the same machine
+		{"permission", "a", false, false, 1},
+		{kindNoInput, "b", false, false, 2},
+		{"local_io", "b", false, false, 2},
+		{"local_io", "a", true, false, 2},
+		{"local_io", "b", false, false, 2}, // no failure counted in between
+		{kindNoInput, "b", false, true, 3}, // there is no other machine
+		{kindNoInput, "b", true, true, 4},
+		{"permission", "a", false, false, 5},
 	} {
-		a = a.after(failedDelivery{kind: c.kind, worker: c.worker, alone: c.alone})
+		a = a.after(failedDelivery{kind: c.kind, worker: c.worker, unfit: c.unfit, alone: c.alone})
 		if a.Failures != c.want || a.Total != i+1 {
 			t.Errorf("delivery %d: %+v, want %d failures in a row", i, a, c.want)
 		}

@@ -38,7 +38,9 @@ type QueueOptions struct {
 	// creating it.
 	MustExist bool
 
-	// Replicas is the number of servers of a cluster that store a new queue. 0 means 1.
+	// Replicas is the number of servers of a cluster that store the queue. It is fixed when the queue
+	// is created. 0 means that of the queue; a new one gets 3 on a cluster of three or more
+	// servers, and otherwise 1.
 	Replicas int
 }
 
@@ -51,6 +53,13 @@ var (
 
 	// ErrOptions means that the options of OpenQueue or NewWorker are not valid.
 	ErrOptions = errors.New("invalid option")
+
+	// ErrReplicas means that the queue has another number of replicas than QueueOptions.Replicas.
+	ErrReplicas = errors.New("the number of replicas is fixed when the queue is created")
+
+	// ErrStateKey means that the key of a worker is not that with which the others seal the saved
+	// uploads.
+	ErrStateKey = errors.New("the key that seals the saved uploads is not that of the other workers")
 
 	// ErrQueueLost means that the queue was created again since the first call of Queue.Tasks.
 	ErrQueueLost = errors.New("the queue was lost: submit the tree again")
@@ -83,7 +92,7 @@ type handles struct {
 }
 
 // OpenQueue opens the queue of a fleet, and creates its missing parts unless MustExist is set. The
-// error wraps [ErrOptions], [ErrNoQueue] or [ErrAckWait], or is one of NATS.
+// error wraps [ErrOptions], [ErrNoQueue], [ErrAckWait] or [ErrReplicas], or is one of NATS.
 func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, error) {
 	if opts.Fleet == "" {
 		opts.Fleet = "default"
@@ -135,10 +144,14 @@ func (q *Queue) ensure(ctx context.Context) error {
 		if q.opts.MustExist {
 			return fmt.Errorf("fleet %s: %w", q.opts.Fleet, ErrNoQueue)
 		}
-		stream, err = placed(ctx, func() (jetstream.Stream, error) { return q.js.CreateStream(ctx, q.streamConfig()) })
+		stream, err = q.createStream(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", q.stream(), err)
+	}
+	replicas := stream.CachedInfo().Config.Replicas
+	if q.opts.Replicas != 0 && q.opts.Replicas != replicas {
+		return fmt.Errorf("%w: the fleet %s has %d, not %d", ErrReplicas, q.opts.Fleet, replicas, q.opts.Replicas)
 	}
 	consumer, err := q.openConsumer(ctx, stream)
 	if err != nil {
@@ -151,7 +164,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	}{{"records", &p.records}, {"failed", &p.failed}, {"workers", &p.workers}, {"control", &p.control}} {
 		*b.kv, err = q.js.KeyValue(ctx, q.bucket(b.of))
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			*b.kv, err = placed(ctx, func() (jetstream.KeyValue, error) { return q.js.CreateKeyValue(ctx, q.bucketConfig(b.of)) })
+			*b.kv, err = placed(ctx, func() (jetstream.KeyValue, error) { return q.js.CreateKeyValue(ctx, q.bucketConfig(b.of, replicas)) })
 		}
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", q.bucket(b.of), err)
@@ -163,6 +176,30 @@ func (q *Queue) ensure(ctx context.Context) error {
 	q.open.Store(p)
 	return nil
 }
+
+// createStream creates the stream.
+func (q *Queue) createStream(ctx context.Context) (jetstream.Stream, error) {
+	create := func(replicas int) (jetstream.Stream, error) {
+		return placed(ctx, func() (jetstream.Stream, error) { return q.js.CreateStream(ctx, q.streamConfig(replicas)) })
+	}
+	switch {
+	case q.opts.Replicas > 0:
+		return create(q.opts.Replicas)
+	case q.js.Conn().ConnectedClusterName() == "":
+		return create(1)
+	}
+	stream, err := create(defaultReplicas)
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && (api.ErrorCode == errCodeNoPeers || api.ErrorCode == errCodeNoCluster) && ctx.Err() == nil {
+		return create(1) // the cluster has fewer servers
+	}
+	return stream, err
+}
+
+// defaultReplicas is the number of replicas of a new queue on a cluster of three or more servers.
+const defaultReplicas = 3
+
+// errCodeNoCluster is the error code of JetStream for replicas on a server without a cluster.
+const errCodeNoCluster = 10074
 
 // placed calls create again while the cluster has too few servers for the replicas, up to ten
 // times: a server that just started does not count at once.
@@ -239,14 +276,14 @@ func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jets
 // queue.
 const errCodeOneConsumer = 10099
 
-func (q *Queue) streamConfig() jetstream.StreamConfig {
+func (q *Queue) streamConfig(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        q.stream(),
 		Description: "uploads that are waiting, or that a worker has",
 		Subjects:    []string{q.subject("*")},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
-		Replicas:    max(q.opts.Replicas, 1),
+		Replicas:    replicas,
 		MaxMsgSize:  maxMessage,
 
 		// A task that is in the queue is not added again.
@@ -273,8 +310,8 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 	}
 }
 
-func (q *Queue) bucketConfig(of string) jetstream.KeyValueConfig {
-	c := jetstream.KeyValueConfig{Bucket: q.bucket(of), Replicas: max(q.opts.Replicas, 1)}
+func (q *Queue) bucketConfig(of string, replicas int) jetstream.KeyValueConfig {
+	c := jetstream.KeyValueConfig{Bucket: q.bucket(of), Replicas: replicas}
 	if of == "workers" {
 		c.TTL, c.Storage = workerTTL, jetstream.MemoryStorage
 	}
@@ -320,11 +357,15 @@ const (
 )
 
 // repeat calls f, and calls it again if servers do not answer in time. If JetStream
-// was wiped, repeat creates the queue again. f must be safe to call more than once.
+// was wiped, repeat creates the queue again. If the permissions of this client do not allow a
+// request, servers do not reply, and repeat returns that error. f must be safe to call more than once.
 func (q *Queue) repeat(ctx context.Context, f func() error) error {
-	began := time.Now()
+	began, before := time.Now(), q.js.Conn().LastError()
 	for {
 		err := f()
+		if refused := q.js.Conn().LastError(); err != nil && refused != before && errors.Is(refused, nats.ErrPermissionViolation) {
+			return fmt.Errorf("NATS: %w", refused)
+		}
 		if err == nil || ctx.Err() != nil || !wiped(err) && !unanswered(err) || time.Since(began) > repeatFor {
 			return err
 		}

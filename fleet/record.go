@@ -19,6 +19,8 @@ type record struct {
 	Bytes   int64 `json:"bytes"`             // of those files
 	Skipped int   `json:"skipped,omitempty"` // done: finished files whose object existed already
 
+	Changed int `json:"changed,omitempty"` // done: finished files that were not as they were submitted, see WorkerOptions.AcceptChanged
+
 	// Fingerprint is the fingerprint of the finished files and their objects. If other
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -45,7 +47,7 @@ type attempts struct {
 	Committed int64  `json:"committed"`          // the most bytes that a delivery had committed
 	Kind      string `json:"kind,omitempty"`     // of the last error
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
-	Worker    string `json:"worker,omitempty"`   // of the last delivery
+	Worker    string `json:"worker,omitempty"`   // of the last failure that counted
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
 }
 
@@ -54,26 +56,27 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
-	alone        bool // the worker knows no other worker
+	unfit        bool // the worker is unfit
+	alone        bool // no other worker is fit
 }
 
 // after returns the attempts after one more failed delivery. A delivery that committed new bytes
 // restarts the count of failures.
 //
-// A source may be missing on one machine only. That worker fails so fast that it gets
-// most deliveries. Its repeated failures do not count until another worker misses the
-// source too.
+// The reason may be the worker: a missing mount, or no permission. Such a worker fails so fast that
+// it gets most deliveries. Its repeated failures do not count until another worker has failed
+// too, and those of an unfit worker never count. If no other worker is fit, every failure counts.
 func (a attempts) after(f failedDelivery) attempts {
-	again := f.kind == kindNoInput && a.Kind == kindNoInput && f.worker == a.Worker && !f.alone
 	a.Progress = f.committed > a.Committed
 	if a.Progress {
 		a.Committed, a.Failures = f.committed, 0
 	}
-	if !again || a.Failures == 0 {
-		a.Failures++
-	}
 	a.Total++
-	a.Kind, a.Reason, a.Worker = f.kind, f.reason, f.worker
+	a.Kind, a.Reason = f.kind, f.reason
+	if f.alone || !f.unfit && (f.worker != a.Worker || a.Failures == 0) {
+		a.Failures++
+		a.Worker = f.worker
+	}
 	return a
 }
 

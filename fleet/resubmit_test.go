@@ -75,14 +75,46 @@ func TestSubmitChangedFile(t *testing.T) {
 	w.afterPuts("tree/large", 4, stop)
 	w.run(ctx, w.worker(q, "a", chunked))
 	w.write("large", 10<<20, 2)
-	w.run(t.Context(), w.worker(q, "b", chunked))
-	if got := w.letters(q); got["tree/large"] != "source_changed" {
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	if got := w.letters(q); got["tree/large"] != "stale_copy" {
 		t.Errorf("dead letters %v, want the file that changed after its submit", got)
 	}
 	w.submit(q)
 	w.run(t.Context(), w.worker(q, "c", chunked))
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after the file was submitted again: %v", got)
+	}
+	w.check()
+}
+
+// TestStaleCopy changes files after their submit. A worker uploads them only with AcceptChanged, and the
+// status then reports their number.
+func TestStaleCopy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i, name := range []string{"a", "b", "c"} {
+		w.write(name, 1000, uint64(i))
+	}
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	w.write("b", 1001, 2)
+	w.write("large", 9<<20, 2)
+	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	if got := w.letters(q); len(got) != 2 || got["tree/b"] != "stale_copy" || got["tree/large"] != "stale_copy" {
+		t.Errorf("dead letters %v, want b and large", got)
+	}
+	if s := w.status(q); s.Done.Files != 2 || s.Changed != 0 {
+		t.Errorf("status %+v, want 2 files", s)
+	}
+	if _, err := q.RetryFailed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.worker(q, "second", func(o *fleet.WorkerOptions) { o.AcceptChanged = true }).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := w.status(q); s.Done.Files != 4 || s.Changed != 2 {
+		t.Errorf("status %+v, want 4 files, and that 2 changed", s)
 	}
 	w.check()
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Status struct {
 	Waiting Count `json:"waiting"`
 	Failed  int   `json:"failed"`  // dead letters
 	Skipped int   `json:"skipped"` // files of Done whose object existed already
+	Changed int   `json:"changed"` // files of Done that were not as they were submitted
 	Retried int   `json:"retried"` // tasks with a failed delivery
 
 	Tasks    uint64           `json:"tasks"` // in the queue
@@ -51,7 +53,7 @@ type FailureSummary struct {
 }
 
 // Tasks returns the number of tasks in the queue, including those that workers are
-// working on. If JetStream was wiped since the first call, the error is
+// working on. If JetStream was wiped since then, the error is
 // [ErrQueueLost]: an empty queue then does not mean that all tasks are finished.
 func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	var tasks uint64
@@ -67,6 +69,9 @@ func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 		tasks = info.State.Msgs
 		return nil
 	})
+	if errors.Is(err, ErrNoQueue) { // OpenQueue has found it
+		err = ErrQueueLost
+	}
 	return tasks, err
 }
 
@@ -140,6 +145,9 @@ const silent = "silent"
 // readRecords adds the records to s.
 func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
 	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
+		if strings.HasPrefix(e.Key(), submissionPrefix) {
+			return nil
+		}
 		var r record
 		if json.Unmarshal(e.Value(), &r) != nil {
 			return nil
@@ -150,6 +158,7 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 		case r.State == stateDone:
 			count = &s.Done
 			s.Skipped += r.Skipped
+			s.Changed += r.Changed
 		case isActive:
 			count = &s.Active
 		}

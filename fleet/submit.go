@@ -7,6 +7,7 @@ import (
 	"iter"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,7 +15,8 @@ import (
 	"gcsup/upload"
 )
 
-// Submission describes what Submit puts into the queue. All fields except Report are required.
+// Submission describes what Submit puts into the queue. Name, Ledger and Report
+// are optional.
 type Submission struct {
 	// Jobs yields the files, sorted by the raw bytes of the names of their objects, like
 	// a [gcsup/upload/tree.Tree] with Options.Sorted. Only the object name of their Spec
@@ -30,6 +32,13 @@ type Submission struct {
 
 	// Uploader is used only to look up the objects at the destinations.
 	Uploader *upload.Uploader
+
+	// Name distinguishes submissions to the same destination, for example by their sources. The
+	// record of a submission replaces that of an earlier one with the same name and destination.
+	Name string
+
+	// Ledger, if not nil, keeps a record of the submission in the state bucket.
+	Ledger *Ledger
 
 	// Report, if not nil, is called for each file that cannot be submitted. If the listing
 	// fails, it is called with an empty Path, and the destinations are looked up one by one.
@@ -56,17 +65,33 @@ const submitJobs = 16
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
+	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC()}
+	var err error
+	if r.Queue, err = q.created(ctx); err != nil {
+		return sub.done, err
+	}
+	if err := sub.recordSubmission(ctx, r); err != nil {
+		return sub.done, err
+	}
 	tasks, each := errgroup.WithContext(ctx) // each ends with the first error
 	tasks.SetLimit(submitJobs)
 	for group := range groups(sub.files(each)) {
 		tasks.Go(func() error { return sub.add(each, group) })
 	}
-	err := tasks.Wait()
+	err = tasks.Wait()
 	switch {
 	case err == nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case err == nil && sub.missing != nil:
 		err = fmt.Errorf("submit to bucket %s: %w", s.Listing.Bucket, sub.missing)
+	}
+	if err == nil || sub.total.Files == 0 { // a submission without files is complete, too
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
+		defer cancel()
+		r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
+		if failed := sub.recordSubmission(ctx, r); err == nil {
+			err = failed
+		}
 	}
 	return sub.done, err
 }
@@ -77,8 +102,9 @@ type submitter struct {
 	q       *Queue
 	missing error // the bucket does not exist
 
-	mu   sync.Mutex
-	done Submitted
+	mu    sync.Mutex
+	done  Submitted
+	total Count // of all files, even if they were in the queue or finished before
 }
 
 // files yields the files that can be submitted, and reports the others.
@@ -164,6 +190,8 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.total.Files += len(t.Files)
+	s.total.Bytes += t.Bytes()
 	switch files := int64(len(t.Files)); {
 	case finished:
 		s.done.Finished += files

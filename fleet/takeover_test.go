@@ -11,6 +11,8 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
+	"gcsup/session"
+	sessionbucket "gcsup/session/bucket"
 )
 
 // chunked makes a worker send requests of 1 MiB, so that it often gets a committed offset.
@@ -103,6 +105,55 @@ func TestTakeover(t *testing.T) {
 	if !found {
 		t.Errorf("requests began at %v, none of them at the committed offset %d", starts, at)
 	}
+}
+
+// TestOtherChunkSize kills a worker when it has acquired the lease of an upload. Another worker, which sends
+// the file in one request because its chunks are larger, leaves no saved upload.
+func TestOtherChunkSize(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("file", 4<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	var first *victim
+	started := make(chan struct{})
+	var once sync.Once
+	hook := func(r fakegcs.Request) {
+		if r.Op == fakegcs.OpInsert && r.Bucket == stateBucket && strings.HasSuffix(r.Object, ".gcsup") {
+			once.Do(func() {
+				<-started
+				first.kill()
+			})
+		}
+	}
+	w.onRequest.Store(&hook)
+	first = w.start("first", chunked)
+	close(started)
+	<-first.done
+	if left := w.saved(); len(left) != 1 {
+		t.Fatalf("saved uploads %v, want the lease of the worker that died", left)
+	}
+	w.run(t.Context(), w.worker(q, "second", nil))
+	w.check()
+	if left := w.saved(); len(left) != 0 {
+		t.Errorf("saved uploads %v are left", left)
+	}
+}
+
+// saved returns the names of the saved uploads.
+func (w *world) saved() (names []string) {
+	w.t.Helper()
+	client := must(session.NewClient(w.gcs.Client(), w.gcs.URL))
+	page, r := sessionbucket.List(w.t.Context(), client, sessionbucket.Query{Bucket: stateBucket})
+	if page == nil {
+		w.t.Fatal(r.Err)
+	}
+	for _, o := range page.Objects {
+		if strings.HasSuffix(o.Name, ".gcsup") {
+			names = append(names, o.Name)
+		}
+	}
+	return names
 }
 
 // TestHandOver stops a worker as SIGTERM does. Another one continues at once.

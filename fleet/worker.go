@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
@@ -49,6 +50,10 @@ type WorkerOptions struct {
 	// that were sent are read and compared first.
 	TrustTimes bool
 
+	// AcceptChanged uploads a file even if its size or modification time is not that with which
+	// it was submitted. Without AcceptChanged, this is a failure: the worker may have an old copy.
+	AcceptChanged bool
+
 	// Uploads are saved in StateBucket below StatePrefix, and sealed with AEAD unless Unsealed is
 	// set: see [bucketstore.Open].
 	StateBucket, StatePrefix string
@@ -59,7 +64,8 @@ type WorkerOptions struct {
 	// known. It may be nil.
 	ContentType func(path string) string
 
-	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker.
+	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker. Run then
+	// returns an error of Queue.Settled unless all that was submitted is done.
 	UntilEmpty bool
 
 	// Logger logs each task and each failure. nil logs nothing.
@@ -72,6 +78,7 @@ type Worker struct {
 	opts      WorkerOptions
 	log       *slog.Logger
 	store     *bucketstore.Store
+	state     *stateBucket
 	health    *health
 	rateLimit *upload.RateLimit
 
@@ -83,7 +90,8 @@ type Worker struct {
 	others  crowd.Crowd          // conditions of all workers at the last beat
 	gated   bool                 // crowd.Admits does not admit this worker
 	drain   bool                 // see Queue.SetDrain
-	changed chan struct{}        // closed when gated or drain change
+	fitness fitness
+	changed chan struct{} // closed when gated, drain or the fitness change
 }
 
 // uploaders upload files. They share the gate and the rate limit.
@@ -103,7 +111,8 @@ var (
 )
 
 // NewWorker returns a worker that takes tasks from q. hc must add credentials to requests. The error
-// wraps [ErrOptions] if opts is not valid, or is one of [bucketstore.Open].
+// wraps [ErrOptions] if opts is not valid, [ErrStateKey] if the key is not that of the
+// other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
 	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
 	switch {
@@ -125,6 +134,13 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	guarded := *hc
 	guarded.Transport = &guard{base: cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport), health: w.health}
 	if err := w.openStore(ctx, &guarded); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.state, err = newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy); err != nil {
+		return nil, err
+	}
+	if err := w.checkKey(ctx, w.state); err != nil {
 		return nil, err
 	}
 	return w, w.newUploaders(&guarded)
@@ -174,8 +190,8 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
-// and returns their messages. It returns an error only if the connection to NATS is
-// closed.
+// and returns their messages. It returns an error if the connection to NATS is closed or has not the
+// permissions, or if the queue is empty and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -183,15 +199,22 @@ func (w *Worker) Run(ctx context.Context) error {
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
 	begin, known := w.beat(ctx)
+	if refused := w.q.js.Conn().LastError(); !known && errors.Is(refused, nats.ErrPermissionViolation) {
+		stopBeats()
+		return fmt.Errorf("NATS: %w", refused)
+	}
 	running.Go(func() { w.keepBeating(beats, begin, known) })
 
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
 	err := w.take(ctx, slots, func(msg jetstream.Msg) {
-		d := w.newDelivery(tasks, msg)
+		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
 			d.run()
+			if probe {
+				w.endProbe(true)
+			}
 		})
 	})
 	end(errLeaving)
@@ -217,33 +240,42 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 	failures := 0
 	for {
-		if !w.admitted(ctx) {
-			return nil
+		if ok, err := w.admitted(ctx); !ok {
+			return err
 		}
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return nil
 		}
+		if w.closed() { // meanwhile the last delivery ended
+			w.endProbe(false)
+			<-slots
+			continue
+		}
 		msg, err := w.q.next(ctx, wait)
 		if msg != nil {
 			failures = 0
 			if w.closed() || ctx.Err() != nil {
 				_ = msg.NakWithDelay(time.Second)
+				w.endProbe(false)
 				<-slots
 				continue
 			}
 			start(msg)
 			continue
 		}
+		w.endProbe(false)
 		<-slots
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
 			failures = 0
-			if w.opts.UntilEmpty && w.empty(ctx) {
-				return nil
+			if w.opts.UntilEmpty {
+				if done, err := w.finished(ctx); done {
+					return err
+				}
 			}
 			continue
 		case w.q.js.Conn().IsClosed():
@@ -260,33 +292,51 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 }
 
-// empty reports whether the queue has no tasks, of this or any other worker.
-func (w *Worker) empty(ctx context.Context) bool {
+// finished reports whether a worker with UntilEmpty ends, and with which error: the queue has no
+// tasks, of this or any other worker.
+func (w *Worker) finished(ctx context.Context) (done bool, err error) {
 	info, err := w.q.open.Load().stream.Info(ctx)
-	return err == nil && info.State.Msgs == 0
+	if err != nil || info.State.Msgs > 0 {
+		return false, nil
+	}
+	err = w.q.Settled(ctx, &Ledger{w.state})
+	switch {
+	case err == nil, errors.Is(err, ErrQueueLost), errors.Is(err, ErrUnknownTotal), errors.Is(err, ErrFilesFailed):
+		return true, err
+	case !errors.Is(err, ErrNotEmpty):
+		w.log.Warn("it is not known whether all files are finished", "err", err)
+	}
+	return false, nil
 }
 
 // closed reports whether this worker must take no tasks.
 func (w *Worker) closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.gated || w.drain
+	return w.gated || w.drain || w.fitness.unfit != nil && !w.fitness.probing
 }
 
-// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the queue is
-// empty and UntilEmpty is set.
-func (w *Worker) admitted(ctx context.Context) bool {
+// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the worker is
+// finished, with its error.
+func (w *Worker) admitted(ctx context.Context) (bool, error) {
 	for {
 		w.mu.Lock()
-		closed, changed := w.gated || w.drain, w.changed
+		wait, changed := w.fitness.wait(time.Now()), w.changed
+		if w.gated || w.drain {
+			wait = idleWait
+		}
+		if wait == 0 {
+			w.fitness.probing = w.fitness.unfit != nil
+			w.mu.Unlock()
+			return ctx.Err() == nil, nil
+		}
 		w.mu.Unlock()
-		if !closed {
-			return ctx.Err() == nil
+		if w.opts.UntilEmpty {
+			if done, err := w.finished(ctx); done {
+				return false, err
+			}
 		}
-		if w.opts.UntilEmpty && w.empty(ctx) {
-			return false
-		}
-		timer := time.NewTimer(idleWait)
+		timer := time.NewTimer(min(wait, idleWait))
 		select {
 		case <-changed:
 		case <-timer.C:
@@ -294,7 +344,7 @@ func (w *Worker) admitted(ctx context.Context) bool {
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
-			return false
+			return false, nil
 		}
 	}
 }

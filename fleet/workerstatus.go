@@ -19,6 +19,7 @@ type WorkerStatus struct {
 	Condition string         `json:"condition"`   // a crowd.Condition, or silent
 	Rate      int64          `json:"bytes_per_s"` // of object data, recently
 	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
+	Unfit     *Unfitness     `json:"unfit,omitempty"`
 	Active    []ActiveUpload `json:"active"`
 }
 
@@ -43,6 +44,10 @@ func (w *Worker) Status() WorkerStatus {
 	s := WorkerStatus{
 		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
 		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
+	}
+	if w.fitness.unfit != nil {
+		u := *w.fitness.unfit
+		s.Unfit = &u
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.active)) {
 		d := w.active[id]

@@ -144,19 +144,24 @@ func (w *world) uploader() *upload.Uploader {
 // submit submits the tree.
 func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 	w.t.Helper()
-	spec := upload.Spec{Bucket: bucket, Object: "tree/"}
-	t, err := tree.New([]tree.Source{{Path: w.tree}}, spec, &tree.Options{Sorted: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	done, err := fleet.Submit(w.t.Context(), q, fleet.Submission{
-		Jobs: t.Walk(w.t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Settings: upload.Spec{Bucket: bucket},
-		Uploader: w.uploader(), Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
-	})
+	done, err := fleet.Submit(w.t.Context(), q, w.submission("tree/"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return done
+}
+
+// submission returns a Submission of the tree with a destination.
+func (w *world) submission(prefix string) fleet.Submission {
+	w.t.Helper()
+	t, err := tree.New([]tree.Source{{Path: w.tree}}, upload.Spec{Bucket: bucket, Object: prefix}, &tree.Options{Sorted: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return fleet.Submission{
+		Jobs: t.Walk(w.t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: prefix}, Settings: upload.Spec{Bucket: bucket},
+		Uploader: w.uploader(), Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
+	}
 }
 
 // worker returns a worker with short waits.
@@ -167,6 +172,15 @@ func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOpt
 
 func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
 	w.t.Helper()
+	worker, err := fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return worker
+}
+
+// options returns the options of a worker.
+func (w *world) options(name string, change func(*fleet.WorkerOptions)) fleet.WorkerOptions {
 	opts := fleet.WorkerOptions{
 		Name: name, StateBucket: stateBucket, StatePrefix: "uploads", AEAD: w.aead, UntilEmpty: true,
 		Upload: upload.Options{Endpoint: w.gcs.URL, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 10 * time.Millisecond, Jitter: backoff.FullJitter}},
@@ -177,11 +191,7 @@ func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change fu
 	if change != nil {
 		change(&opts)
 	}
-	worker, err := fleet.NewWorker(w.t.Context(), q, hc, opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return worker
+	return opts
 }
 
 // victim is a worker that a test can kill. A killed worker reaches neither NATS nor the service.
@@ -194,13 +204,19 @@ type victim struct {
 // start starts a worker that can be killed.
 func (w *world) start(name string, change func(*fleet.WorkerOptions)) *victim {
 	w.t.Helper()
+	return w.startWith(name, w.gcs.Client(), change)
+}
+
+// startWith is like start, for a worker with an HTTP client.
+func (w *world) startWith(name string, client *http.Client, change func(*fleet.WorkerOptions)) *victim {
+	w.t.Helper()
 	nc := w.connect()
 	q, err := fleet.OpenQueue(w.t.Context(), nc, fleet.QueueOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	network, cut := context.WithCancel(context.Background())
-	hc := *w.gcs.Client()
+	hc := *client
 	hc.Transport = severable{base: hc.Transport, network: network}
 	v := &victim{Worker: w.workerOf(q, &hc, name, change), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
@@ -235,10 +251,10 @@ func (s severable) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.base.RoundTrip(req.WithContext(ctx))
 }
 
-// run runs a worker until the queue is empty.
+// run runs a worker until the queue is empty. Tests check dead letters themselves.
 func (w *world) run(ctx context.Context, worker *fleet.Worker) {
 	w.t.Helper()
-	if err := worker.Run(ctx); err != nil {
+	if err := worker.Run(ctx); err != nil && !errors.Is(err, fleet.ErrFilesFailed) {
 		w.t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	Sending  Condition = "sending"  // has tasks, and the service answers
 	Troubled Condition = "troubled" // has tasks, and its last requests failed, see TroubleRow
 	Waiting  Condition = "waiting"  // takes no tasks until Admits returns true
+	Unfit    Condition = "unfit"    // all its last tasks failed for a reason of its own
 )
 
 // Crowd maps the names of all workers of a fleet to their conditions, as one worker
@@ -66,7 +67,7 @@ func (c Crowd) Admits(name string, now time.Time) bool {
 	own := rank(name, epoch)
 	before := 0
 	for other, cond := range c {
-		if cond != Sending && cond != Ready && cmp.Or(cmp.Compare(rank(other, epoch), own), cmp.Compare(other, name)) < 0 {
+		if cond != Sending && cond != Ready && cond != Unfit && cmp.Or(cmp.Compare(rank(other, epoch), own), cmp.Compare(other, name)) < 0 {
 			before++
 		}
 	}

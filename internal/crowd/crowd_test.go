@@ -48,6 +48,7 @@ func TestGate(t *testing.T) {
 		"one is answered":                   {map[Condition]int{Sending: 1, Waiting: 999}, Waiting, 1},
 		"some are answered":                 {map[Condition]int{Sending: 64, Waiting: 936}, Waiting, 64},
 		"workers are never held forever":    {map[Condition]int{Waiting: 3}, Waiting, 1},
+		"unfit workers take no turn":        {map[Condition]int{Unfit: 900, Troubled: 2}, Troubled, 1},
 		"those that are answered continue":  {map[Condition]int{Sending: 2, Waiting: 900}, Sending, 2},
 	} {
 		got := admitted(crowdOf(c.counts), c.of, now)

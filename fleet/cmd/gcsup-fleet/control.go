@@ -22,7 +22,7 @@ func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l 
 				return err
 			}
 			defer l.close()
-			return do(cmd.Context(), l)
+			return l.explain(do(cmd.Context(), l))
 		},
 	}
 	nats.add(cmd.Flags())

@@ -451,3 +451,90 @@ func TestUnusableDirectory(t *testing.T) {
 		t.Errorf("exit code %d, want %d: %s", got, exitcode.IO, errs.String())
 	}
 }
+
+// run runs the command and returns its exit code and its messages.
+func (w *world) run(args ...string) (code int, messages string) {
+	w.t.Helper()
+	cmd := w.command(args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), errs.String()
+}
+
+// key makes a key file.
+func (w *world) key(fill byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "key")
+	if err := os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// TestWrongStateKey starts a worker with another key than that of an earlier one.
+func TestWrongStateKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
+	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+w.key(1))
+	for _, flag := range []string{"--state-key-file=" + w.key(2), "--state-unsealed"} {
+		code, messages := w.run("work", "--state=gs://state-bucket/uploads", flag)
+		if want := "gcsup-fleet: the key that seals the saved uploads is not that of the other workers"; code != exitcode.Config || !strings.HasPrefix(messages, want) || !strings.Contains(messages, "delete gs://state-bucket/uploads/fleet-key") {
+			t.Errorf("%s: exit code %d, message %q", flag, code, messages)
+		}
+	}
+}
+
+// TestUnfitStatus checks that status prints why a worker takes no tasks.
+func TestUnfitStatus(t *testing.T) {
+	t.Parallel()
+	u := &fleet.Unfitness{Kind: "permission", Reason: "403 forbidden", Next: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	var out bytes.Buffer
+	err := printStatus(&out, &fleet.Status{Workers: []fleet.WorkerStatus{{Name: "a", Condition: "unfit", Unfit: u}}})
+	if text := out.String(); err != nil || !regexp.MustCompile(`a +unfit .*\n +takes no tasks +permission +403 forbidden; tries one at 03:04:05`).MatchString(text) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestUntilEmpty checks the exit codes of workers that end when the queue is empty.
+func TestUntilEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	work := func(command string, want int, text string) {
+		t.Helper()
+		args := []string{command, "--until-empty", "--tries=1", "--state=gs://state-bucket/uploads", "--state-unsealed"}
+		if code, messages := w.run(args...); code != want || !strings.Contains(messages, text) {
+			t.Errorf("%s: exit code %d, messages %q, want %d and %q", command, code, messages, want, text)
+		}
+	}
+	submit := func() {
+		t.Helper()
+		w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
+	}
+	work("work", exitcode.Temporary, "it is not known what was submitted")
+	work("up", exitcode.Temporary, "it is not known what was submitted")
+	submit()
+	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	work("work", exitcode.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
+	submit()
+	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
+		t.Fatal(err)
+	}
+	work("up", exitcode.Data, "1 files failed: see gcsup-fleet status --failed")
+	work("work", exitcode.Data, "1 files failed")
+	w.write("a", 10)
+	if err := os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	w.output("retry", "--failed")
+	work("work", exitcode.OK, "")
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -41,31 +42,56 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.key, "nats-key", "", "`FILE` with the key of that certificate")
 	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
 	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
-	f.replicas = 1
 }
 
 // addCreation adds the flags of commands that may create the queue.
 func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 	f.creates = true
 	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("other workers get the uploads of a worker that is silent for `DURATION`, %v to %v; it can be changed only while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
-	fs.IntVar(&f.replicas, "nats-replicas", 1, "number of servers of a cluster that store a new queue")
+	fs.IntVar(&f.replicas, "nats-replicas", 0, "number of servers of a cluster that store the queue, fixed when it is created (default: that of the queue; 3 for a new one on a cluster of three or more servers)")
 }
 
 // link is an open queue and its connection.
 type link struct {
 	*fleet.Queue
 	conn     *nats.Conn
-	endpoint string // of the emulator of gcsup-fleet up; "" if there is none
+	refused  *atomic.Pointer[error] // the last request that the permissions of this client do not allow
+	endpoint string                 // of the emulator of gcsup-fleet up; "" if there is none
+	state    string                 // --state of gcsup-fleet up; "" if there is none
 	close    func()
+}
+
+// explain returns err, or why the servers refused a request. They do not reply to such a request,
+// so that err is a timeout.
+func (l *link) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	refused := l.refused.Load()
+	if refused == nil || !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders) {
+		return err
+	}
+	return *refused
 }
 
 // openPolicy is how long open waits before each retry. Tests change it.
 var openPolicy backoff.Policy
 
+// openFor bounds open with --nats. Tests change it.
+var openFor = 35 * time.Second
+
 // open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this
 // machine, or on one inside this process, which opens no port. It retries errors that
 // may disappear when a server has started or elected a leader.
 func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
+	caller := ctx
+	if f.url != "" {
+		// Without a deadline, each request has the default one of 5 s, and can be repeated.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(openFor, cancel).Stop()
+	}
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
@@ -82,8 +108,11 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 			}
 		},
 	})
-	if ctx.Err() != nil && err != nil {
-		return nil, context.Cause(ctx)
+	switch {
+	case err != nil && caller.Err() != nil:
+		return nil, context.Cause(caller)
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("NATS has not answered for %v: %w", openFor, context.DeadlineExceeded)
 	}
 	if failed, ok := errors.AsType[*backoff.Error](err); ok {
 		return nil, failed.Err
@@ -93,10 +122,10 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 
 // tryOpen is one try of open.
 func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
-	l := &link{close: func() {}}
+	l := &link{close: func() {}, refused: new(atomic.Pointer[error])}
 	var err error
 	if f.url != "" {
-		l.conn, err = f.dial(f.url, "")
+		l.conn, err = f.dial(f.url, "", l.refused)
 	} else {
 		err = f.openDir(l)
 	}
@@ -111,7 +140,7 @@ func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
 	l.Queue, err = fleet.OpenQueue(ctx, l.conn, f.queueOptions())
 	if err != nil {
 		l.close()
-		return nil, err
+		return nil, l.explain(err)
 	}
 	return l, nil
 }
@@ -120,13 +149,17 @@ func (f *natsFlags) queueOptions() fleet.QueueOptions {
 	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
 }
 
-// dial connects to NATS servers. token may be "".
-func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
+// dial connects to NATS servers. token may be "". refused gets errors about permissions.
+func (f *natsFlags) dial(urls, token string, refused *atomic.Pointer[error]) (*nats.Conn, error) {
 	servers, err := withoutPasswords(urls)
 	if err != nil {
 		return nil, err
 	}
-	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1)}
+	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			refused.Store(&err)
+		}
+	})}
 	if token != "" {
 		opts = append(opts, nats.Token(token))
 	}
@@ -178,8 +211,8 @@ func (f *natsFlags) openDir(l *link) error {
 		if err != nil {
 			return err
 		}
-		l.endpoint = at.Endpoint
-		l.conn, err = f.dial(at.URL, at.Token)
+		l.endpoint, l.state = at.Endpoint, at.State
+		l.conn, err = f.dial(at.URL, at.Token, l.refused)
 		return err
 	}
 	if err != nil {
@@ -231,6 +264,7 @@ type address struct {
 	URL      string `json:"url"`
 	Token    string `json:"token"`
 	Endpoint string `json:"endpoint,omitempty"` // of the emulator
+	State    string `json:"state,omitempty"`    // --state of the workers
 }
 
 // addressFile is the file with the address, which only the user can read.

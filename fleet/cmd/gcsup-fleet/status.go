@@ -24,35 +24,35 @@ func newStatus(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of the fleet",
-		Long:  "status prints how much is done, active, waiting and failed, and what each worker does. With\n--wait the exit code is 65 if files failed, and 75 if NATS lost the queue meanwhile.",
-		Args:  usage.NoArgs,
+		Long: `status prints how much is done, active, waiting and failed, and what each worker does. With
+--wait the exit code is 0 only if all that was submitted is done: it is 65 if files
+failed, and 75 if the queue was lost or it is not known what was submitted.`,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context(), std)
+			if wait && errors.Is(err, fleet.ErrNoQueue) {
+				return fmt.Errorf("%w: %w", fleet.ErrUnknownTotal, err)
+			}
 			if err != nil {
 				return err
 			}
 			defer l.close()
+			var settled error
 			if wait {
-				if err := awaitEmpty(cmd.Context(), l.Queue); err != nil {
-					return err
+				settled = awaitSettled(cmd.Context(), l.Queue)
+				if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
+					return l.explain(settled)
 				}
 			}
 			if failed {
-				return printFailed(cmd, std.out, l.Queue, asJSON)
-			}
-			s, err := l.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = json.NewEncoder(std.out).Encode(s)
+				err = printFailed(cmd, std.out, l.Queue, asJSON)
 			} else {
-				err = printStatus(std.out, s)
+				err = printAll(cmd.Context(), std.out, l.Queue, asJSON)
 			}
-			if err == nil && wait && s.Failed > 0 {
-				err = exitcode.Printed(exitcode.Data)
+			if err == nil && settled != nil {
+				err = exitcode.Printed(exitcode.Data) // the output has the files that failed
 			}
-			return err
+			return l.explain(err)
 		},
 	}
 	nats.add(cmd.Flags())
@@ -62,22 +62,39 @@ func newStatus(std stdio) *cobra.Command {
 	return cmd
 }
 
-// awaitEmpty waits until the queue is empty.
-func awaitEmpty(ctx context.Context, q *fleet.Queue) error {
+// awaitSettled waits until the queue is empty, and returns whether it is settled, see
+// [fleet.Queue.Settled].
+func awaitSettled(ctx context.Context, q *fleet.Queue) error {
 	for {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
 		tasks, err := q.Tasks(ask)
 		cancel()
+		if err == nil && tasks == 0 {
+			err = q.Settled(ctx, nil)
+			if !errors.Is(err, fleet.ErrNotEmpty) {
+				return err
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err == nil && tasks == 0:
-			return nil
-		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		case err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fleet.ErrNotEmpty):
 			return err
 		}
 		sleep(ctx, time.Second)
 	}
+}
+
+// printAll prints the status of the fleet.
+func printAll(ctx context.Context, out io.Writer, q *fleet.Queue, asJSON bool) error {
+	s, err := q.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(s)
+	}
+	return printStatus(out, s)
 }
 
 // printStatus prints the totals and the workers as tables.
@@ -86,7 +103,11 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	row := func(name string, c fleet.Count, note string) {
 		fmt.Fprintf(w, "%s\t%d files\t%s\t%s\n", name, c.Files, humanize.IBytes(uint64(c.Bytes)), note)
 	}
-	row("done", s.Done, fmt.Sprintf("%d of them existed already", s.Skipped))
+	existed := fmt.Sprintf("%d of them existed already", s.Skipped)
+	if s.Changed > 0 {
+		existed += fmt.Sprintf(", %d were not as they were submitted", s.Changed)
+	}
+	row("done", s.Done, existed)
 	row("active", s.Active, "")
 	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
 	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)
@@ -107,6 +128,9 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	fmt.Fprintf(w, "\nworker\tstate\trate\tupload\n")
 	for _, worker := range s.Workers {
 		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
+		if u := worker.Unfit; u != nil {
+			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, printable.Line(u.Reason), u.Next.Format(time.TimeOnly))
+		}
 		for _, a := range worker.Active {
 			more := ""
 			if a.Files > 1 {

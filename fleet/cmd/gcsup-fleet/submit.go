@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -22,6 +25,7 @@ import (
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/gcs"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
 )
@@ -36,6 +40,7 @@ type submitFlags struct {
 	notes     treeflags.Notes // complete when all jobs were read
 	manifest  string
 	objects   objectflags.Flags
+	state     string
 	json      bool
 }
 
@@ -46,6 +51,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 	f.tree.Add(fs)
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
 	f.objects.Add(fs)
+	fs.StringVar(&f.state, "state", "", "record the submission in the bucket of the workers, `gs://BUCKET/PREFIX`, so that work --until-empty notices if the queue was lost (default: that of gcsup-fleet up)")
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
 }
 
@@ -82,7 +88,10 @@ code is 75: submit the tree once more when the queue is empty.`,
 			if s.Uploader, err = client.Uploader(nil); err != nil {
 				return err
 			}
-			return f.submit(ctx, std, l.Queue, s)
+			if s.Ledger, err = f.ledger(client, l.state); err != nil {
+				return err
+			}
+			return l.explain(f.submit(ctx, std, l.Queue, s))
 		},
 	}
 	f.add(cmd.Flags())
@@ -129,10 +138,29 @@ func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Su
 	if err := named.Validate(); err != nil {
 		return s, nil, err
 	}
+	if f.state != "" {
+		if _, _, err := splitURL("--state", f.state); err != nil {
+			return s, nil, err
+		}
+	}
+	s.Name = f.name(args[:len(args)-1])
 	s.Settings.Bucket = bucket
 	s.Listing = upload.Listing{Bucket: bucket, Prefix: prefix, UserProject: s.Settings.UserProject}
 	s.Jobs, done, err = f.jobs(ctx, args[:len(args)-1], upload.Spec{Bucket: bucket, Object: prefix})
 	return s, done, err
+}
+
+// ledger returns the Ledger of --state, or of that of gcsup-fleet up. It is nil if there is neither.
+func (f *submitFlags) ledger(client *gcs.Client, ofUp string) (*fleet.Ledger, error) {
+	url := cmp.Or(f.state, ofUp)
+	if url == "" {
+		return nil, nil
+	}
+	bucket, prefix, err := splitURL("--state", url)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.NewLedger(client.HTTP(), client.Endpoint(), bucket, prefix)
 }
 
 // submit puts the files into the queue.
@@ -167,6 +195,18 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 		return exitcode.Printed(exitcode.Temporary)
 	}
 	return err
+}
+
+// name names a submission by its sources.
+func (f *submitFlags) name(sources []string) string {
+	var paths []string
+	for _, source := range append(slices.Clone(sources), f.filesFrom) {
+		if abs, err := filepath.Abs(source); err == nil && source != "" && source != "-" {
+			source = abs
+		}
+		paths = append(paths, source)
+	}
+	return strings.Join(paths, "\n")
 }
 
 // jobs returns the files, sorted by object.

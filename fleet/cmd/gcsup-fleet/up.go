@@ -44,7 +44,13 @@ func newUp(std stdio) *cobra.Command {
 machine. The other commands find the server by --fleet-dir. A worker that dies is started
 again. With --emulator nothing leaves the machine.`,
 		Args: usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags(), std) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.run(cmd.Context(), cmd.Flags(), std)
+			if err != nil && cmd.Context().Err() != nil {
+				return nil // stopped, even if it was about to start
+			}
+			return err
+		},
 	}
 	f.work.add(cmd.Flags())
 	cmd.Flags().IntVar(&f.workers, "workers", 3, "number of workers")
@@ -117,7 +123,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	if err := createQueue(ctx, server, n.queueOptions()); err != nil {
 		return err
 	}
-	a.URL = server.URL()
+	a.URL, a.State = server.URL(), f.work.state.url
 	if f.emulator {
 		stop, endpoint, err := startEmulator(filepath.Join(dir, "emulator"))
 		if err != nil {
@@ -133,7 +139,23 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	defer remove()
 	std.message("%d workers run; stop them with Ctrl-C, and see gcsup-fleet status", f.workers)
-	return f.supervise(ctx, dir, given, std)
+	return f.supervise(ctx, dir, given, std, func() bool { return empty(ctx, server, n.queueOptions()) })
+}
+
+// empty reports whether the queue has no tasks.
+func empty(ctx context.Context, server *natsserver.Server, opts fleet.QueueOptions) bool {
+	nc, err := server.Connect()
+	if err != nil {
+		return false
+	}
+	defer nc.Close()
+	opts.AckWait, opts.MustExist = 0, true
+	q, err := fleet.OpenQueue(ctx, nc, opts)
+	if err != nil {
+		return false
+	}
+	tasks, err := q.Tasks(ctx)
+	return err == nil && tasks == 0
 }
 
 // createQueue creates the queue before another command can create it with a different
@@ -172,8 +194,8 @@ const restartDelay = 2 * time.Second
 
 // supervise runs the workers until ctx is done, or until they end because the queue is empty. If a
 // worker fails for a reason that would also stop the others, it stops them and returns that exit code
-// as the error.
-func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSet, std stdio) error {
+// as the error. empty reports whether the queue has no tasks.
+func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSet, std stdio, empty func() bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -192,6 +214,8 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 					stop(err)
 				case code == exitcode.OK:
 					return
+				case f.work.untilEmpty && code == exitcode.Temporary && empty():
+					stop(exitcode.Printed(code)) // the worker printed why the queue is not settled
 				case code > 0 && code != exitcode.IO && code != exitcode.Temporary:
 					stop(exitcode.Printed(code)) // every other worker fails in the same way
 				default:

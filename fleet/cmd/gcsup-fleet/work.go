@@ -35,6 +35,7 @@ type workFlags struct {
 	tries      int
 	trustTimes bool
 	untilEmpty bool
+	accept     bool
 	listen     string
 	log        string
 }
@@ -49,7 +50,8 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
-	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty")
+	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
+	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
 	fs.StringVar(&f.log, "log", "text", "write a line for each task to standard error, as `text|json|off`")
 }
 
@@ -62,7 +64,13 @@ func newWork(std stdio) *cobra.Command {
 uploads at once: another worker continues at the committed offset. If a worker dies,
 others get its uploads after --ack-wait.`,
 		Args: usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.run(cmd.Context(), std)
+			if err != nil && cmd.Context().Err() != nil {
+				return nil // stopped, even if it was about to start
+			}
+			return err
+		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
@@ -100,7 +108,7 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		}
 		defer stop()
 	}
-	return w.Run(ctx)
+	return l.explain(w.Run(ctx))
 }
 
 // options returns the options of the worker.
@@ -113,7 +121,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	}
 	o = fleet.WorkerOptions{
 		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
-		UntilEmpty: f.untilEmpty, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
+		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	if o.Name == "" {
 		o.Name = workerName()

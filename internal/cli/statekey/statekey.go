@@ -20,7 +20,8 @@ import (
 const limit = 64 << 10
 
 // Read returns the AEAD, AES-256-GCM, that seals saved uploads with the key in a file. The file has
-// 32 bytes, or one age identity as text. Except on Windows, a file that others can access is refused.
+// 32 bytes, or one age identity as text. Except on Windows, a file that others can access is refused. On Linux, a secret that is mounted
+// for a group of this process is not.
 // https://pkg.go.dev/filippo.io/age#ParseIdentities
 func Read(path string) (cipher.AEAD, error) {
 	f, err := os.Open(path)
@@ -32,8 +33,8 @@ func Read(path string) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	if runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can access %s (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
+	if runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && !mounted(f, info) {
+		return nil, fmt.Errorf("others can access %s (mode %04o): run chmod 600 on it; in a container, mount it read-only, with root as its owner and the mode 0440 for the group of this process", path, info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {

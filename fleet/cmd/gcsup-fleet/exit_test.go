@@ -1,0 +1,169 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"gcsup/fakegcs"
+	"gcsup/fleet"
+	"gcsup/internal/cli/exitcode"
+)
+
+// TestStatusWait checks the exit codes of status --wait.
+func TestStatusWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	status := func(flags string, want int, text string) {
+		t.Helper()
+		cmd := w.command(append([]string{"status", "--wait"}, strings.Fields(flags)...)...)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(out.String(), text) {
+			t.Errorf("status --wait %s: exit code %d, output %q, want %d and %q", flags, code, out.String(), want, text)
+		}
+	}
+	submit := func() { w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree") }
+	work := func() {
+		w.run("work", "--until-empty", "--tries=1", "--state=gs://state-bucket/uploads", "--state-unsealed")
+	}
+	status("", exitcode.Temporary, "it is not known what was submitted")
+	submit()
+	work()
+	status("", exitcode.OK, "done ")
+	w.write("b", 10)
+	submit()
+	if err := os.Remove(filepath.Join(w.tree, "b")); err != nil {
+		t.Fatal(err)
+	}
+	work()
+	status("", exitcode.Data, "no_input")
+	status("--json", exitcode.Data, `"failed":1`)
+	status("--failed", exitcode.Data, w.tree+"/b: ")
+	status("--failed --json", exitcode.Data, `"kind":"no_input"`)
+	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	status("--failed", exitcode.Temporary, "it is not known what was submitted")
+	work() // creates the queue again
+	status("--failed", exitcode.Temporary, "it is not known what was submitted")
+}
+
+// TestQueueLostWhileWaiting deletes the queue while status waits.
+func TestQueueLostWhileWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	s := limitedServer(t)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--nats", s.url("admin"))
+	time.AfterFunc(2*time.Second, func() {
+		nc, err := nats.Connect(s.url("admin"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer nc.Close()
+		if _, err := nc.Request("$JS.API.STREAM.DELETE.gcsup-default", nil, 5*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	if code, messages := w.run("status", "--wait", "--nats", s.url("admin")); code != exitcode.Temporary || !strings.Contains(messages, fleet.ErrQueueLost.Error()) {
+		t.Errorf("exit code %d: %s", code, messages)
+	}
+}
+
+// limited is a NATS server with users: admin may do anything, reader may only read the fleet, and nobody
+// may do nothing.
+type limited struct{ port int }
+
+func (l limited) url(user string) string {
+	return fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", user, user, l.port)
+}
+
+func limitedServer(t *testing.T) limited {
+	t.Helper()
+	inbox := &server.SubjectPermission{Allow: []string{"_INBOX.>"}}
+	reads := &server.SubjectPermission{Allow: []string{
+		"$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.NAMES.*", "$JS.API.CONSUMER.INFO.>", "$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.CREATE.KV_>", "$JS.API.CONSUMER.CREATE.*.>", "$JS.API.CONSUMER.DELETE.>",
+	}}
+	port := unusedPort(t)
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Users: []*server.User{
+			{Username: "admin", Password: "admin"},
+			{Username: "reader", Password: "reader", Permissions: &server.Permissions{Publish: reads, Subscribe: inbox}},
+			{Username: "nobody", Password: "nobody", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server is not ready")
+	}
+	return limited{port}
+}
+
+// TestPermissionViolation checks that the exit code is 77 if the servers refuse a request.
+func TestPermissionViolation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	s := limitedServer(t)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--nats", s.url("admin"))
+	for _, line := range []string{
+		"status --nats " + s.url("nobody"),
+		"drain --nats " + s.url("reader"),
+		"limit 1MiB --nats " + s.url("reader"),
+		"work --state=gs://state-bucket/uploads --state-unsealed --nats " + s.url("reader"),
+		"submit -r " + w.tree + " gs://other-bucket/ --nats " + s.url("reader"),
+	} {
+		if code, messages := w.run(strings.Fields(line)...); code != exitcode.Permission || !strings.Contains(messages, "ermissions ") {
+			t.Errorf("%s: exit code %d: %s", line, code, messages)
+		}
+	}
+	if code, messages := w.run("status", "--nats", s.url("reader")); code != exitcode.OK {
+		t.Errorf("status: exit code %d: %s", code, messages)
+	}
+}
+
+// TestStopDuringStart stops commands that wait for their server.
+func TestStopDuringStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	cmd := w.command("work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--nats", fmt.Sprintf("nats://127.0.0.1:%d", unusedPort(t)))
+	cmd.Stderr = nil
+	errs, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(errs).ReadString('\n')
+	if !strings.Contains(line, "next attempt in") {
+		t.Errorf("message %q", line)
+	}
+	send(t, cmd.Process.Pid, syscall.SIGTERM)
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitcode.OK {
+		t.Errorf("exit code %d, want 0 as after a stop of a worker that runs", cmd.ProcessState.ExitCode())
+	}
+}

@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/internal/cli/failure"
+)
+
+// unfitAfter is the number of tasks after which a worker is unfit, if all of them failed for a
+// reason of its own.
+const unfitAfter = 3
+
+// probePolicy is how long an unfit worker waits before it tries a task again.
+var probePolicy = backoff.Policy{Initial: 2 * time.Second, Maximum: time.Minute}
+
+// fitness records whether a worker is the cause of its failures: it cannot read the files, or
+// has no permission. An unfit worker takes one task at a time, with waits. It is fit again when one
+// of them succeeds. Worker.mu guards it.
+type fitness struct {
+	failed  map[string]bool // tasks that failed for a reason of the worker since its last success
+	unfit   *Unfitness      // nil if the worker is fit
+	probes  int             // tasks that it tried since it is unfit
+	probing bool            // it has, or waits for, such a task
+}
+
+// Unfitness describes why a worker takes no tasks.
+type Unfitness struct {
+	Kind   string    `json:"kind"`     // of its last failure, as in the JSON lines of gcsup
+	Reason string    `json:"reason"`   // for people
+	Since  time.Time `json:"since"`    // by the clock of the worker
+	Next   time.Time `json:"next_try"` // when it tries a task again
+}
+
+// wait returns how long the worker must wait before it takes a task. If the result is 0 and the
+// worker is unfit, the next task is a probe.
+func (f *fitness) wait(now time.Time) time.Duration {
+	switch {
+	case f.unfit == nil:
+		return 0
+	case f.probing:
+		return idleWait // or until endProbe
+	}
+	return max(f.unfit.Next.Sub(now), 0)
+}
+
+// failure records that a task failed for a reason of the worker. It reports whether the worker
+// became unfit.
+func (f *fitness) failure(task string, err error, now time.Time) (became bool) {
+	if f.failed == nil {
+		f.failed = map[string]bool{}
+	}
+	f.failed[task] = true
+	if f.unfit == nil {
+		if len(f.failed) < unfitAfter {
+			return false
+		}
+		f.unfit, became = &Unfitness{Since: now.UTC(), Next: now.UTC().Add(probePolicy.Wait(0, 0.5, 0))}, true
+	}
+	f.unfit.Kind, f.unfit.Reason = kindOf(err), shortReason(err.Error())
+	return became
+}
+
+// success records that a task succeeded. It reports whether the worker was unfit.
+func (f *fitness) success() bool {
+	was := f.unfit != nil
+	*f = fitness{probing: f.probing}
+	return was
+}
+
+// endProbe records that the worker has no probe any longer, and sets the time of the next one.
+func (f *fitness) endProbe(now time.Time, tried bool) {
+	if !f.probing {
+		return
+	}
+	f.probing = false
+	if f.unfit == nil || !tried {
+		return
+	}
+	f.probes++
+	f.unfit.Next = now.UTC().Add(probePolicy.Wait(f.probes, 0.5, 0))
+}
+
+// ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
+// credentials or its options.
+var ownKinds = map[string]bool{
+	failure.LocalIO: true, kindNoInput: true, kindStale: true, "permission": true, "credentials": true, "not_found": true,
+	"configuration": true, "endpoint": true, "state_key": true, "unsafe_state": true,
+}
+
+// ofWorker reports whether the reason of an outcome may be the worker. If a file is missing in a
+// directory with other files, the file was deleted.
+func ofWorker(o outcome) bool {
+	if errors.Is(o.err, fs.ErrNotExist) && hasEntries(filepath.Dir(o.file.Path)) {
+		return false
+	}
+	return ownKinds[kindOf(o.err)]
+}
+
+// hasEntries reports whether a directory exists and is not empty.
+func hasEntries(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(1)
+	return len(names) > 0
+}

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/session"
+)
+
+// TestFitness checks when a worker is unfit, and when it may try a task.
+func TestFitness(t *testing.T) {
+	var f fitness
+	now := time.Unix(1e9, 0)
+	own := errors.New("permission denied")
+	for range 10 {
+		if f.failure("one task", own, now) {
+			t.Fatal("unfit because of one task")
+		}
+	}
+	f.success()
+	for i := range unfitAfter {
+		if became := f.failure(fmt.Sprint(i), own, now); became != (i == unfitAfter-1) {
+			t.Errorf("unfit after %d tasks: %v", i+1, became)
+		}
+	}
+	var waits []time.Duration
+	for range 8 {
+		wait := f.wait(now)
+		if wait <= 0 {
+			t.Fatal("the worker need not wait")
+		}
+		now = now.Add(wait)
+		if f.wait(now) != 0 {
+			t.Fatal("the worker may not try a task after its wait")
+		}
+		f.probing = true
+		if f.wait(now) == 0 {
+			t.Error("the worker may take a second task beside the one that it tries")
+		}
+		f.failure("probe", own, now)
+		f.endProbe(now, true)
+		waits = append(waits, wait)
+	}
+	if waits[0] > 4*time.Second || waits[1] <= waits[0] || waits[7] < 50*time.Second || waits[7] > time.Minute {
+		t.Errorf("waits %v, want growing ones of at most a minute", waits)
+	}
+	f.probing = true
+	f.endProbe(now, false)
+	if f.probes != 8 {
+		t.Error("a probe without a task counts")
+	}
+	if !f.success() || f.wait(now) != 0 {
+		t.Error("the worker is unfit after a success")
+	}
+}
+
+// TestReasonOfWorker checks which failures may have their reason in the worker.
+func TestReasonOfWorker(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	missing := func(path string) outcome {
+		_, err := os.Open(path)
+		return outcome{file: File{Path: path}, err: err}
+	}
+	for name, c := range map[string]struct {
+		o    outcome
+		want bool
+	}{
+		"an empty mount":     {missing(filepath.Join(empty, "a")), true},
+		"no directory":       {missing(filepath.Join(empty, "a", "b")), true},
+		"a deleted file":     {missing(filepath.Join(dir, "a")), false},
+		"a file of another":  {outcome{err: &fs.PathError{Op: "open", Path: "a", Err: syscall.EACCES}}, true},
+		"a broken disk":      {outcome{err: syscall.EIO}, true},
+		"no permission":      {outcome{err: &session.Error{Kind: session.ErrPermission}}, true},
+		"other credentials":  {outcome{err: &session.Error{Kind: session.ErrCredentials}}, true},
+		"the service fails":  {outcome{err: &session.Error{Kind: session.ErrRetriesExhausted}}, false},
+		"a changed checksum": {outcome{err: session.ErrChecksum}, false},
+	} {
+		if got := ofWorker(c.o); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
