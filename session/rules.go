@@ -17,7 +17,7 @@ import (
 //   - A request that cannot be made, for example without credentials, ends the conversation.
 //   - After a lost reply the effect of the request is not known. The next request asks, or
 //     may be repeated without harm.
-//   - Nothing that the service stores is given up on one answer. A second one must confirm it.
+//   - Nothing that the service stores is discarded after one answer. A second one must confirm it.
 
 // trouble is what a conversation remembers of its failures.
 type trouble struct {

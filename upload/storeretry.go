@@ -47,7 +47,7 @@ func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func(
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 
-// storeCause describes a failed request of the store in a few words: what the store says of
+// storeCause describes a failed request of the store in a few words: what the store reports of
 // itself, and the status or the error of the network.
 func storeCause(err error) string {
 	failed, ok := errors.AsType[*session.Error](err)

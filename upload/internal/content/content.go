@@ -1,5 +1,13 @@
-// Package content has what a sender of bytes needs of their source. Package source has the
-// sources, and package engine sends them.
+// Package content describes the bytes of an object to what sends them. Package source
+// implements [Source], and package engine calls it.
+//
+// The two main calls are [Source.Next], which returns the body of the next request, and
+// [Source.Whole], which returns the checksum of all bytes.
+//
+// # Guarantees
+//   - Every body except the last one ends at a multiple of 256 KiB.
+//   - The last body has the checksum of all bytes, and the source was unchanged before it.
+//   - A source that is Replayable can start over at byte 0 after a session is lost.
 package content
 
 import (

@@ -1,16 +1,21 @@
 // Package engine sends one range of bytes to one object of the service, until the object exists.
-// It knows no files, saved uploads, parts of a file or batches.
+// It knows no files, saved uploads or batches. A part of a file is only a number.
+//
+// The two main calls are [Transfer.Drive] and [Requester.Ask]. Drive holds a [Conversation] that
+// makes an object: a [Run], which sends the bytes through a session, or an [Insertion], which
+// sends them in a single request. Ask repeats one request until its outcome is known.
+// [Retrier.Converse] is the loop of all conversations. The tables of package session decide
+// what follows a reply. The caller compares the finished object with the source: [Transfer.Verify].
 //
 // A [Requester] makes the requests of an upload. It has what outlives a session: the budget of
 // retries, the size of the next request, the position. A [Transfer] adds the bytes and the
-// object. A [Conversation] is what follows the replies to one kind of request. Call
-// [Transfer.Drive] with one that makes an object: a [Run], which sends the bytes through a
-// session, or an [Insertion], which sends them in a single request. Call [Requester.Ask] for one
-// request that is repeated until its outcome is known.
+// object. The caller gives an [Uplink], with the client and the limits.
 //
-// The caller gives an [Uplink], with the client and the limits. The engine reports what happens
-// to the [Notes] of the Uplink, and the state of a session to a [Record]. If there is a [Permit],
-// it makes no request without it.
+// # Guarantees
+//   - A conversation has one request at a time.
+//   - The [Record] of a session has a range of bytes before any of them is sent.
+//   - No request is made without the [Permit], if there is one.
+//   - Each event, wait and exchange is reported to the [Notes], which do not delay the upload.
 //
 // # Errors
 //

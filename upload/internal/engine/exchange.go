@@ -17,7 +17,7 @@ type exchange struct {
 	do     func(ctx context.Context, c *session.Client, body io.Reader) session.Reply
 }
 
-// do makes an exchange while the permit is valid.
+// do makes an exchange while the permit is valid. The conversation decides what follows.
 func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
 	if u.Permit != nil {

@@ -47,6 +47,7 @@ func (x *Exchanger) service() *session.Client {
 	return client
 }
 
+// Cancel cancels a session.
 func (x *Exchanger) Cancel(ctx context.Context, uri session.URI) session.Reply {
 	return x.Plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
 }

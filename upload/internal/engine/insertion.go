@@ -57,7 +57,7 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 	r := i.Wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.Meter(i.object.Open()))
 	i.Handed(0, r.Sent)
 	if i.first.IsZero() {
-		i.first = began // until handleReply knows the outcome
+		i.first = began // until HandleReply knows the outcome
 	}
 	return r, nil
 }

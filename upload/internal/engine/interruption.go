@@ -6,7 +6,7 @@ import (
 )
 
 // Interruption is the error of requests, or of a read, that ended because their context was done.
-// It wraps only the error of the context, or the one in stopped: the cause of the context and the
+// It wraps only the error of the context, or the one in [Stopped]: the cause of the context and the
 // last failure may be errors of another upload.
 type Interruption struct {
 	Err  error

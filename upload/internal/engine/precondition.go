@@ -12,7 +12,7 @@ import (
 // It reads the object once. If it cannot be read, the service decides at
 // the end.
 //
-// A nil *precondition is always met.
+// A nil *Precondition is always met.
 type Precondition struct {
 	Looked  bool
 	missing error // a *session.Error: an object is required, and there is none

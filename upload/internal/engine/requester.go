@@ -22,8 +22,7 @@ type Requester struct {
 }
 
 // NewRequester returns a requester for a part of a file, with a number from 1, or for a whole
-// file if part is 0. It reports its progress in pos. The caller must
-// close its retrier.
+// file if part is 0. It reports its progress in pos. The caller must close its retrier.
 func NewRequester(u *Uplink, part int, pos *Position) *Requester {
 	q := &Requester{uplink: u, Part: part, Pos: pos, sizer: newRequestSizer(u.ChunkSize, u.CommitBytes, u.CommitTime)}
 	q.Retry = newRetrier(u.Policy, u.Gate, u.Budget, q.Post)
@@ -75,8 +74,8 @@ func (q *Requester) Converse(ctx context.Context, c Conversation, first session.
 	return a, nil
 }
 
-// Ask makes a request until its outcome is known. The errors are those of converse. The
-// object of the action is nil if it is absent.
+// Ask makes a request until its outcome is known. The errors are those of [Requester.Converse].
+// The object of the action is nil if it is absent.
 func (q *Requester) Ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
 	return q.Converse(ctx, &Request{exchange: exchange}, session.Action{Step: session.Repeat})
 }

@@ -8,8 +8,8 @@ import (
 	"gcsup/upload/internal/content"
 )
 
-// Transfer sends one range of a source to one object. It outlives the sessions that are lost
-// meanwhile.
+// Transfer sends one range of a source to one object. If a session is lost, the next one has
+// the same Transfer.
 type Transfer struct {
 	*Requester
 	Wire    *Exchanger
@@ -37,7 +37,8 @@ func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, 
 	return &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
 }
 
-// Drive holds a conversation that makes an object, and returns the object.
+// Drive holds a conversation that makes an object, and returns the object. The loop is
+// [Retrier.Converse].
 func (t *Transfer) Drive(ctx context.Context, c Conversation, first session.Action) (*session.Object, error) {
 	a, err := t.Converse(ctx, c, first)
 	return a.Object, err

@@ -122,9 +122,8 @@ func (f *bucketFacts) unknown() error {
 	return nil
 }
 
-// costs describes the costs of temporary objects besides their requests, or returns
-// nil. class is the storage
-// class of the object; "" is the default of the bucket.
+// costs describes the costs of temporary objects besides their requests, or returns nil.
+// class is the storage class of the object; "" is the default of the bucket.
 func (f *bucketFacts) costs(class string) error {
 	if f.config != nil {
 		class = cmp.Or(class, f.config.StorageClass)

@@ -13,7 +13,7 @@ import (
 	"gcsup/upload/internal/engine"
 )
 
-// composer is the way for ByCompose. It uploads each part as a temporary object, through a
+// composer is the way for upload.ByCompose. It uploads each part as a temporary object, through a
 // session of its own, and composes these objects.
 type composer struct{ *dividedFile }
 

@@ -26,8 +26,8 @@ type Division struct {
 	Began   time.Time // the call
 }
 
-// dividedFile is a file in parts, and the object that they will be. What it has in common with
-// the Token is in the journal.
+// dividedFile is a file in parts, and the object that they will be. The journal has what must be
+// saved of it.
 type dividedFile struct {
 	Division
 	size  int64
@@ -47,7 +47,8 @@ func divide(d Division) *dividedFile {
 	return f
 }
 
-// common returns what the Token describes of all parts together. journal.Change changes it.
+// common returns what the Token describes of all parts together. [saved.Journal.Change]
+// changes it.
 func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }
 
 // isMultipart reports whether the parts are those of a multipart upload.

@@ -23,7 +23,7 @@ type filePart struct {
 func newFilePart(f *dividedFile, i int, spec session.Spec) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
-	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // already sent over one connection, see slowConnection
+	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection
 	p := &filePart{Exchanger: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
 	if f.File != nil {
 		p.content = f.File.Section(rng)

@@ -14,7 +14,7 @@ import (
 	"gcsup/upload/internal/saved"
 )
 
-// multipart is the way for ByMultipart. It sends the parts of a file as those of one multipart
+// multipart is the way for upload.ByMultipart. It sends the parts of a file as those of one multipart
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*dividedFile

@@ -1,6 +1,6 @@
 package parts
 
-// Reason is why a file is sent over one connection. It is an error of what decides that.
+// Reason is why a file is sent over one connection. [Plan.Choose] returns it as its error.
 type Reason struct {
 	Text       string // for events
 	Unmeasured bool   // the service is near, and the speed of the first request decides

@@ -14,8 +14,7 @@ import (
 )
 
 // Upload sends one file in parts over several connections. It runs the workers and
-// orders the steps. Everything that depends on how the parts become one object is done
-// by the way. The Token has the state of each part, so that each can be resumed.
+// orders the steps. Its way does what depends on how the parts become one object.
 type Upload struct {
 	*dividedFile
 	way   way
@@ -53,6 +52,7 @@ type way interface {
 	// describes what is left.
 	clean(ctx context.Context, joined bool) error
 
+	// stored is [Upload.Stored].
 	stored(ctx context.Context) (bytes int64, gone bool, err error)
 }
 

@@ -1,8 +1,3 @@
-// Package saved has the life of a Token: its lease, its checkpoints, its move to another
-// source, and the list of those in a store. [Open] acquires the lease of an upload and returns
-// its [Journal], and the methods of a [Record] say what happens in a session.
-//
-// It knows nothing of requests, events, and the steps of an upload.
 package saved
 
 import (

@@ -26,8 +26,8 @@ type Evidence interface {
 	Compression(to int64) (size int64, source chunk.Checkpoint)
 }
 
-// Record is the record of one session: that of a file, or that of a part. Its state is in
-// a journal, and its methods are the only ones that change it.
+// Record is the record of one session: that of a file, or that of a part. It implements the
+// Record of package engine. Its state is in a journal, and only its methods change it.
 type Record struct {
 	journal *Journal
 	part    int       // the number of the part, from 1; 0 for the session of the file
@@ -69,6 +69,7 @@ func (r *Record) Change(f func(*state.Part)) {
 	r.journal.edit(func() { f(&r.journal.token.Parts.List[r.part-1]) })
 }
 
+// Started records a session that was opened. The next save includes it.
 func (r *Record) Started(uri session.URI, restarts int) {
 	j := r.journal
 	j.edit(func() {

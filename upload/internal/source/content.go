@@ -1,9 +1,3 @@
-// Package source has the bytes of an upload, their checksums and their identity. A
-// [File] can be read again, a [Stream] cannot, a [Gzip] compresses a file while it is
-// sent, and a [FileThenStream] is a file whose end is the start of a stream.
-//
-// It knows nothing of requests, retries, events and saved uploads. Its errors are those
-// of a source: [session.ErrSourceChanged], [chunk.ErrRead], and the cause of a context.
 package source
 
 import (
