@@ -110,8 +110,9 @@ func endedBy(ctx context.Context, err error, journal *saved.Journal) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if why, ok := errors.AsType[*engine.Interruption](err); ok {
+	ended := engine.NewInterruption(ctx, err)
+	if why, ok := errors.AsType[*engine.Interruption](err); ok && errors.Is(why, ended.Err) { // not of another call
 		return why
 	}
-	return engine.NewInterruption(ctx, err)
+	return ended
 }
