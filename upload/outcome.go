@@ -110,7 +110,7 @@ func endedBy(ctx context.Context, err error, journal *saved.Journal) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if why, ok := errors.AsType[*engine.Interruption](err); ok {
+	if why, ok := errors.AsType[*engine.Interruption](err); ok && why.Of(ctx) {
 		return why
 	}
 	return engine.NewInterruption(ctx, err)
