@@ -110,9 +110,8 @@ func endedBy(ctx context.Context, err error, journal *saved.Journal) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	ended := engine.NewInterruption(ctx, err)
-	if why, ok := errors.AsType[*engine.Interruption](err); ok && errors.Is(why, ended.Err) { // not of another call
+	if why, ok := errors.AsType[*engine.Interruption](err); ok && why.Of(ctx) {
 		return why
 	}
-	return ended
+	return engine.NewInterruption(ctx, err)
 }

@@ -2,9 +2,12 @@ package upload_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync"
 	"testing"
 
+	"gcsup/fakegcs"
 	"gcsup/upload"
 )
 
@@ -29,5 +32,39 @@ func TestPartsCanceledWhileCleaning(t *testing.T) {
 		}
 		w.http = &http.Client{Transport: plain}
 		w.wantOnlyObject(content)
+	})
+}
+
+// A call that starts over is paused while it removes the parts of the saved upload, and the service
+// does not answer. The bound of the cleanup then ends the requests, but is not why the call ended.
+func TestPartsPausedWhileStartingOver(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		path, plain := w.file(data(partsLarge)), w.http.Transport
+		id := w.interruptParts(path).ID
+		removing := make(chan struct{})
+		var once sync.Once
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodDelete {
+				once.Do(func() { close(removing) })
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			return plain.RoundTrip(req)
+		})}
+		up := w.uploader(byParts, func(o *upload.Options) { o.Restart = true })
+		failed := make(chan error, 1)
+		go func() {
+			_, err := up.File(w.t.Context(), path, spec)
+			failed <- err
+		}()
+		<-removing
+		if err := up.Pause(w.t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if err := <-failed; !errors.Is(err, upload.ErrPaused) || errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v, want ErrPaused", err)
+		}
+		w.wantSaved(1)
 	})
 }
