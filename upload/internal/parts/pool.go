@@ -114,21 +114,33 @@ func (s *Share) addHeld(n int) {
 	s.since, s.held = now, s.held+n
 }
 
-// Acquire waits for a slot, which the caller must release. It returns nil if ctx is done.
-func (s *Share) Acquire(ctx context.Context) *Slot {
+// Place is the place of a worker in the queue of a file for slots.
+type Place struct {
+	share *Share
+	ready chan struct{} // closed when the worker gets a slot
+}
+
+// Queue adds a place at the end of the queue. The caller must call Await.
+func (s *Share) Queue() *Place {
 	c := s.pool
-	ready := make(chan struct{})
 	c.mu.Lock()
-	s.waiting = append(s.waiting, ready)
+	defer c.mu.Unlock()
+	p := &Place{s, make(chan struct{})}
+	s.waiting = append(s.waiting, p.ready)
 	c.grant()
-	c.mu.Unlock()
+	return p
+}
+
+// Await waits for the slot, which the caller must release. It returns nil if ctx is done.
+func (p *Place) Await(ctx context.Context) *Slot {
+	s, c := p.share, p.share.pool
 	select {
-	case <-ready:
+	case <-p.ready:
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(s.waiting, ready); i >= 0 {
+	if i := slices.Index(s.waiting, p.ready); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return nil
 	}

@@ -13,17 +13,17 @@ func TestPoolSharesSlots(t *testing.T) {
 	first := c.Join()
 	var slots []*Slot
 	for range 3 {
-		slots = append(slots, first.Acquire(t.Context()))
+		slots = append(slots, first.Queue().Await(t.Context()))
 	}
 	more := make(chan *Slot)
-	go func() { more <- first.Acquire(t.Context()) }()
+	go func() { more <- first.Queue().Await(t.Context()) }()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l := first.Acquire(done); l != nil {
+	if l := first.Queue().Await(done); l != nil {
 		t.Error("a fourth slot was granted")
 	}
 	second := c.Join()
-	own := second.Acquire(t.Context()) // blocks if the test fails
+	own := second.Queue().Await(t.Context()) // blocks if the test fails
 	if second.Slots() != 1 || first.Slots() != 3 {
 		t.Errorf("the files have %d and %d slots, want 3 and 1", first.Slots(), second.Slots())
 	}

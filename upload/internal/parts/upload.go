@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,28 +152,36 @@ func (p *Upload) makeOnce(ctx context.Context) (*session.Object, error) {
 // part that arrives damaged.
 const maxMissing = 3
 
-// sendAll sends the parts that are not finished. If one fails, the others are interrupted and
-// can be resumed, and the error is that of the first.
+// sendAll sends the parts that are not finished. It begins them in the order of the file, so that a
+// single connection reads the file from its beginning to its end. If one fails, the others are
+// interrupted and can be resumed, and the error is that of the first.
 func (p *Upload) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	todo := make(chan *filePart, len(p.parts))
-	for _, part := range p.parts {
-		if !part.finished() {
-			todo <- part
-		}
-	}
-	close(todo)
+	todo := slices.DeleteFunc(slices.Clone(p.parts), (*filePart).finished)
 	share := p.Link.Pool(p.Options).Join()
 	p.share.Store(share)
 	defer func() { p.Used = new(share.Leave()) }()
+	var mu sync.Mutex
+	// next returns the first part that no worker has, and a place in the queue for slots. It takes
+	// both under one lock, so that the queue has the order of the parts.
+	next := func() (*filePart, *Place) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(todo) == 0 {
+			return nil, nil
+		}
+		part := todo[0]
+		todo = todo[1:]
+		return part, share.Queue()
+	}
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
 	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
-			for part := range todo {
-				slot := share.Acquire(ctx)
+			for part, place := next(); part != nil; part, place = next() {
+				slot := place.Await(ctx)
 				if slot == nil {
 					return
 				}
