@@ -68,9 +68,3 @@ func (q *Request) HandleReply(_ context.Context, r session.Reply) (a session.Act
 	q.state, a = session.DecideRequest(q.state, r)
 	return a, nil
 }
-
-// request makes a request until its outcome is known: Done, Absent or Fail. Its error is that
-// of [Retrier.Converse].
-func (r *Retrier) request(ctx context.Context, state session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return r.Converse(ctx, &Request{exchange, state}, session.Action{Step: session.Repeat})
-}
