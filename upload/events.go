@@ -207,11 +207,12 @@ func (e *events) next() (notice, bool) {
 	return v, true
 }
 
-// nextMerged returns the merged event that is due.
+// nextMerged returns the merged event that is due, unless one that was queued meanwhile must be
+// delivered before it.
 func (e *events) nextMerged() (Event, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ending {
+	if e.ending || len(e.queue) > 0 {
 		return Event{}, false
 	}
 	return e.takeMerged()

@@ -32,6 +32,26 @@ func kindsOf(seen []Event) (kinds []EventKind) {
 	return kinds
 }
 
+// TestMergedEventIsNotEarly checks that a merged event is not delivered before an older one that is
+// still in the queue: its deltas would be wrong.
+func TestMergedEventIsNotEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, seen := eventsTo(func(Event) { time.Sleep(time.Second) })
+		e.post(Event{Kind: Warning})
+		synctest.Wait() // the observer holds the first event
+		e.post(Event{Kind: Started})
+		e.committed()
+		if v, ok := e.nextMerged(); ok {
+			t.Errorf("%v is delivered before Started", v.Kind)
+		}
+		time.Sleep(time.Minute)
+		if got, want := kindsOf(*seen), []EventKind{Warning, Started, Progress}; !slices.Equal(got, want) {
+			t.Errorf("observed %v, want %v", got, want)
+		}
+		e.close(t.Context(), nil)
+	})
+}
+
 // TestEventsArriveInOrder checks that only Progress events can be dropped, and that
 // close waits for the last event.
 func TestEventsArriveInOrder(t *testing.T) {
