@@ -45,6 +45,7 @@ func TestMergedEventIsNotEarly(t *testing.T) {
 			t.Errorf("%v is delivered before Started", v.Kind)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait() // for what the goroutine of the events wrote
 		if got, want := kindsOf(*seen), []EventKind{Warning, Started, Progress}; !slices.Equal(got, want) {
 			t.Errorf("observed %v, want %v", got, want)
 		}
