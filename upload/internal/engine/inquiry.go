@@ -27,7 +27,7 @@ func Inquire(ctx context.Context, x *Exchanger, uri session.URI, temporary bool)
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
 		return Bounded(ctx, func(ctx context.Context) session.Reply { return x.Query(ctx, uri) })
 	}}
-	_, err := x.Converse(ctx, q, session.Action{Step: session.Query})
+	_, err := x.Hold(ctx, q, session.Action{Step: session.Query})
 	return q.held, err
 }
 

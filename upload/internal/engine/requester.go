@@ -61,9 +61,9 @@ func (q *Requester) Handed(from, to int64) {
 // To returns an exchanger for the object of spec.
 func (q *Requester) To(spec session.Spec) *Exchanger { return &Exchanger{q, spec} }
 
-// Converse holds a conversation, see [Retrier.Converse]. An interruption and a refusal are
+// Hold holds a conversation, see [Retrier.Converse]. An interruption and a refusal are
 // errors.
-func (q *Requester) Converse(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
+func (q *Requester) Hold(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
 	a, err := q.Retry.Converse(ctx, c, first)
 	switch {
 	case err != nil:
@@ -74,16 +74,16 @@ func (q *Requester) Converse(ctx context.Context, c Conversation, first session.
 	return a, nil
 }
 
-// Ask makes a request until its outcome is known. The errors are those of [Requester.Converse].
+// Ask makes a request until its outcome is known. The errors are those of [Requester.Hold].
 // The object of the action is nil if it is absent.
 func (q *Requester) Ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.Converse(ctx, &Request{exchange: exchange}, session.Action{Step: session.Repeat})
+	return q.Hold(ctx, &Request{exchange: exchange}, session.Action{Step: session.Repeat})
 }
 
 // AskKnown is [Requester.Ask] for something that the service has, or had. A second answer must confirm
 // that it does not.
 func (q *Requester) AskKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.Converse(ctx, &Request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
+	return q.Hold(ctx, &Request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
 }
 
 // Refusal reports whether err, from [Requester.Ask], is a refusal of the service. The service was reached

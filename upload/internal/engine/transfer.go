@@ -40,7 +40,7 @@ func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, 
 // Drive holds a conversation that makes an object, and returns the object. The loop is
 // [Retrier.Converse].
 func (t *Transfer) Drive(ctx context.Context, c Conversation, first session.Action) (*session.Object, error) {
-	a, err := t.Converse(ctx, c, first)
+	a, err := t.Hold(ctx, c, first)
 	return a.Object, err
 }
 
