@@ -474,7 +474,7 @@ func TestGzipSurvives(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := text(7*q + 12345)
-	eachFault(t, testsize.Full(testsize.FullOnce(1, 3), 6), []point{
+	eachFault(t, testsize.FullOnce(1, 6), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
 		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
