@@ -15,7 +15,7 @@ import (
 var envRules = flagenv.Rules{
 	None: []string{"help", "version", "state-dir"},
 	Exclusive: [][]string{
-		{"emulator", "endpoint"},
+		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},
 		{"no-clobber", "skip-identical"},
 		{"files-from", "read-paths-from-stdin", "recursive"},

@@ -20,11 +20,12 @@ import (
 
 // targetFlags select the service and the directory of saved uploads.
 type targetFlags struct {
-	state    stateFlags
-	endpoint string
-	emulator emulatorFlag
-	headers  headerFlag
-	billing  string
+	state       stateFlags
+	endpoint    string
+	emulator    emulatorFlag
+	credentials credentialFlags
+	headers     headerFlag
+	billing     string
 }
 
 // addSaving adds the flags of a command that uses saved uploads.
@@ -38,6 +39,7 @@ func (f *targetFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
 	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
+	f.credentials.add(fs)
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
@@ -149,10 +151,15 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = program.Absolute(value)
-		case "endpoint", "billing-project":
+		case "endpoint", "billing-project", "impersonate-service-account":
 			if local {
 				return
 			}
+		case "credentials-file":
+			if local {
+				return
+			}
+			value = program.Absolute(value)
 		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "if-source-changed":
 			if command != "resume" {
 				return
