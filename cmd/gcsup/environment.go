@@ -25,7 +25,7 @@ var envRules = flagenv.Rules{
 		{"state-key-file", "state-unsealed"},
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
-		{"gzip", "content-encoding"},
+		{"gzip", "content-encoding"}, {"acl", "predefined-acl"},
 		treeflags.Exclusive,
 	},
 	Needs: map[string]string{

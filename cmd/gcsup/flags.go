@@ -73,7 +73,8 @@ func (e *emulatorFlag) Set(text string) error {
 type sendFlags struct {
 	requests   sendflags.Flags
 	noGate     bool
-	limitRate  bytesize.Flag
+	limitRate  rateFlag
+	memory     bytesize.Flag
 	parallel   parallelFlag
 	parallelBy string
 }
@@ -84,6 +85,7 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
 	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
+	fs.Var(&f.memory, "memory", "memory for standard input, compressed files and parts of multipart uploads, all together, such as 64MiB (default: 128MiB)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 }
 
@@ -98,9 +100,10 @@ func (f *sendFlags) options() (upload.Options, error) {
 		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
 	o.Parallel = f.parallel.parts().By(way)
-	if f.limitRate > 0 {
-		o.RateLimit = upload.NewRateLimit(int64(f.limitRate))
+	if f.limitRate.Flag > 0 {
+		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Flag))
 	}
+	o.Memory = int64(f.memory)
 	if f.noGate {
 		o.Gate = backoff.NoGate
 	}
@@ -160,7 +163,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = program.Absolute(value)
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "if-source-changed":
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed":
 			if command != "resume" {
 				return
 			}
