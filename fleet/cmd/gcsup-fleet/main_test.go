@@ -7,21 +7,30 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/sendflags"
+	"gcsup/internal/cli/treeflags"
 )
 
 // TestMain runs the command if an environment variable is set, so that tests can
@@ -542,4 +551,25 @@ func TestUntilEmpty(t *testing.T) {
 	}
 	w.output("retry", "--failed")
 	work("work", exitcode.OK, "")
+}
+
+// TestVariablesAreKnown checks the list by which gcsup knows the variables of this command.
+func TestVariablesAreKnown(t *testing.T) {
+	t.Parallel()
+	shared := pflag.NewFlagSet("shared", pflag.ContinueOnError)
+	new(treeflags.Flags).Add(shared)
+	new(objectflags.Flags).Add(shared)
+	new(sendflags.Flags).Add(shared)
+	own := map[string]bool{}
+	root, _ := newRoot(stdio{io.Discard, io.Discard})
+	for _, cmd := range root.Commands() {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !f.Hidden && shared.Lookup(f.Name) == nil {
+				own[f.Name] = true
+			}
+		})
+	}
+	if have := slices.Sorted(maps.Keys(own)); !slices.Equal(have, flagenv.Fleet) {
+		t.Errorf("flags %q, flagenv.Fleet has %q", have, flagenv.Fleet)
+	}
 }
