@@ -23,9 +23,7 @@ import (
 // sourceFlags choose the files to upload.
 type sourceFlags struct {
 	recursive bool
-	filesFrom string
 	fromStdin bool
-	null      bool
 	tree      treeflags.Flags
 	shard     string
 }
@@ -34,31 +32,36 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "upload the files in directories, and in those below them")
 	fs.BoolVarP(&f.recursive, "recursive-too", "R", false, "the same as -r")
 	_ = fs.MarkHidden("recursive-too")
-	fs.StringVar(&f.filesFrom, "files-from", "", "upload the files whose paths are in `FILE`, one per line")
-	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "upload the files whose paths are on standard input, one per line")
-	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from and -I end in a NUL byte, not in a newline")
+	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "the same as --files-from=-")
 	f.tree.Add(fs)
 	fs.StringVar(&f.shard, "shard", "", "upload only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
 }
 
 // list reports whether the paths are in a list.
-func (f *sourceFlags) list() bool { return f.filesFrom != "" || f.fromStdin }
+func (f *sourceFlags) list() bool { return f.tree.FilesFrom != "" || f.fromStdin }
+
+// paths returns the flags of the files, with -I as --files-from.
+func (f *sourceFlags) paths() *treeflags.Flags {
+	flags := f.tree
+	if f.fromStdin {
+		flags.FilesFrom = stdinName
+	}
+	return &flags
+}
 
 // check refuses flags that contradict each other or the sources.
 func (f *sourceFlags) check(sources []string) error {
 	switch {
-	case f.filesFrom != "" && f.fromStdin:
+	case f.tree.FilesFrom != "" && f.fromStdin:
 		return failure.Usagef("--files-from and -I exclude each other")
 	case f.list() && len(sources) > 0:
 		return failure.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
 	case f.list() && f.recursive:
 		return failure.Usagef("--files-from and -I name files, so -r has no effect: remove it")
-	case f.null && !f.list():
-		return failure.Usagef("--null needs --files-from or -I")
 	case !f.list() && len(sources) == 0:
 		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
-	return f.tree.Check()
+	return f.paths().Check(f.list())
 }
 
 // selection is what a command uploads.
@@ -97,13 +100,17 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 		return nil, err
 	}
 	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
-	opts := f.tree.Options(&s.notes)
+	stdin := func() (io.Reader, error) { return newInterruptible(std.in), checkStdin(std.in) }
+	opts, err := f.paths().Options(&s.notes, stdin)
+	if err != nil {
+		return nil, err
+	}
 	opts.Sorted, opts.Shard = sorted(shard), shard
 	if object != "" && !strings.HasSuffix(object, "/") {
 		s.prefix += "/"
 	}
 	if f.list() {
-		err = f.chooseList(ctx, std, s, spec, &opts)
+		err = f.chooseList(ctx, stdin, s, spec, &opts)
 	} else {
 		err = f.chooseSources(ctx, s, sources, spec, &opts)
 	}
@@ -126,27 +133,14 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 }
 
 // chooseList selects the files of a list.
-func (f *sourceFlags) chooseList(ctx context.Context, std stdio, s *selection, spec session.Spec, opts *tree.Options) error {
-	in := std.in
-	if f.fromStdin {
-		if err := checkStdin(in); err != nil {
-			return err
-		}
-		in = newInterruptible(in)
-	} else {
-		file, err := os.Open(f.filesFrom)
-		if err != nil {
-			return failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
-		}
-		in, s.close = file, func() { _ = file.Close() }
+func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
+	in, sep, err := f.paths().OpenList(stdin)
+	if err != nil {
+		return err
 	}
-	sep := byte('\n')
-	if f.null {
-		sep = 0
-	}
+	s.close = func() { _ = in.Close() }
 	s.trees = true
-	jobs, err := tree.List(ctx, io.Reader(in), sep, spec, opts)
-	s.jobs = jobs
+	s.jobs, err = tree.List(ctx, in, sep, spec, opts)
 	return err
 }
 

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,10 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/usage"
 	"gcsup/internal/retrysim"
-	"gcsup/upload"
 )
 
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
@@ -35,11 +30,7 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 		if slices.Contains(args, id) {
 			continue
 		}
-		about := ""
-		if t, err := store.Load(cmd.Context(), id); err == nil {
-			about = fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object))
-		}
-		offered = append(offered, cobra.CompletionWithDesc(id, printable.Line(about)))
+		offered = append(offered, cobra.CompletionWithDesc(id, aboutToken(cmd.Context(), store, id)))
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }

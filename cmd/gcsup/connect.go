@@ -43,6 +43,9 @@ func (f *targetFlags) check() (http.Header, error) {
 	if f.emulator.on && f.endpoint != "" {
 		return nil, failure.Usagef("--emulator and --endpoint exclude each other")
 	}
+	if err := f.credentials.check(f.emulator.on); err != nil {
+		return nil, err
+	}
 	return f.headers.header()
 }
 
@@ -51,6 +54,7 @@ func (f *targetFlags) check() (http.Header, error) {
 // does, and so does the first use of a bucket.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
 	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}}
+	f.credentials.set(&c.options)
 	defer func() {
 		if err != nil {
 			c.close()
@@ -169,7 +173,9 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 			text = "it was started with --emulator: give --emulator again"
 		}
 	case endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
-		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", endpoint)
+		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST and GOOGLE_API_USE_CLIENT_CERTIFICATE", endpoint)
+	case endpoint == gcs.MutualTLSEndpoint:
+		text = fmt.Sprintf("it was started at %s with a client certificate: set GOOGLE_API_USE_CLIENT_CERTIFICATE=true", endpoint)
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",

@@ -111,10 +111,10 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 		{"permission", d.checkPermission, true},
 		{"throughput", d.checkThroughput, false},
 	} {
-		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: "skipped", Message: "an earlier check failed"}
+		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: statusSkipped, Message: "an earlier check failed"}
 		if usable {
 			begun := time.Now()
-			line.Status = "ok"
+			line.Status = statusOK
 			err := check.do(ctx, line)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -176,6 +176,9 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 		return notFound(r)
 	}
 	line.Message = fmt.Sprintf("%s answers in %v", endpointText(d.c.endpoint), d.received.Sub(d.sent).Round(time.Millisecond))
+	if client.ClientCertificate() {
+		line.Message += "; there is a client certificate, which it gets if it asks for one"
+	}
 	return nil
 }
 
@@ -187,7 +190,7 @@ const maxSkew = time.Minute
 // checkClock compares the local clock with the Date header of the endpoint's reply.
 func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 	if d.reply.Date.IsZero() {
-		line.Status, line.Message = "skipped", "the endpoint sends no Date header"
+		line.Status, line.Message = statusSkipped, "the endpoint sends no Date header"
 		return nil
 	}
 	// The header has whole seconds, rounded down.
@@ -229,13 +232,26 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	}
 	a.client = a.client.WithIntention(crand.Text()) // no change is made twice on purpose
 	d.asker = a
-	line.Message = "the service accepts them"
-	if why := d.c.client.Anonymous(); d.c.emulator != nil {
-		line.Message = "none are sent to an emulator"
-	} else if why != "" {
-		line.Message = "none are sent, because " + why
-	}
+	line.Status, line.Message = d.judgeCredentials(reply)
 	return nil
+}
+
+// judgeCredentials returns the status and the message about credentials with which a request got
+// a reply. Credentials that the service did not have to check are not ok.
+func (d *doctor) judgeCredentials(reply session.Reply) (status, message string) {
+	why := d.c.client.Anonymous()
+	answers := func(r session.Reply) bool { return r.Object != nil || r.Status == http.StatusNotFound }
+	switch {
+	case d.c.emulator != nil:
+		return statusSkipped, "none are sent to an emulator"
+	case why != "":
+		return statusSkipped, "none are sent, because " + why
+	case answers(d.reply):
+		return statusSkipped, "not checked: there is a token, but the endpoint gives the same answer without one"
+	case answers(reply), reply.Status == http.StatusForbidden:
+		return statusOK, "the service accepts them"
+	}
+	return statusSkipped, fmt.Sprintf("not checked: there is a token, but the service answers %v", reply.Refusal())
 }
 
 // checkPermission opens a session, which needs storage.objects.create, and lists

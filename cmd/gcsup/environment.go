@@ -1,13 +1,17 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strconv"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/usage"
 )
 
 // envRules decide which environment variables set flags. Images and CI systems set
@@ -15,7 +19,7 @@ import (
 var envRules = flagenv.Rules{
 	None: []string{"help", "version", "state-dir"},
 	Exclusive: [][]string{
-		{"emulator", "endpoint"},
+		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},
 		{"no-clobber", "skip-identical"},
 		{"files-from", "read-paths-from-stdin", "recursive"},
@@ -25,7 +29,7 @@ var envRules = flagenv.Rules{
 		{"state-key-file", "state-unsealed"},
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
-		{"gzip", "content-encoding"},
+		{"gzip", "content-encoding"}, {"acl", "predefined-acl"},
 		treeflags.Exclusive,
 	},
 	Needs: map[string]string{
@@ -33,6 +37,18 @@ var envRules = flagenv.Rules{
 		"state-unsealed": "state",
 		"state-lease":    "state",
 	},
+}
+
+// warnOfVariables prints a warning for each variable of the environment that looks like one of
+// a flag and is none. A completion prints nothing, because it runs while the user types.
+func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
+	quiet := cmd.Flags().Lookup("quiet")
+	if quiet != nil && quiet.Value.String() == "true" || strings.HasPrefix(cmd.Name(), "__") {
+		return
+	}
+	for _, name := range flagenv.Unknown(cmd.Root(), environ, []string{encryptionKeyEnv, flagenv.Name("help")}) {
+		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, usage.Help(cmd))
+	}
 }
 
 // wordsFromEnv returns the flags that got their values from the environment, as words

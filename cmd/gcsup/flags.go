@@ -20,11 +20,12 @@ import (
 
 // targetFlags select the service and the directory of saved uploads.
 type targetFlags struct {
-	state    stateFlags
-	endpoint string
-	emulator emulatorFlag
-	headers  headerFlag
-	billing  string
+	state       stateFlags
+	endpoint    string
+	emulator    emulatorFlag
+	credentials credentialFlags
+	headers     headerFlag
+	billing     string
 }
 
 // addSaving adds the flags of a command that uses saved uploads.
@@ -38,6 +39,7 @@ func (f *targetFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
 	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
+	f.credentials.add(fs)
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
@@ -71,7 +73,8 @@ func (e *emulatorFlag) Set(text string) error {
 type sendFlags struct {
 	requests   sendflags.Flags
 	noGate     bool
-	limitRate  bytesize.Flag
+	limitRate  rateFlag
+	memory     bytesize.Flag
 	parallel   parallelFlag
 	parallelBy string
 }
@@ -82,6 +85,7 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
 	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
+	fs.Var(&f.memory, "memory", "memory for standard input, compressed files and parts of multipart uploads, all together, such as 64MiB (default: 128MiB)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 }
 
@@ -96,9 +100,10 @@ func (f *sendFlags) options() (upload.Options, error) {
 		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
 	o.Parallel = f.parallel.parts().By(way)
-	if f.limitRate > 0 {
-		o.RateLimit = upload.NewRateLimit(int64(f.limitRate))
+	if f.limitRate.Flag > 0 {
+		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Flag))
 	}
+	o.Memory = int64(f.memory)
 	if f.noGate {
 		o.Gate = backoff.NoGate
 	}
@@ -149,11 +154,16 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = program.Absolute(value)
-		case "endpoint", "billing-project":
+		case "endpoint", "billing-project", "impersonate-service-account":
 			if local {
 				return
 			}
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "if-source-changed":
+		case "credentials-file":
+			if local {
+				return
+			}
+			value = program.Absolute(value)
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed":
 			if command != "resume" {
 				return
 			}

@@ -101,6 +101,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
+			warnOfVariables(cmd, std.err, os.Environ())
 			return envRules.Set(cmd)
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,6 +134,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		return nil, nil, err
 	}
 	var here, others strings.Builder
+	elsewhere := 0
 	for _, t := range saved {
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
@@ -141,10 +143,15 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable.Line(t.Path), printable.Line(t.Spec.URL()), resumeCommand(program.Words(), r.given, t.ID))
 			continue
 		}
-		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable.Line(t.Path), printable.Line(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
+		if elsewhere++; elsewhere <= maxCandidates {
+			fmt.Fprintf(&others, "\n  %s  %s at %s", t.ID, printable.Line(filepath.Base(t.Source())), printable.Line(endpointText(t.Endpoint)))
+		}
 	}
-	if others.Len() > 0 {
-		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), block(others.String()))
+	if elsewhere > maxCandidates {
+		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, program.Words())
+	}
+	if elsewhere > 0 {
+		r.console.message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), program.Words(), block(others.String()))
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
@@ -156,7 +163,11 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 }
 
 // resumption returns the task that resumes one upload.
-func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) task {
+func (f *resumeFlags) resumption(ctx context.Context, c *connection, text string) task {
+	id, err := completeID(ctx, c.saved, text)
+	if err != nil {
+		return task{source: text, err: err}
+	}
 	token, err := c.saved.Load(ctx, id)
 	if err != nil {
 		return task{source: id, saved: id, err: err}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/timespan"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -234,7 +237,7 @@ cancel deletes them.`,
 			defer c.close()
 			con := newConsole(std.err, false)
 			c.warnOn(con)
-			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
+			return forEach(cmd.Context(), std, c, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
 				if err == nil && token != nil && token.Parts != nil {
 					what, where := partsText(token)
@@ -302,6 +305,9 @@ func forget(ctx context.Context, store state.Store, id string) (*state.Token, er
 
 // canceler cancels saved uploads at the service.
 type canceler struct {
+	all       bool
+	olderThan time.Duration
+
 	target targetFlags
 	json   bool
 
@@ -316,23 +322,91 @@ type canceler struct {
 func newSessionsCancel(std stdio) *cobra.Command {
 	x := &canceler{std: std}
 	cmd := &cobra.Command{
-		Use:               "cancel ID...",
-		Short:             "Cancel saved uploads at the service and delete them",
-		Args:              usage.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Use:   "cancel [ID... | --all] [--older-than DURATION]",
+		Short: "Cancel saved uploads at the service and delete them",
+		Long: `cancel cancels the sessions of saved uploads, so that the service drops their bytes, and
+deletes the saved uploads: those with the given IDs, all to the endpoint in use, or those
+of them that were started long ago. The environment does not set --all here.`,
+		Example: `  gcsup sessions cancel 5f0c2f7d
+  gcsup sessions cancel --older-than 3d`,
+		Args: func(cmd *cobra.Command, ids []string) error {
+			bulk := x.all || cmd.Flags().Changed("older-than")
+			switch {
+			case len(ids) > 0 && bulk:
+				return failure.Usagef("give IDs, or --all or --older-than, not both; see %s", usage.Help(cmd))
+			case len(ids) == 0 && !bulk:
+				return failure.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", usage.Help(cmd))
+			}
+			return nil
+		},
 		ValidArgsFunction: x.target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
+			ctx := cmd.Context()
 			x.console = newConsole(std.err, false)
-			if x.c, err = x.target.open(cmd.Context(), true); err != nil {
+			if x.c, err = x.target.open(ctx, true); err != nil {
 				return err
 			}
 			defer x.c.close()
 			x.c.warnOn(x.console)
-			return forEach(std, x.c.endpoint, x.json, ids, func(id string) error { return x.cancel(cmd.Context(), id) })
+			if len(ids) > 0 {
+				return forEach(ctx, std, x.c, x.json, ids, func(id string) error { return x.cancel(ctx, id) })
+			}
+			return x.cancelMany(ctx)
 		},
 	}
+	cmd.Flags().BoolVar(&x.all, "all", false, "cancel all saved uploads to the endpoint in use")
+	timespan.Var(cmd.Flags(), &x.olderThan, "older-than", 0, "cancel the saved uploads to the endpoint in use that were started more than `DURATION` ago, such as 3d")
 	cmd.Flags().BoolVar(&x.json, "json", false, "print JSON Lines, one for each upload")
 	x.target.addSaving(cmd.Flags())
 	return cmd
+}
+
+// cancelMany cancels the saved uploads to the endpoint in use that are old enough. It keeps
+// those that cannot be used.
+func (x *canceler) cancelMany(ctx context.Context) error {
+	saved, unusable, err := savedUploads(ctx, x.c)
+	if err != nil {
+		return withHint(err, x.c.endpoint)
+	}
+	started := time.Now().Add(-x.olderThan)
+	saved = slices.DeleteFunc(saved, func(u upload.SavedUpload) bool { return u.Started.After(started) })
+	var ids []string
+	for _, u := range saved {
+		switch {
+		case u.Endpoint == x.c.endpoint:
+			ids = append(ids, u.ID)
+		case x.json:
+			if err := printAction(x.std.out, actionKept, reasonEndpoint, u, false, nil); err != nil {
+				return err
+			}
+		default:
+			x.console.message("kept %s: it was started at %s", uploadText(u), endpointText(u.Endpoint))
+		}
+	}
+	for _, u := range unusable {
+		if !x.json {
+			x.console.message("kept %s, which cannot be used: %v", u.id, withHint(u.err, ""))
+			continue
+		}
+		if err := printAction(x.std.out, actionKept, reasonUnusable, upload.SavedUpload{ID: u.id}, false, u.err); err != nil {
+			return err
+		}
+	}
+	canceled := 0
+	err = forEach(ctx, x.std, x.c, x.json, ids, func(id string) error {
+		err := x.cancel(ctx, id)
+		if errors.Is(err, state.ErrNoToken) {
+			return nil // another process finished or removed it meanwhile
+		}
+		if err == nil {
+			canceled++
+		}
+		return err
+	})
+	if !x.json {
+		x.console.message("%d of %s cancelled", canceled, plural(len(saved)+len(unusable), "saved upload", "saved uploads"))
+	}
+	return err
 }
 
 // observe gets the events of the library.
@@ -389,17 +463,29 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// forEach calls do for each ID, even after a failure. The exit code is that of the
-// first failure. endpoint is for hints. With asJSON, a failure has a line on standard
-// output, too.
-func forEach(std stdio, endpoint string, asJSON bool, ids []string, do func(id string) error) error {
+// forEach calls do for each ID, which may be abbreviated, even after a failure. The exit
+// code is that of the first failure. With asJSON, a failure has a line on standard output,
+// too.
+func forEach(ctx context.Context, std stdio, c *connection, asJSON bool, ids []string, do func(id string) error) error {
 	code := exitcode.OK
-	for _, id := range ids {
-		err := do(id)
+	type target struct {
+		id  string
+		err error
+	}
+	var targets []target
+	for _, text := range ids { // before one is deleted: an ambiguous text must not become unique
+		id, err := completeID(ctx, c.saved, text)
+		targets = append(targets, target{cmp.Or(id, text), err})
+	}
+	for _, t := range targets {
+		id, err := t.id, t.err
+		if err == nil {
+			err = do(id)
+		}
 		if err == nil {
 			continue
 		}
-		newConsole(std.err, false).fail(aboutUpload(id, withHint(err, endpoint)))
+		newConsole(std.err, false).fail(aboutUpload(id, withHint(err, c.endpoint)))
 		if asJSON {
 			if err := printAction(std.out, actionKept, reasonError, upload.SavedUpload{ID: id}, false, err); err != nil {
 				return err

@@ -45,13 +45,17 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 			defer c.close()
 			c.warnOn(newConsole(std.err, false))
 			store := c.saved
+			id, err := completeID(cmd.Context(), store, args[0])
+			if err != nil {
+				return withHint(err, "")
+			}
 			// Without the lock the export could be out of date.
-			unlock, err := store.Lock(cmd.Context(), args[0])
+			unlock, err := store.Lock(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
 			defer unlock()
-			token, err := store.Load(cmd.Context(), args[0])
+			token, err := store.Load(cmd.Context(), id)
 			if err != nil {
 				return withHint(err, "")
 			}

@@ -38,14 +38,18 @@ a process is working on is shown as it was last saved.`,
 			}
 			defer c.close()
 			c.warnOn(newConsole(std.err, false))
-			token, err := c.saved.Load(ctx, args[0])
+			id, err := completeID(ctx, c.saved, args[0])
+			if err != nil {
+				return withHint(err, c.endpoint)
+			}
+			token, err := c.saved.Load(ctx, id)
 			if err != nil {
 				return withHint(err, c.endpoint)
 			}
 			d := details{token: token, source: sourceState(token)}
 			err = d.ask(ctx, &target, c)
 			if err != nil && !errors.Is(err, state.ErrInUse) {
-				return withHint(fmt.Errorf("%s: %w", args[0], err), c.endpoint)
+				return withHint(fmt.Errorf("%s: %w", id, err), c.endpoint)
 			}
 			if asJSON {
 				return printJSON(std.out, d.line())

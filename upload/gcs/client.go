@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,15 @@ type Options struct {
 	// Credentials.
 	CredentialsFile string
 
+	// ImpersonateServiceAccount is the email address of a service account. The requests
+	// carry tokens of this account, which the credentials get from the IAM credentials
+	// API. They need the role roles/iam.serviceAccountTokenCreator on it. Delegates
+	// are service accounts in between: the credentials have this role on the first one, each
+	// one on the next, and the last one on ImpersonateServiceAccount. The quota project of the
+	// credentials is used only for the requests to that API.
+	ImpersonateServiceAccount string
+	Delegates                 []string
+
 	// Anonymous sends no credentials.
 	Anonymous bool
 
@@ -53,7 +63,7 @@ type Options struct {
 	UserAgent string
 
 	// Transport carries the requests to the endpoint. The default is
-	// [upload.NewTransport]. A transport that records URLs, such as one for tracing,
+	// [upload.NewTransport] with the client certificate that New finds. A transport that records URLs, such as one for tracing,
 	// must be made with [session.Traced].
 	Transport http.RoundTripper
 }
@@ -63,6 +73,7 @@ type Client struct {
 	http      *http.Client
 	endpoint  string
 	anonymous string // see Anonymous
+	certified bool   // see ClientCertificate
 
 	once    sync.Once
 	storage *storage.Client
@@ -78,34 +89,46 @@ type Client struct {
 // of STORAGE_EMULATOR_HOST, or if it is plain HTTP, with one exception: they are sent to
 // this machine if a credentials file is named. New then looks for none, and
 // [Client.Anonymous] returns the reason.
+//
+// The client certificate for mutual TLS is that of the official library. The file is
+// GOOGLE_API_CERTIFICATE_CONFIG, else certificate_config.json in the directory of gcloud. It
+// names the files of a certificate and its key (workload), or a helper that signs.
+// GOOGLE_API_USE_CLIENT_CERTIFICATE=true also selects the endpoint
+// https://storage.mtls.googleapis.com, and false disables the certificate.
+// GOOGLE_API_USE_MTLS_ENDPOINT is always, never or auto. If Options.Transport is set,
+// its certificates count.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	universe := cmp.Or(opts.UniverseDomain, os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), defaultUniverse)
-	endpoint, emulator, err := findEndpoint(opts.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST"), universe)
+	endpoint, emulator, certificate, err := findServer(opts, universe)
 	if err != nil {
 		return nil, err
 	}
 	base := opts.Transport
 	if base == nil {
-		base = upload.NewTransport()
+		transport := upload.NewTransport()
+		if certificate != nil {
+			transport.TLSClientConfig = &tls.Config{GetClientCertificate: certificate}
+		}
+		base = transport
 	}
 	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
-	client := &Client{endpoint: endpoint.String(), http: &http.Client{
+	client := &Client{endpoint: endpoint.String(), certified: certificate != nil, http: &http.Client{
 		Transport: rt,
 		// The service never redirects. A redirect of another server must not get a
 		// token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if client.anonymous = whyAnonymous(endpoint, emulator, opts); client.anonymous != "" {
-		if opts.CredentialsFile != "" && !opts.Anonymous && !emulator {
-			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or remove the credentials file", endpoint.Host)
+		if (opts.CredentialsFile != "" || opts.ImpersonateServiceAccount != "") && !opts.Anonymous && !emulator {
+			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or name no credentials", endpoint.Host)
 		}
 		rt.anonymous = client.anonymous
 		return client, nil
 	}
-	creds, err := findCredentials(ctx, opts.CredentialsFile, universe)
+	creds, err := findCredentials(ctx, opts, universe)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +157,10 @@ func (c *Client) Endpoint() string { return c.endpoint }
 // "STORAGE_EMULATOR_HOST is set". It is "" if they do. If the service refuses such a
 // request with 401, the error wraps a [session.AnonymousError] with the reason.
 func (c *Client) Anonymous() string { return c.anonymous }
+
+// ClientCertificate reports whether the client has a certificate that it shows to a server
+// that asks for one. It is false if Options.Transport was set.
+func (c *Client) ClientCertificate() bool { return c.certified }
 
 // HTTP returns the client that makes the requests, with credentials. It follows
 // no redirects, and refuses requests to another scheme or host than the
@@ -179,12 +206,33 @@ const (
 	errorLimit      = 64 << 10
 )
 
-// findEndpoint returns the endpoint, and whether it is that of STORAGE_EMULATOR_HOST. As
+// findServer returns the endpoint, whether it is that of STORAGE_EMULATOR_HOST, and the
+// certificate for it or nil.
+func findServer(opts *Options, universe string) (u *url.URL, emulator bool, certificate certificateSource, err error) {
+	host := os.Getenv("STORAGE_EMULATOR_HOST")
+	named := opts.Endpoint != "" || host != ""
+	if opts.Transport == nil && (opts.Endpoint != "" || host == "") && !strings.HasPrefix(opts.Endpoint, "http://") {
+		if certificate, err = findCertificate(universe); err != nil {
+			return nil, false, nil, err
+		}
+	}
+	standard := "storage." + universe
+	if !named {
+		if standard, err = standardHost(universe, certificate != nil); err != nil {
+			return nil, false, nil, err
+		}
+	}
+	u, emulator, err = findEndpoint(opts.Endpoint, host, standard)
+	return u, emulator, certificate, err
+}
+
+// findEndpoint returns the endpoint, and whether it is that of STORAGE_EMULATOR_HOST. standard
+// is the host if neither is set. As
 // in the official library, an explicit endpoint takes precedence over that variable.
 // There, the variable then still disables credentials. Here it has no effect: it
 // describes another server.
 // https://pkg.go.dev/cloud.google.com/go/storage#hdr-Storage_Emulator
-func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulator bool, err error) {
+func findEndpoint(explicit, emulatorHost, standard string) (u *url.URL, emulator bool, err error) {
 	raw, scheme, what := explicit, "https", "endpoint"
 	switch {
 	case explicit != "":
@@ -192,7 +240,7 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulator
 		emulator = true
 		raw, scheme, what = emulatorHost, "http", "STORAGE_EMULATOR_HOST"
 	default:
-		raw = "storage." + universe
+		raw = standard
 	}
 	full := raw
 	if !strings.Contains(full, "://") {

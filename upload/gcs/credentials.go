@@ -3,7 +3,10 @@ package gcs
 import (
 	"cmp"
 	"context"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -53,18 +56,32 @@ type fetch struct {
 	err   error
 }
 
-// findCredentials loads the credentials in file. If file is "", it loads the
-// Application Default Credentials.
-func findCredentials(ctx context.Context, file, universe string) (*credentials, error) {
+// findCredentials loads the credentials in opts.CredentialsFile, or the Application
+// Default Credentials. With them it impersonates a service account, if opts has one.
+func findCredentials(ctx context.Context, opts *Options, universe string) (*credentials, error) {
 	// Tokens are refreshed even after ctx is done.
 	service := &tokenTransport{}
-	lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{
+	client := &http.Client{
 		Timeout:   tokenTimeout,
 		Transport: service,
 		// The request holds a secret, and a redirect may lead to plain HTTP.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
-	find := func() (*google.Credentials, error) { return find(lasting, file) }
+	}
+	lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
+	account := opts.ImpersonateServiceAccount
+	find := func() (*google.Credentials, error) {
+		if account == "" {
+			return find(lasting, opts.CredentialsFile, scope)
+		}
+		found, err := find(lasting, opts.CredentialsFile, iamScope)
+		if err == nil {
+			found.TokenSource = &impersonation{
+				ctx: lasting, client: client, base: found.TokenSource, universe: universe,
+				account: account, delegates: opts.Delegates, quotaProject: quotaProject(found),
+			}
+		}
+		return found, err
+	}
 	var found *google.Credentials
 	var err error
 	done := make(chan struct{})
@@ -88,18 +105,27 @@ func findCredentials(ctx context.Context, file, universe string) (*credentials, 
 			return nil, unusable("their universe domain is %s, that of the endpoint is %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", theirs, universe)
 		}
 	}
+	c := &credentials{find: find, service: service, source: found.TokenSource}
+	if account == "" {
+		c.quotaProject = quotaProject(found)
+	}
+	return c, nil
+}
+
+// quotaProject returns the quota project in a credentials file. Without a file there is none.
+func quotaProject(found *google.Credentials) string {
 	var named struct {
 		QuotaProject string `json:"quota_project_id"`
 	}
-	_ = json.Unmarshal(found.JSON, &named) // without a file there is no quota project
-	return &credentials{find: find, quotaProject: named.QuotaProject, service: service, source: found.TokenSource}, nil
+	_ = json.Unmarshal(found.JSON, &named)
+	return named.QuotaProject
 }
 
 // find searches for Application Default Credentials in their documented order
 // (https://cloud.google.com/docs/authentication/application-default-credentials#order).
 // It opens the files itself, because the library's errors do not distinguish a bad
 // file from a missing one.
-func find(ctx context.Context, file string) (*google.Credentials, error) {
+func find(ctx context.Context, file, scope string) (*google.Credentials, error) {
 	params := google.CredentialsParams{Scopes: []string{scope}}
 	named, advice := file, "name another file"
 	if env := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"); file == "" && env != "" {
@@ -123,16 +149,34 @@ func find(ctx context.Context, file string) (*google.Credentials, error) {
 		return nil, unusable("%s: %w; %s", named, err, advice)
 	}
 	var kind struct {
-		Type google.CredentialsType `json:"type"`
+		Type       google.CredentialsType `json:"type"`
+		PrivateKey string                 `json:"private_key"`
 	}
 	if err := json.Unmarshal(data, &kind); err != nil {
 		return nil, unusable("%s: not JSON; %s", named, advice) // the parser's message could contain a key
+	}
+	if kind.Type == google.ServiceAccount && !validKey(kind.PrivateKey) {
+		return nil, unusable("%s: private_key is not an RSA key in PEM; %s", named, advice) // the library's message is a dump of ASN.1
 	}
 	creds, err := google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
 	if err != nil {
 		return nil, unusable("%s: %w; %s", named, err, advice)
 	}
 	return creds, nil
+}
+
+// validKey reports whether text is a private key that can sign the tokens of a service account.
+func validKey(text string) bool {
+	data := []byte(text)
+	if block, _ := pem.Decode(data); block != nil {
+		data = block.Bytes
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(data); err == nil {
+		_, ok := key.(*rsa.PrivateKey)
+		return ok
+	}
+	_, err := x509.ParsePKCS1PrivateKey(data)
+	return err == nil
 }
 
 // gcloudFile returns the file that gcloud auth application-default login writes,

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(home)
 		for _, name := range []string{
 			"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_QUOTA_PROJECT",
-			"GOOGLE_CLOUD_UNIVERSE_DOMAIN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
+			"GOOGLE_CLOUD_UNIVERSE_DOMAIN", "GOOGLE_API_USE_CLIENT_CERTIFICATE", "GOOGLE_API_CERTIFICATE_CONFIG", "GOOGLE_API_USE_MTLS_ENDPOINT", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
 		} {
 			os.Unsetenv(name)
 		}

@@ -55,6 +55,8 @@
 // ends in a slash. An exclude takes precedence over an include. [Options] has the rules
 // and examples.
 //
+// [ReadPatterns] reads patterns from a file.
+//
 // # Two sources for one object
 //
 // [New] returns [ErrCollision] if the sources show it. If the directories of

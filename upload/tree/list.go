@@ -32,12 +32,19 @@ const maxLine = 64 << 10
 //	C:\a\b            a/b, on Windows
 //	../b, a/../b      refused ([ErrName]), because a can be a symbolic link
 //
-// A relative path is relative to the current directory. A file that is missing
-// is reported in its job, and so is a directory. A symbolic link is followed
-// anywhere. The patterns of opts apply to the object name without the prefix.
+// A relative path is relative to opts.Dir, and else to the current directory. If opts.Dir
+// is set, an absolute path must be below it ([ErrName]), and the rest of the object name is
+// the path relative to opts.Dir:
+//
+//	a/b       DIR/a/b  a/b
+//	/DIR/a/b  DIR/a/b  a/b
+//
+// A file that is missing is reported in its job, and so is a directory. A symbolic link
+// is followed anywhere. The patterns of opts apply to the object name without the prefix.
 //
 // A path that was already in the list is ignored. Another path for the same object
-// is reported with [ErrCollision], and the first one is uploaded. List finds
+// is reported with [ErrCollision], and the first one is uploaded, unless the limits of
+// opts leave it out. List finds
 // both by a hash of 8 bytes for each name. It keeps these in memory, in 12 bytes each.
 // Two of ten million names have the same hash in about one of 370,000 lists. The
 // second file is then left out. If opts.Sorted is set, List keeps no hashes
@@ -54,6 +61,11 @@ func List(ctx context.Context, r io.Reader, sep byte, spec upload.Spec, opts *Op
 		return nil, fmt.Errorf("%w: the paths of a list end in a newline or in NUL, not %q", ErrUsage, sep)
 	}
 	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep, uses: f.newUses()}
+	if o.Dir != "" {
+		if l.dir, err = filepath.Abs(o.Dir); err != nil {
+			return nil, err
+		}
+	}
 	jobs := l.unsorted
 	if o.Sorted {
 		jobs = l.sorted
@@ -69,6 +81,7 @@ type list struct {
 	Tree   // without sources
 	ctx    context.Context
 	prefix string
+	dir    string // the absolute path of Options.Dir; "" if that is not set
 	lines  *bufio.Reader
 	sep    byte
 	uses   *uses
@@ -219,6 +232,13 @@ func (l *list) resolve(path string) listed {
 		}
 	}
 	clean := filepath.Clean(path)
+	if l.dir != "" && filepath.IsAbs(clean) {
+		rel, err := filepath.Rel(l.dir, clean)
+		if err != nil || !filepath.IsLocal(rel) {
+			return listed{path: path, err: fmt.Errorf("%w: it is not below %s", ErrName, l.dir)}
+		}
+		clean = rel
+	}
 	slashed = filepath.ToSlash(clean)
 	name := strings.TrimLeft(slashed[len(filepath.VolumeName(clean)):], "/")
 	root := slashed[:len(slashed)-len(name)]
@@ -226,7 +246,7 @@ func (l *list) resolve(path string) listed {
 		name = ""
 	}
 	object := l.prefix + name
-	return listed{clean, root, object, checkName(object)}
+	return listed{filepath.Join(l.opts.Dir, clean), root, object, checkName(object)}
 }
 
 // yield yields the job of a path, or err.
@@ -240,6 +260,9 @@ func (l *list) yield(path, object string, err error, yield func(upload.Job) bool
 		return yield(job)
 	}
 	info, err := inspectPath(path, l.opts.IgnoreSymlinks)
+	if !l.opts.within(info) {
+		return true
+	}
 	switch err {
 	case nil:
 		return yield(l.job(object, path, info))

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -186,5 +187,30 @@ func TestListSortedAndShards(t *testing.T) {
 	equal(t, "shards", sortedCopy(parts), want)
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("%d temporary files are left", len(left))
+	}
+}
+
+// TestListDir checks that paths are relative to Options.Dir, and that it is no part of the
+// objects.
+func TestListDir(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "data/a", "data/d/x", "data2/a", "a")
+	t.Chdir(root)
+	abs := func(text string) string { return strings.ReplaceAll(text, "ROOT", filepath.ToSlash(root)) }
+	for _, dir := range []string{"data", "./data/", abs("ROOT/data")} {
+		for _, sorted := range []bool{false, true} {
+			for text, want := range map[string][]string{
+				"d/x\na\n":                 {"a", "d/x"},
+				"./d//x\nROOT/data/a\n":    {"a", "d/x"},
+				"a\nROOT/data/a\nd/../a\n": {" ErrName", "a"},
+				"ROOT/data2/a\nROOT/a\nROOT/data/../a\nROOT/data\n../a\n": {" ErrName", " ErrName", " ErrName", " ErrName", " ErrName"},
+				"data/a\n": {"data/a ErrNotExist"},
+			} {
+				got := outcomes(t, list(t, abs(text), '\n', &tree.Options{Dir: dir, Sorted: sorted}))
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("%s, sorted %v: %q gives %q, want %q", dir, sorted, text, got, want)
+				}
+			}
+		}
 	}
 }

@@ -34,7 +34,7 @@ type rival struct {
 // check returns an error if a source other than s also becomes object.
 func (r *rivals) check(s *source, object string) error {
 	if other := r.tree.files[object]; other != nil && other != s {
-		if _, err := inspectPath(other.Path, r.tree.opts.IgnoreSymlinks); err == nil {
+		if info, err := inspectPath(other.Path, r.tree.opts.IgnoreSymlinks); err == nil && r.tree.opts.within(info) {
 			return r.collision(object, other.path)
 		}
 	}
@@ -63,13 +63,14 @@ func (r *rivals) holds(s *source, rel string) bool {
 	if i := strings.LastIndexByte(rel, '/'); i >= 0 && !v.hasDir(rel[:i]) {
 		return false
 	}
+	var info fs.FileInfo
 	var err error
 	if v.follow {
-		_, err = inspectFollowed(v.path + rel)
+		info, err = inspectFollowed(v.path + rel)
 	} else {
-		_, err = inspect(v.root, "", v.root, rel, r.tree.opts.IgnoreSymlinks)
+		info, err = inspect(v.root, "", v.root, rel, r.tree.opts.IgnoreSymlinks)
 	}
-	return err == nil
+	return err == nil && r.tree.opts.within(info)
 }
 
 // get returns the rival for s, and opens it first if necessary.

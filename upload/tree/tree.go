@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gcsup/upload"
 	"gcsup/upload/internal/runsort"
@@ -102,6 +103,18 @@ type Options struct {
 	// Include and Exclude choose files by patterns.
 	Include, Exclude []string
 
+	// MinSize and MaxSize leave out files with fewer or more bytes. A nil MaxSize is no
+	// limit. ModifiedFrom and ModifiedTo leave out files that were modified before or
+	// after a time. A zero time is no limit. For a symbolic link that is followed, the
+	// limits apply to its target.
+	MinSize                  int64
+	MaxSize                  *int64
+	ModifiedFrom, ModifiedTo time.Time
+
+	// Dir is the directory to which the relative paths of a List are relative, as with
+	// tar -C. "" is the current directory. [New] refuses it.
+	Dir string
+
 	// Unmatched, if not nil, is called at the end of [Tree.Walk] and of the iteration
 	// of a List, if some patterns of Include or Exclude matched no file and no
 	// directory. A pattern is not compared with the files of an excluded directory.
@@ -142,6 +155,9 @@ func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, err
 			return o, filter{}, "", fmt.Errorf("%w: shard: %w", ErrUsage, err)
 		}
 	}
+	if err := o.checkLimits(); err != nil {
+		return o, filter{}, "", err
+	}
 	f, err := newFilter(o.Include, o.Exclude)
 	return o, f, join(spec.Object, ""), err
 }
@@ -178,6 +194,9 @@ func New(sources []Source, spec upload.Spec, opts *Options) (*Tree, error) {
 	o, f, prefix, err := checkOptions(spec, opts)
 	if err != nil {
 		return nil, err
+	}
+	if o.Dir != "" {
+		return nil, fmt.Errorf("%w: Options.Dir is only for a List", ErrUsage)
 	}
 	t := &Tree{spec: spec, opts: o, filter: f}
 	for _, src := range sources {

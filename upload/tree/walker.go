@@ -234,9 +234,10 @@ func (r *run) wants(object, rel string, included bool) bool {
 	return (!r.filter.active() || r.filter.file(r.uses, rel, included)) && r.opts.Shard.Has(object)
 }
 
-// file returns the job for a file with the outcome of its inspection.
+// file returns the job for a file with the outcome of its inspection, or false if it
+// is left out.
 func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.Job, bool) {
-	if err == errGone || err == errIgnored {
+	if err == errGone || err == errIgnored || !w.run.opts.within(info) {
 		return upload.Job{}, false
 	}
 	if err == nil {

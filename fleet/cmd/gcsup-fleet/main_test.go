@@ -7,21 +7,30 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/sendflags"
+	"gcsup/internal/cli/treeflags"
 )
 
 // TestMain runs the command if an environment variable is set, so that tests can
@@ -266,6 +275,8 @@ func TestSubmitSkips(t *testing.T) {
 	}{
 		{"--json --exclude=*.tmp", `"files":1,.*"failed":0,"skipped":2}`, "gcsup-fleet: warning: 2 dangling symbolic links were skipped, such as .*/one\ngcsup-fleet: warning: nothing matches --exclude='\\*.tmp'\n", exitcode.OK},
 		{"--ignore-symlinks", "1 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
+		{"--ignore-symlinks --max-size 9B", "submitted 0 files, 0 B; 0 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
+		{"--ignore-symlinks --min-size 10B --max-age 1d", "1 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
 		{"--strict", "1 in the queue before, 0 finished before, 2 refused", "(.*: symbolic link not followed: .*\n){2}", exitcode.NoInput},
 		{"--follow-symlinks --ignore-symlinks", "", "gcsup-fleet: --follow-symlinks and --ignore-symlinks exclude each other\n", exitcode.Usage},
 	} {
@@ -311,9 +322,12 @@ func TestUsage(t *testing.T) {
 		"submit x b":                      exitcode.Usage,
 		"submit --files-from f x gs://bb": exitcode.Usage,
 		"submit missing gs://my-bucket":   exitcode.NoInput,
-		"submit main.go gs://my-bucket --retention-mode Locked": exitcode.Usage,
-		"submit main.go gs://my-bucket --content-type text":     exitcode.Usage,
-		"submit main.go gs://my-bucket --storage-class COLD":    exitcode.Usage,
+		"submit -C . main.go gs://bb":     exitcode.Usage,
+		"submit --files-from main.go -C missing gs://my-bucket":      exitcode.NoInput,
+		"submit main.go --exclude-from " + dir + "/x gs://my-bucket": exitcode.NoInput,
+		"submit main.go gs://my-bucket --retention-mode Locked":      exitcode.Usage,
+		"submit main.go gs://my-bucket --content-type text":          exitcode.Usage,
+		"submit main.go gs://my-bucket --storage-class COLD":         exitcode.Usage,
 		"work":                            exitcode.Usage,
 		"work --state gs://b/x":           exitcode.Usage,
 		"work --state b --state-unsealed": exitcode.Usage,
@@ -537,4 +551,25 @@ func TestUntilEmpty(t *testing.T) {
 	}
 	w.output("retry", "--failed")
 	work("work", exitcode.OK, "")
+}
+
+// TestVariablesAreKnown checks the list by which gcsup knows the variables of this command.
+func TestVariablesAreKnown(t *testing.T) {
+	t.Parallel()
+	shared := pflag.NewFlagSet("shared", pflag.ContinueOnError)
+	new(treeflags.Flags).Add(shared)
+	new(objectflags.Flags).Add(shared)
+	new(sendflags.Flags).Add(shared)
+	own := map[string]bool{}
+	root, _ := newRoot(stdio{io.Discard, io.Discard})
+	for _, cmd := range root.Commands() {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !f.Hidden && shared.Lookup(f.Name) == nil {
+				own[f.Name] = true
+			}
+		})
+	}
+	if have := slices.Sorted(maps.Keys(own)); !slices.Equal(have, flagenv.Fleet) {
+		t.Errorf("flags %q, flagenv.Fleet has %q", have, flagenv.Fleet)
+	}
 }

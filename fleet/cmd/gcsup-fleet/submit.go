@@ -34,8 +34,6 @@ import (
 // those of gcsup cp.
 type submitFlags struct {
 	recursive bool
-	filesFrom string
-	null      bool
 	tree      treeflags.Flags
 	notes     treeflags.Notes // complete when all jobs were read
 	manifest  string
@@ -46,8 +44,6 @@ type submitFlags struct {
 
 func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "submit the files in directories, and in those below them")
-	fs.StringVar(&f.filesFrom, "files-from", "", "submit the files whose paths are in `FILE`, one per line; - is standard input")
-	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from end in a NUL byte, not in a newline")
 	f.tree.Add(fs)
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
 	f.objects.Add(fs)
@@ -104,14 +100,12 @@ code is 75: submit the tree once more when the queue is empty.`,
 // check returns an error for flags that contradict each other or the arguments.
 func (f *submitFlags) check(args []string) error {
 	switch {
-	case f.filesFrom != "" && (len(args) != 1 || f.recursive):
+	case f.tree.FilesFrom != "" && (len(args) != 1 || f.recursive):
 		return failure.Usagef("--files-from replaces SOURCE and -r: give only the destination")
-	case f.filesFrom == "" && len(args) < 2:
+	case f.tree.FilesFrom == "" && len(args) < 2:
 		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
-	case f.null && f.filesFrom == "":
-		return failure.Usagef("--null needs --files-from")
 	}
-	if err := f.tree.Check(); err != nil {
+	if err := f.tree.Check(f.tree.FilesFrom != ""); err != nil {
 		return err
 	}
 	_, _, err := splitURL("destination", args[len(args)-1])
@@ -200,33 +194,33 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 // name names a submission by its sources.
 func (f *submitFlags) name(sources []string) string {
 	var paths []string
-	for _, source := range append(slices.Clone(sources), f.filesFrom) {
+	for _, source := range append(slices.Clone(sources), f.tree.FilesFrom) {
 		if abs, err := filepath.Abs(source); err == nil && source != "" && source != "-" {
 			source = abs
 		}
 		paths = append(paths, source)
+	}
+	if abs, err := filepath.Abs(f.tree.Dir); err == nil && f.tree.Dir != "" {
+		paths = append(paths, abs)
 	}
 	return strings.Join(paths, "\n")
 }
 
 // jobs returns the files, sorted by object.
 func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], done func(), err error) {
-	opts := f.tree.Options(&f.notes)
-	opts.Sorted = true
 	done = func() {}
-	if f.filesFrom != "" {
-		var in io.Reader = os.Stdin
-		if f.filesFrom != "-" {
-			file, err := os.Open(f.filesFrom)
-			if err != nil {
-				return nil, done, failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
-			}
-			in, done = file, func() { _ = file.Close() }
+	stdin := func() (io.Reader, error) { return os.Stdin, nil }
+	opts, err := f.tree.Options(&f.notes, stdin)
+	if err != nil {
+		return nil, done, err
+	}
+	opts.Sorted = true
+	if f.tree.FilesFrom != "" {
+		in, sep, openErr := f.tree.OpenList(stdin)
+		if openErr != nil {
+			return nil, done, openErr
 		}
-		sep := byte('\n')
-		if f.null {
-			sep = 0
-		}
+		done = func() { _ = in.Close() }
 		jobs, err = tree.List(ctx, in, sep, spec, &opts)
 	} else {
 		for _, source := range sources {

@@ -81,6 +81,8 @@ func ofNetwork(err error, endpoint string) string {
 		return fmt.Sprintf("the certificate of %s is not trusted: set SSL_CERT_FILE to a file with its certificate authority, or correct the endpoint", endpoint)
 	case dial && op.Op == "dial":
 		return fmt.Sprintf("%s cannot be reached: correct it (--endpoint, STORAGE_EMULATOR_HOST), check the network, or start the server", endpoint)
+	case dial && op.Op == "remote error": // a TLS alert
+		return fmt.Sprintf("%s refuses the TLS handshake: if it asks for a client certificate, name one in certificate_config.json and set GOOGLE_API_USE_CLIENT_CERTIFICATE=true, or correct the endpoint", endpoint)
 	case errors.Is(err, session.ErrNotFound):
 		return fmt.Sprintf("%s does not answer like Cloud Storage: correct the endpoint (http or https, the port), or check the proxy if there is one", endpoint)
 	}

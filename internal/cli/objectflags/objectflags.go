@@ -2,6 +2,7 @@
 package objectflags
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"regexp"
@@ -18,7 +19,7 @@ import (
 // Flags set the attributes of objects.
 type Flags struct {
 	spec                         session.Spec // values that need no check of their own
-	metadata                     []string
+	metadata, contexts, acl      []string
 	customTime, retainUntil      timeFlag
 	storageClass                 classFlag
 	predefinedACL, retentionMode enumFlag
@@ -34,9 +35,11 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.ContentLanguage, "content-language", "", "`LANGUAGE` of the content, such as en")
 	fs.StringVar(&s.CacheControl, "cache-control", "", "`DIRECTIVES` for caches, such as 'public, max-age=3600'")
 	fs.StringArrayVar(&f.metadata, "metadata", nil, "custom metadata `KEY=VALUE`; repeat the flag for more")
+	fs.StringArrayVar(&f.contexts, "context", nil, "object context `KEY=VALUE`; repeat the flag for more")
 	fs.Var(&f.customTime, "custom-time", "custom time of the objects, such as 2026-01-31T12:00:00Z")
 	fs.Var(&f.storageClass, "storage-class", "storage class of the objects (default: the bucket's)")
 	fs.Var(&f.predefinedACL, "predefined-acl", "access control list of the objects, such as publicRead")
+	fs.StringArrayVar(&f.acl, "acl", nil, "access `ENTITY=ROLE`, such as user-jane@example.com=READER; repeat the flag for more")
 	fs.BoolVar(&s.TemporaryHold, "temporary-hold", false, "place a temporary hold on the objects")
 	fs.BoolVar(&s.EventBasedHold, "event-based-hold", false, "place an event-based hold on the objects")
 	fs.Var(&f.retentionMode, "retention-mode", "retain the objects until --retain-until: Locked, which cannot be shortened, or Unlocked")
@@ -93,7 +96,7 @@ func orList(words []string) string {
 // The storage classes, and those that the service accepts for old programs.
 // https://cloud.google.com/storage/docs/storage-classes
 var (
-	storageClasses    = []string{"STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID"}
+	storageClasses    = []string{"STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"}
 	oldStorageClasses = []string{"MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY"}
 )
 
@@ -106,6 +109,9 @@ func (f *classFlag) Values() []string { return storageClasses } // for completio
 
 func (f *classFlag) Set(text string) error {
 	class := strings.ToUpper(text)
+	if class == "RAPID" {
+		return errors.New("the service accepts this class only over gRPC, in a zonal bucket; this program uses the JSON API")
+	}
 	if !slices.Contains(storageClasses, class) && !slices.Contains(oldStorageClasses, class) {
 		return fmt.Errorf("want %s", orList(storageClasses))
 	}
@@ -152,10 +158,49 @@ func (f *Flags) Spec() (session.Spec, error) {
 		}
 		s.Metadata[key] = value
 	}
+	if err := f.addContexts(&s); err != nil {
+		return s, err
+	}
+	if err := f.addACL(&s); err != nil {
+		return s, err
+	}
 	// Names that are always valid: only the attributes are checked here.
 	named := s
 	named.Bucket, named.Object = "bucket", "object"
 	return s, named.Validate()
+}
+
+// addContexts adds the values of --context.
+func (f *Flags) addContexts(s *session.Spec) error {
+	for _, pair := range f.contexts {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return failure.Usagef("--context %q: want KEY=VALUE", pair)
+		}
+		if s.Contexts == nil {
+			s.Contexts = &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{}}
+		}
+		if _, twice := s.Contexts.Custom[key]; twice {
+			return failure.Usagef("--context: the key %q is given twice", key)
+		}
+		s.Contexts.Custom[key] = session.ObjectCustomContextPayload{Value: value}
+	}
+	return nil
+}
+
+// addACL adds the values of --acl. The role may be in lower case.
+func (f *Flags) addACL(s *session.Spec) error {
+	if len(f.acl) > 0 && s.PredefinedACL != "" {
+		return failure.Usagef("--acl and --predefined-acl exclude each other")
+	}
+	for _, pair := range f.acl {
+		i := strings.LastIndexByte(pair, '=')
+		if i <= 0 {
+			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER", pair)
+		}
+		s.ACL = append(s.ACL, session.ACLRule{Entity: pair[:i], Role: strings.ToUpper(pair[i+1:])})
+	}
+	return nil
 }
 
 // validType reports whether text is a media type.

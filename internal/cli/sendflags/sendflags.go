@@ -9,6 +9,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/bytesize"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/timespan"
 	"gcsup/upload"
 )
 
@@ -25,9 +26,9 @@ const DefaultStallRate = 64 << 10
 // Add adds the flags to those of a command.
 func (f *Flags) Add(fs *pflag.FlagSet) {
 	f.stallRate = DefaultStallRate
-	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
-	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
-	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
+	timespan.Var(fs, &f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
+	timespan.Var(fs, &f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
+	timespan.Var(fs, &f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
@@ -46,12 +47,8 @@ func (f *Flags) Options() (upload.Options, error) {
 	switch {
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
 		return o, failure.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
-	case f.retryFor < 0:
-		return o, failure.Usagef("--retry-for %v is negative", f.retryFor)
 	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
 		return o, failure.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
-	case f.stallTimeout < 0:
-		return o, failure.Usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
 	case f.stallRate == 0:
 		return o, failure.Usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
 	}

@@ -5,7 +5,13 @@ package treeflags
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -16,41 +22,119 @@ import (
 
 // Flags choose files.
 type Flags struct {
+	FilesFrom string // the file with the list of paths; "-" is standard input
+	Null      bool   // the paths of the list end in a NUL byte
+	Dir       string // the paths of the list are relative to it
+
 	Include, Exclude []string
 	FollowSymlinks   bool
 	IgnoreSymlinks   bool
 	Strict           bool
+
+	includeFrom, excludeFrom []string
+	minSize, maxSize         sizeFlag
+	minAge, maxAge           ageFlag
 }
 
 // Add adds the flags to those of a command.
-func (f *Flags) Add(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.Include, "include", nil, "take only files that match this `PATTERN`, such as '*.csv'; repeat the flag for more")
-	fs.StringArrayVar(&f.Exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
-	fs.BoolVar(&f.FollowSymlinks, "follow-symlinks", false, "follow symbolic links to files and directories, also out of the source")
-	fs.BoolVar(&f.IgnoreSymlinks, "ignore-symlinks", false, "leave out all symbolic links without a warning")
-	fs.BoolVar(&f.Strict, "strict", false, "fail for links that are not followed, FIFOs, sockets and devices, instead of skipping them")
+func (f *Flags) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.FilesFrom, "files-from", "", "take the files whose paths are in `FILE`, one per line; - is standard input")
+	flags.BoolVarP(&f.Null, "null", "0", false, "paths in a list end in a NUL byte, not in a newline")
+	flags.StringVarP(&f.Dir, "directory", "C", "", "paths in a list are relative to `DIR`, which is no part of the objects' names")
+	flags.StringArrayVar(&f.Include, "include", nil, "take only files that match this `PATTERN`, such as '*.csv'; repeat the flag for more")
+	flags.StringArrayVar(&f.Exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
+	flags.StringArrayVar(&f.includeFrom, "include-from", nil, "take only files that match a pattern in `FILE`, one per line; # and ; begin comments")
+	flags.StringArrayVar(&f.excludeFrom, "exclude-from", nil, "leave out what matches a pattern in `FILE`, one per line; # and ; begin comments")
+	flags.Var(&f.minSize, "min-size", "leave out files that are smaller, such as 100K; without a unit in KiB, as for rclone")
+	flags.Var(&f.maxSize, "max-size", "leave out files that are larger, such as 5G; without a unit in KiB, as for rclone")
+	flags.Var(&f.minAge, "min-age", "leave out files that are younger, such as 1h; or that were modified after a time")
+	flags.Var(&f.maxAge, "max-age", "leave out files that are older, such as 7d; or that were modified before a time")
+	flags.BoolVar(&f.FollowSymlinks, "follow-symlinks", false, "follow symbolic links to files and directories, also out of the source")
+	flags.BoolVar(&f.IgnoreSymlinks, "ignore-symlinks", false, "leave out all symbolic links without a warning")
+	flags.BoolVar(&f.Strict, "strict", false, "fail for links that are not followed, FIFOs, sockets and devices, instead of skipping them")
 }
 
 // Exclusive are the flags that exclude each other.
 var Exclusive = []string{"follow-symlinks", "ignore-symlinks"}
 
-// Check refuses flags that contradict each other.
-func (f *Flags) Check() error {
-	if f.FollowSymlinks && f.IgnoreSymlinks {
+// Check refuses flags that contradict each other. list reports whether the paths are in a
+// list.
+func (f *Flags) Check(list bool) error {
+	fromStdin := 0
+	for _, name := range slices.Concat([]string{f.FilesFrom}, f.includeFrom, f.excludeFrom) {
+		if name == stdin {
+			fromStdin++
+		}
+	}
+	switch {
+	case f.FollowSymlinks && f.IgnoreSymlinks:
 		return failure.Usagef("--follow-symlinks and --ignore-symlinks exclude each other")
+	case fromStdin > 1:
+		return failure.Usagef("two of --files-from, --include-from and --exclude-from are -, but standard input can be read only once")
+	case f.Null && !list:
+		return failure.Usagef("--null needs --files-from")
+	case f.Dir != "" && !list:
+		return failure.Usagef("-C (--directory) is for the paths in a list: it needs --files-from")
 	}
 	return nil
 }
 
-// Options returns the options of a tree whose jobs n counts.
-func (f *Flags) Options(n *Notes) tree.Options {
-	n.strict = f.Strict
-	return tree.Options{Include: f.Include, Exclude: f.Exclude, FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched}
+// Options returns the options of a tree whose jobs n counts. It reads the files with
+// patterns.
+func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
+	n.strict, n.given = f.Strict, slices.Concat(f.Include, f.Exclude)
+	now := time.Now()
+	o := tree.Options{
+		Dir: f.Dir, ModifiedFrom: f.maxAge.limit(now), ModifiedTo: f.minAge.limit(now), MaxSize: f.maxSize.bytes,
+		FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched,
+	}
+	if f.minSize.bytes != nil {
+		o.MinSize = *f.minSize.bytes
+	}
+	var err error
+	if o.Include, err = in.patterns("include", f.Include, f.includeFrom); err != nil {
+		return o, err
+	}
+	o.Exclude, err = in.patterns("exclude", f.Exclude, f.excludeFrom)
+	switch {
+	case err != nil:
+		return o, err
+	case o.MaxSize != nil && *o.MaxSize < o.MinSize:
+		return o, failure.Usagef("--min-size %s is larger than --max-size %s", &f.minSize, &f.maxSize)
+	case !o.ModifiedTo.IsZero() && o.ModifiedTo.Before(o.ModifiedFrom):
+		return o, failure.Usagef("--min-age %s is more than --max-age %s", &f.minAge, &f.maxAge)
+	}
+	return o, nil
+}
+
+// OpenList opens the list of paths, and returns the byte in which they end.
+func (f *Flags) OpenList(in Stdin) (list io.ReadCloser, sep byte, err error) {
+	if f.Dir != "" {
+		if err := isDir(f.Dir); err != nil {
+			return nil, 0, unreadable("directory", err)
+		}
+	}
+	sep = '\n'
+	if f.Null {
+		sep = 0
+	}
+	list, err = in.open("files-from", f.FilesFrom)
+	return list, sep, err
+}
+
+// isDir returns an error if path is not a directory.
+func isDir(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	return err
 }
 
 // Notes are the warnings about a tree. It is safe for concurrent use.
 type Notes struct {
 	strict bool
+	given  []string // the patterns of --include and --exclude
 
 	mu               sync.Mutex
 	skipped          map[tree.Kind]skips
@@ -95,10 +179,17 @@ func (n *Notes) Skipped() (count int) {
 	return count
 }
 
+// unmatched records the patterns that matched nothing. Those of files do not count: a
+// file with patterns is for many trees.
 func (n *Notes) unmatched(include, exclude []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.include, n.exclude = include, exclude
+	n.include, n.exclude = n.ofFlags(include), n.ofFlags(exclude)
+}
+
+// ofFlags returns the patterns that are values of flags.
+func (n *Notes) ofFlags(patterns []string) []string {
+	return slices.DeleteFunc(patterns, func(p string) bool { return !slices.Contains(n.given, p) })
 }
 
 // kindTexts has the names of kinds for people, in the order of the warnings.
@@ -120,7 +211,7 @@ var kindTexts = []struct {
 const follow = "; to upload what they lead to, add --follow-symlinks"
 
 // Warnings returns one warning for each kind of entry that was skipped, and for each
-// pattern that matched nothing.
+// pattern of --include and --exclude that matched nothing.
 func (n *Notes) Warnings() (texts []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/printable"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// idLength is the length of the IDs that package upload makes.
+const idLength = 20
+
+// maxCandidates bounds how many saved uploads a message lists.
+const maxCandidates = 10
+
+// completeID returns the ID of a saved upload of which text is the beginning. It returns text
+// if there is none, or if it is an ID.
+func completeID(ctx context.Context, store state.Store, text string) (string, error) {
+	if text == "" || len(text) >= idLength {
+		return text, nil
+	}
+	ids, err := store.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(ids, text) {
+		return text, nil
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, text) })
+	switch len(ids) {
+	case 0:
+		return text, nil
+	case 1:
+		return ids[0], nil
+	}
+	var candidates strings.Builder
+	for i, id := range ids {
+		if i == maxCandidates {
+			fmt.Fprintf(&candidates, "\n  and %d more", len(ids)-i)
+			break
+		}
+		fmt.Fprintf(&candidates, "\n  %s  %s", id, aboutToken(ctx, store, id))
+	}
+	return "", failure.Usagef("%d saved uploads begin with %s; write more of the ID:%s", len(ids), text, candidates.String())
+}
+
+// aboutToken returns the source and the destination of a saved upload in a few words. It returns
+// "" for an upload that cannot be used.
+func aboutToken(ctx context.Context, store state.Store, id string) string {
+	t, err := store.Load(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return printable.Line(fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object)))
+}
