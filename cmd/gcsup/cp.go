@@ -74,7 +74,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 }
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
-	r := newReporter(std, f.output, cmd.Flags())
+	r := newReporter(std, f.output, newCommandLine(cmd.Context(), cmd.Flags()))
 	defer func() { err = r.close(err) }()
 	refused := make([]task, len(sources))
 	for i, source := range sources {

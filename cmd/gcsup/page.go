@@ -9,14 +9,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/program"
 )
 
 // page is the content of a report that its recorder does not have.
@@ -25,34 +23,6 @@ type page struct {
 	totals  *runTotals
 	elapsed time.Duration
 	code    int
-}
-
-// displayCommand returns the command line of this process.
-func displayCommand() string {
-	words := []string{filepath.Base(os.Args[0])}
-	for _, arg := range hideHeaders(os.Args[1:]) {
-		words = append(words, program.Quote(password.ReplaceAllString(arg, "://…@")))
-	}
-	return strings.Join(words, " ")
-}
-
-// password matches the user and the password in a URL. Such an endpoint is refused,
-// but the report about it contains the command line.
-var password = regexp.MustCompile(`://[^/@\s]*@`)
-
-// hideHeaders removes the values of --additional-headers, which may be secret.
-func hideHeaders(args []string) []string {
-	const flag = "--additional-headers"
-	args = slices.Clone(args)
-	for i, arg := range args {
-		switch {
-		case strings.HasPrefix(arg, flag+"="):
-			args[i] = flag + "=…"
-		case arg == flag && i+1 < len(args):
-			args[i+1] = "…"
-		}
-	}
-	return args
 }
 
 // checkWritable returns an error if no file can be created beside path.

@@ -23,7 +23,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	}
 	blocked := &gate{opened: make(chan struct{})}
 	defer close(blocked.opened)
-	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, &pflag.FlagSet{})
+	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, commandLine{given: &pflag.FlagSet{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	finished := make(chan struct{})
 	var tasks []task

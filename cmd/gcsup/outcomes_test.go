@@ -30,12 +30,13 @@ func TestSummaryClaimsNoChecksum(t *testing.T) {
 // name of a file, cannot control the terminal.
 func TestOutcomeIsPrintable(t *testing.T) {
 	var out, errs bytes.Buffer
-	r := newReporter(stdio{out: &out, err: &errs}, outputFlags{}, pflag.NewFlagSet("cp", pflag.ContinueOnError))
+	r := newReporter(stdio{out: &out, err: &errs}, outputFlags{}, commandLine{given: pflag.NewFlagSet("cp", pflag.ContinueOnError)})
+	o := r.outcomes(false)
 	spec := session.Spec{Bucket: "bkt", Object: "a\x1b]0;title\x07"}
 	done := task{source: spec.Object, destination: spec.URL()}
-	r.outcome(done, false, &upload.Result{Spec: spec, Object: &session.Object{}}, nil)
-	r.outcome(done, false, &upload.Result{Spec: spec, Planned: true}, nil)
-	r.outcome(done, true, &upload.Result{Spec: spec, Skipped: upload.SkipExisting}, nil)
+	o.report(done, false, &upload.Result{Spec: spec, Object: &session.Object{}}, nil)
+	o.report(done, false, &upload.Result{Spec: spec, Planned: true}, nil)
+	o.report(done, true, &upload.Result{Spec: spec, Skipped: upload.SkipExisting}, nil)
 	if err := r.flush(); err != nil {
 		t.Fatal(err)
 	}
