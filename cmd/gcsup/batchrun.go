@@ -98,7 +98,7 @@ func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *r
 	if !chosen.trees {
 		files = len(chosen.named)
 	}
-	d := newDisplay(files)
+	d := newDisplay(uploading, files)
 	d.finished = progress.finished
 	stop, stopped := r.showProgress(true, d)
 	if stopped != nil && chosen.sizes != nil {

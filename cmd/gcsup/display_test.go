@@ -33,10 +33,10 @@ func TestFrameOfLowTerminal(t *testing.T) {
 // count as a file and disappears.
 func TestWaitForListing(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(-1)
+	d := newDisplay(uploading, -1)
 	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable}, now)
 	frame := d.frame(now, 80, 24)
-	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                           0/0 B" {
+	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                            sent 0 B" {
 		t.Errorf("got %q", frame)
 	}
 	if line := d.plainLine(now); !strings.Contains(line, ", listing bucket: retry 3 in 8 s: 503") {
@@ -51,7 +51,7 @@ func TestWaitForListing(t *testing.T) {
 // this one.
 func TestRateOfResumedFiles(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(2)
+	d := newDisplay(uploading, 2)
 	for i := range int64(8) {
 		d.note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
 		if i == 4 {

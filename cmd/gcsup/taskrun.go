@@ -15,7 +15,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exitcode.OK, 0, false
-	d := newDisplay(len(tasks))
+	d := newDisplay(uploading, len(tasks))
 	if len(tasks) > 1 {
 		total := int64(0)
 		for _, t := range tasks {
