@@ -32,6 +32,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		}
 	}
 	stop()
+	_ = r.results.queue.flush() // before the summary; ended returns the error
 	for _, text := range totals.folded() {
 		r.console.fail(text)
 	}
@@ -68,7 +69,7 @@ func (r *reporter) warnAbout(chosen *selection) {
 	}
 }
 
-// summarize prints the totals, the failed files and how to continue.
+// summarize prints the totals and how to continue.
 func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 	text := t.textNow()
 	if ctx.Err() != nil {
@@ -79,14 +80,6 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 		return
 	}
 	r.console.fail(text)
-	if t.failed > 1 {
-		for _, f := range t.failures {
-			r.console.fail("failed: " + f)
-		}
-		if more := t.failed - len(t.failures); more > 0 {
-			r.console.fail(fmt.Sprintf("failed: and %d more", more))
-		}
-	}
 	if t.code == exitcode.Temporary || t.notTried > 0 {
 		r.console.fail("to continue: " + r.again())
 	}
@@ -100,7 +93,7 @@ func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *r
 	}
 	d := newDisplay(uploading, files)
 	d.finished = progress.finished
-	stop, stopped := r.showProgress(true, d)
+	stop, stopped := r.showProgress(true, chosen.single(), d)
 	if stopped != nil && chosen.sizes != nil {
 		go countFiles(ctx, chosen, d, stopped)
 	}

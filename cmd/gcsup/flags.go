@@ -108,6 +108,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 // outputFlags control what is printed.
 type outputFlags struct {
 	json, quiet, verbose bool
+	progress             progressMode
 
 	logFile, report string
 }
@@ -116,6 +117,7 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
+	f.progress.add(fs)
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
 	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends")
 }

@@ -27,7 +27,7 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 	if res != nil && res.Leftover != nil {
 		o.console.message("what is left is billed; to remove it: gcsup sessions prune")
 	}
-	o.totals.add(t.source, status, res, err)
+	o.totals.add(status, res, err)
 	if status == statusOK {
 		o.console.logInfo(summary(t, res))
 	}

@@ -32,6 +32,7 @@ func TestOutcomeIsPrintable(t *testing.T) {
 	var out, errs bytes.Buffer
 	r := newReporter(stdio{out: &out, err: &errs}, outputFlags{}, commandLine{given: pflag.NewFlagSet("cp", pflag.ContinueOnError)})
 	o := r.outcomes(false)
+	r.tracker.start(true, nil, true)
 	spec := session.Spec{Bucket: "bkt", Object: "a\x1b]0;title\x07"}
 	done := task{source: spec.Object, destination: spec.URL()}
 	o.report(done, false, &upload.Result{Spec: spec, Object: &session.Object{}}, nil)

@@ -53,10 +53,10 @@ func examplePage(t *testing.T) string {
 	log.Debug("query", "part", 2, "status", 0, "err", errors.New("connection reset"), "took", time.Second, "next", "wait, query: connection reset")
 	log.Info("upload ended")
 	done := &upload.Result{Size: 100 << 20, Elapsed: 25 * time.Second, Retries: 1, BytesSent: 120 << 20, BytesResent: 20 << 20, Requests: 500}
-	totals.add("disk.img", statusOK, done, nil)
+	totals.add(statusOK, done, nil)
 	p.end(1, task{source: "disk.img", destination: "gs://demo/disk.img"}, statusOK, done, nil, at(25))
 	failed := &upload.Result{Size: 7, Elapsed: time.Second}
-	totals.add(hostile, statusFailed, failed, errors.New("permission denied"))
+	totals.add(statusFailed, failed, errors.New("permission denied"))
 	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, statusFailed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exitcode.Permission}); err != nil {

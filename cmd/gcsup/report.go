@@ -17,6 +17,7 @@ import (
 type reporter struct {
 	commandLine
 	flags   outputFlags
+	view    view
 	console *console // messages for people
 	results *results // standard output
 	explain *explainer
@@ -29,7 +30,7 @@ type reporter struct {
 
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
-		commandLine: line, flags: flags, console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
+		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
 		results: &results{queue: newLineQueue(std.out), json: flags.json, quiet: flags.quiet},
 		totals:  runTotals{start: time.Now()},
 	}
@@ -129,7 +130,7 @@ func (r *reporter) close(err error) error {
 // refuse reports tasks that cannot start, and returns err with a hint.
 func (r *reporter) refuse(tasks []task, err error) error {
 	for _, t := range tasks {
-		r.totals.add(t.source, statusFailed, nil, err)
+		r.totals.add(statusFailed, nil, err)
 		r.tracker.refuse(t, err)
 	}
 	return withHint(err, r.explain.endpoint)
@@ -182,15 +183,17 @@ func (r *reporter) flush() error {
 	return nil
 }
 
-// showProgress shows d until stop is called. It shows nothing if the command is quiet.
-func (r *reporter) showProgress(batch bool, d *display) (stop func(), stopped <-chan struct{}) {
-	if r.flags.quiet {
-		r.tracker.start(batch, nil)
+// showProgress shows d until stop is called, unless there is no progress to show. The line of
+// a single file is also its summary.
+func (r *reporter) showProgress(batch, single bool, d *display) (stop func(), stopped <-chan struct{}) {
+	lines := r.view.results || single
+	if r.view.progress == progressOff {
+		r.tracker.start(batch, nil, lines)
 		return r.tracker.stop, nil
 	}
 	d.parts = r.flags.verbose
-	r.tracker.start(batch, d)
-	p := startProgress(r.console, d, !r.flags.verbose) // the log would push the frame around
+	r.tracker.start(batch, d, lines)
+	p := startProgress(r.console, d, r.view.progress)
 	return func() {
 		r.tracker.stop()
 		p.stop()

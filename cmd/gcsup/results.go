@@ -34,13 +34,14 @@ func (r *results) event(key string, line eventLine) {
 	}
 }
 
-// outcome writes the result of the file with that number.
-func (r *results) outcome(file int, t task, status string, res *upload.Result, err error) {
+// outcome writes the result of the file with that number. lines is false if there is no line
+// for people for a file that was uploaded.
+func (r *results) outcome(file int, t task, status string, lines bool, res *upload.Result, err error) {
 	switch {
 	case r.json:
 		r.object("", newResultLine(file, t, status, res, err))
 	case r.quiet:
-	case status == statusOK:
+	case status == statusOK && lines:
 		_, _ = fmt.Fprintln(r.queue, summary(t, res))
 	case status == statusPlanned:
 		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %d bytes\n", printable.Line(t.destination), printable.Line(t.source), res.Size)

@@ -25,7 +25,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		}
 		d.setTotals(int64(len(tasks)), total)
 	}
-	stop, _ := r.showProgress(false, d)
+	stop, _ := r.showProgress(false, len(tasks) == 1, d)
 	out := r.outcomes(false)
 	for _, t := range tasks {
 		if ctx.Err() != nil {
@@ -60,6 +60,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
 	if len(tasks) > 1 {
+		_ = r.results.queue.flush() // ended returns the error
 		r.console.message("%s", r.totals.textNow())
 	}
 	return r.ended(code)

@@ -12,9 +12,6 @@ import (
 	"gcsup/upload"
 )
 
-// maxFailures is how many failed files are named at the end of a batch.
-const maxFailures = 100
-
 // maxLeftOver is the maximum number of interrupted files, and of files that were not
 // tried, that are named at the end of a batch. All have the same cause.
 const maxLeftOver = 3
@@ -32,12 +29,11 @@ type runTotals struct {
 	requests int
 	retries  int
 	waited   time.Duration
-	failures []string
 	code     int // the exit code of a batch
 }
 
 // add adds the outcome of one file.
-func (t *runTotals) add(source, status string, res *upload.Result, err error) {
+func (t *runTotals) add(status string, res *upload.Result, err error) {
 	if res != nil {
 		t.sent += res.BytesSent
 		t.resent += res.BytesResent
@@ -59,13 +55,6 @@ func (t *runTotals) add(source, status string, res *upload.Result, err error) {
 		t.interrupted++
 	default:
 		t.failed++
-		if t.failed <= maxFailures {
-			text := err.Error()
-			if !strings.HasPrefix(text, source+":") {
-				text = source + ": " + text
-			}
-			t.failures = append(t.failures, printablePath(text, source))
-		}
 	}
 	if res != nil && res.Leftover != nil && t.code == exitcode.OK {
 		t.code = failure.Classify(res.Leftover).Code

@@ -24,6 +24,7 @@ type tracker struct {
 	active   bool     // current, or the batch, is under way
 	stopping bool     // the command was interrupted: events of other files are late
 	display  *display // nil if no progress is shown
+	lines    bool     // print a line for each file that was uploaded
 	files    trackedFiles
 }
 
@@ -57,10 +58,10 @@ func (f *trackedFiles) of(destination string) *trackedFile {
 }
 
 // start begins a run of one task after the other, or of a batch. d may be nil.
-func (t *tracker) start(batch bool, d *display) {
+func (t *tracker) start(batch bool, d *display, lines bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.batch, t.active, t.display = batch, batch, d
+	t.batch, t.active, t.display, t.lines = batch, batch, d, lines
 }
 
 // stop ends the run: later events are ignored.
@@ -99,7 +100,7 @@ func (t *tracker) end(file task, status string, res *upload.Result, err error) {
 	if t.pages != nil {
 		t.pages.end(id, file, status, res, err, now)
 	}
-	t.results.outcome(id, file, status, res, err)
+	t.results.outcome(id, file, status, t.lines, res, err)
 }
 
 // refuse passes on that a task failed before it began.
