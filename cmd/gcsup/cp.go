@@ -74,6 +74,10 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 }
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
+	stream := len(sources) == 1 && sources[0] == stdinName
+	if stream || f.sources.fromStdin {
+		f.output.progress = f.output.progress.whileTyping(std.in)
+	}
 	r := newReporter(std, f.output, newCommandLine(cmd.Context(), cmd.Flags()))
 	defer func() { err = r.close(err) }()
 	refused := make([]task, len(sources))
@@ -87,8 +91,11 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if err := r.open(); err != nil {
 		return r.refuse(refused, err)
 	}
-	if len(sources) == 1 && sources[0] == stdinName {
+	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
+	}
+	if f.sources.fromStdin {
+		announceTyping(r.console, std.in, "the paths of files")
 	}
 	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
@@ -127,6 +134,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		return r.reportConnectError(cmd.Context(), []task{t}, err)
 	}
 	defer c.close()
+	announceTyping(r.console, std.in, "the content of the object")
 	t.do = func(ctx context.Context) (*upload.Result, error) {
 		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
 	}

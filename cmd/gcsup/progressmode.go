@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -68,4 +69,24 @@ func (m progressMode) view(std stdio, quiet, verbose bool) view {
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// whileTyping returns the mode of a run that reads its input from in. A block would disturb a user
+// who types the input on the terminal.
+func (m progressMode) whileTyping(in any) progressMode {
+	if m == progressAuto && isTerminal(in) {
+		return progressLines
+	}
+	return m
+}
+
+// announceTyping prints what the run waits for, if the user must type it.
+func announceTyping(c *console, in any, what string) {
+	if isTerminal(in) {
+		end := "Ctrl-D"
+		if runtime.GOOS == "windows" {
+			end = "Ctrl-Z and Enter"
+		}
+		c.message("reading %s from the terminal: %s ends the input", what, end)
+	}
 }
