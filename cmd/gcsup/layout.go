@@ -222,10 +222,10 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 	case l.bytes > 0:
 		lines = []string{strings.Join([]string{fit(files, 26), fit(failed, 13), fit(amountText(d.work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
-		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 11), fit(shareText(d.work, sent, size), shareWidth), speed, etaText(left, rate)}, " ")}
+		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)), speed, etaText(left, rate)}, " ")}
 	default:
 		lines = []string{fit(files, 21) + " " + failed,
-			fit(shareText(d.work, sent, size), shareWidth) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+			fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
@@ -322,10 +322,11 @@ func amountText(w work, done, durable, size int64) string {
 	return text
 }
 
-// shareWidth is the width of shareText.
+// shareWidth is the width of shareText, unless it has two units.
 const shareWidth = 19 // "sent 999 of 999 MiB"
 
-// shareText returns how much of size bytes is sent, or read, in one unit: "sent 3.4 of 10 GiB".
+// shareText returns how much of size bytes is sent, or read: "sent 3.4 of 10 GiB". At the beginning,
+// it has two units: "sent 55 MiB of 10 GiB".
 func shareText(w work, done, size int64) string {
 	verb := "sent "
 	if w == comparing {
@@ -345,6 +346,9 @@ func shareText(w work, done, size int64) string {
 	whole := number(size, math.Round)
 	if done >= size {
 		return verb + whole + " of " + whole + " " + name
+	}
+	if done > 0 && done < unit/10 {
+		return verb + bytesText(done) + " of " + whole + " " + name
 	}
 	return verb + number(done, math.Floor) + " of " + whole + " " + name
 }

