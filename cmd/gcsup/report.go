@@ -42,7 +42,7 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	}
 	lease, _ := line.given.GetDuration("state-lease") // 0 without the flag
 	r.explain = &explainer{console: r.console, command: line}
-	r.tracker = &tracker{results: r.results, console: r.console, pages: r.pages, lease: lease, files: trackedFiles{active: map[string]*trackedFile{}}}
+	r.tracker = &tracker{results: r.results, console: r.console, pages: r.pages, lease: lease, files: newTrackedFiles()}
 	return r
 }
 

@@ -41,6 +41,8 @@ type trackedFiles struct {
 	lastID int
 }
 
+func newTrackedFiles() trackedFiles { return trackedFiles{active: map[string]*trackedFile{}} }
+
 // nextID returns a new number.
 func (f *trackedFiles) nextID() int {
 	f.lastID++
