@@ -16,12 +16,25 @@ import (
 // the service sent one. It had that of an empty object.
 func TestSummaryClaimsNoChecksum(t *testing.T) {
 	o := &session.Object{Generation: 7, Size: 5}
-	res := &upload.Result{Object: o, Elapsed: time.Second}
-	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 bytes  1s"; got != want {
+	res := &upload.Result{Object: o, Elapsed: time.Second, BytesSent: 5}
+	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 B in 1s, 5 B/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	o.CRC32C, o.HasCRC32C = 1, true
-	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 bytes  crc32c AAAAAQ==  1s"; got != want {
+	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 B in 1s, 5 B/s  crc32c AAAAAQ=="; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSummaryIsReadable checks the line of an upload that was not simple.
+func TestSummaryIsReadable(t *testing.T) {
+	const size = 100 * mib
+	res := &upload.Result{
+		Object: &session.Object{Generation: 7, Size: size}, Elapsed: 12345 * time.Millisecond, Resumed: true, ResumedFrom: 40 * mib,
+		BytesSent: 80 * mib, BytesResent: 20 * mib, Retries: 2, Waited: 3 * time.Second,
+	}
+	want := "gs://b/o#7  100 MiB in 12s, 6.5 MiB/s  resumed at 40 MiB  2 retries, waited 3s, 20 MiB sent again"
+	if got := summary(task{destination: "gs://b/o"}, res); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

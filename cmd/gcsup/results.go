@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/printable"
@@ -44,23 +43,28 @@ func (r *results) outcome(file int, t task, status string, lines bool, res *uplo
 	case status == statusOK && lines:
 		_, _ = fmt.Fprintln(r.queue, summary(t, res))
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %d bytes\n", printable.Line(t.destination), printable.Line(t.source), res.Size)
+		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", printable.Line(t.destination), printable.Line(t.source), bytesText(res.Size))
 	}
 }
 
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %d bytes", printable.Line(t.destination), generationText(o), o.Size)
+	text := fmt.Sprintf("%s#%s  %s in %v", printable.Line(t.destination), generationText(o), bytesText(o.Size), roundElapsed(res.Elapsed))
+	if res.Elapsed > 0 && res.BytesSent > 0 {
+		text += ", " + rateText(float64(res.BytesSent)/res.Elapsed.Seconds())
+	}
 	if o.HasCRC32C {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
 	}
-	text += "  " + res.Elapsed.Round(time.Millisecond).String()
 	if res.Resumed {
-		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
+		text += "  resumed at " + bytesText(res.ResumedFrom)
 	}
 	if res.Retries > 0 {
-		text += fmt.Sprintf("  retries %d, waited %s, re-sent %d bytes", res.Retries, res.Waited.Round(time.Millisecond), res.BytesResent)
+		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
+	}
+	if res.BytesResent > 0 {
+		text += fmt.Sprintf(", %s sent again", bytesText(res.BytesResent))
 	}
 	if p := res.Parts; p != nil && p.Rate > 0 {
 		text += fmt.Sprintf("  %s: %s", plural(p.Connections, "connection", "connections"), rateText(float64(p.Rate)))
