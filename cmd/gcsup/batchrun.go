@@ -64,7 +64,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 // warnAbout prints the warnings about the files that were chosen.
 func (r *reporter) warnAbout(chosen *selection) {
 	for _, text := range chosen.notes.Warnings() {
-		r.console.message("warning: %s", text)
+		r.console.warning("warning: %s", text)
 		r.results.event("", eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text})
 	}
 }

@@ -55,6 +55,15 @@ func (c *console) message(format string, args ...any) {
 	}
 }
 
+// warning prints a message, which the log file has as a warning.
+func (c *console) warning(format string, args ...any) {
+	text := messageText(format, args)
+	c.logWarning(text)
+	if !c.quiet {
+		c.print(text)
+	}
+}
+
 // detail prints a message with --verbose, and otherwise only to the log file.
 func (c *console) detail(format string, args ...any) {
 	text := messageText(format, args)

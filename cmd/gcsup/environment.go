@@ -32,6 +32,7 @@ var envRules = flagenv.Rules{
 		"state-key-file": "state",
 		"state-unsealed": "state",
 		"state-lease":    "state",
+		"log-level":      "log-file",
 	},
 }
 

@@ -109,6 +109,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 type outputFlags struct {
 	json, quiet, verbose bool
 	progress             progressMode
+	logLevel             logLevel
 
 	logFile, report string
 }
@@ -119,6 +120,7 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
 	f.progress.add(fs)
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
+	f.logLevel.add(fs)
 	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends")
 }
 

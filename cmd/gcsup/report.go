@@ -48,10 +48,14 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 
 // open opens the files of --log-file and --report, before anything is sent.
 func (r *reporter) open() error {
+	if r.given.Changed("log-level") && r.flags.logFile == "" {
+		return failure.Usagef("--log-level needs --log-file")
+	}
 	if r.flags.logFile != "" {
-		if err := r.console.openLog(r.flags.logFile); err != nil {
+		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
 		}
+		r.console.logStart(r.text())
 	}
 	if r.pages != nil {
 		if err := checkWritable(r.flags.report); err != nil {
@@ -121,6 +125,7 @@ func (r *reporter) close(err error) error {
 	if ferr := r.flush(); err == nil {
 		err = ferr
 	}
+	r.console.logEnd(code, elapsed)
 	if lerr := r.console.closeLog(); lerr != nil && err == nil {
 		err = fmt.Errorf("--log-file: %w", lerr)
 	}

@@ -190,7 +190,7 @@ func (t *tracker) announce(file task, e upload.Event) {
 	case upload.Discarded:
 		t.console.message("%s: not resuming: %s", file.source, e.Cause)
 	case upload.Warning:
-		t.console.message("%s: warning: %s", file.source, e.Cause)
+		t.console.warning("%s: warning: %s", file.source, e.Cause)
 	case upload.Undivided:
 		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
 	case upload.PartDone:
