@@ -200,6 +200,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, failure.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):
 		return upload.Options{}, failure.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
+	case f.batch.dryRun && f.output.report == stdoutName:
+		return upload.Options{}, failure.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
 	case f.generation < 0:
 		return upload.Options{}, failure.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}

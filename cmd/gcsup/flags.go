@@ -121,7 +121,25 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	f.progress.add(fs)
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
 	f.logLevel.add(fs)
-	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends")
+	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
+}
+
+// stdoutName is standard output as the value of --report.
+const stdoutName = "-"
+
+// checkReport returns an error if the file of --report cannot be written, or if standard output
+// cannot have the page besides what else is printed there.
+func (f *outputFlags) checkReport() error {
+	if f.report == stdoutName {
+		if f.json {
+			return failure.Usagef("--report=- and --json both write to standard output: give --report a file")
+		}
+		return nil
+	}
+	if err := checkWritable(f.report); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
 }
 
 // resumeCommand returns the command line that resumes an upload.

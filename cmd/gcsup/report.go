@@ -31,7 +31,7 @@ type reporter struct {
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
 		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
-		results: &results{queue: newLineQueue(std.out), json: flags.json, quiet: flags.quiet},
+		results: &results{queue: newLineQueue(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
 		totals:  runTotals{start: time.Now()},
 	}
 	if sameTerminal(std.out, std.err) {
@@ -58,8 +58,8 @@ func (r *reporter) open() error {
 		r.console.logStart(r.text())
 	}
 	if r.pages != nil {
-		if err := checkWritable(r.flags.report); err != nil {
-			return fmt.Errorf("--report: %w", err)
+		if err := r.flags.checkReport(); err != nil {
+			return err
 		}
 		r.opened = true
 	}
@@ -109,8 +109,12 @@ func (r *reporter) close(err error) error {
 	}
 	elapsed := time.Since(r.totals.start)
 	if r.opened {
-		page := page{command: r.text(), totals: &r.totals, elapsed: elapsed, code: code}
-		if perr := r.pages.write(r.flags.report, page); perr != nil {
+		about := page{command: r.text(), totals: &r.totals, elapsed: elapsed, code: code}
+		write := func() error { return r.pages.write(r.flags.report, about) }
+		if r.flags.report == stdoutName {
+			write = func() error { return r.pages.render(r.results.queue, about) }
+		}
+		if perr := write(); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)
 			if err == nil {
 				err, code = perr, failure.Classify(perr).Code
