@@ -53,7 +53,11 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *engine.Budget) *job
 	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
 	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
 		n := j.result.label.get()
-		return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
+		attrs := []slog.Attr{slog.String("id", n.id)}
+		if n.path != "" {
+			attrs = append(attrs, slog.String("source", n.path))
+		}
+		return append(attrs, slog.String("object", n.spec.Object))
 	}})
 	j.uplink.Replied = u.link.Replied
 	j.requests = engine.NewRequester(j.uplink, 0, j.progress.whole)

@@ -11,6 +11,7 @@ type activeFile struct {
 	id   int
 	name string
 	size int64 // -1 if unknown
+	work work
 
 	sent, committed int64
 	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
@@ -45,8 +46,19 @@ func (l fileLoss) shown(now time.Time) bool { return l.bytes > 0 && now.Before(l
 // lostNotice is how long a loss of bytes is shown at least.
 const lostNotice = 10 * time.Second
 
+// work is what a run does with its files.
+type work int
+
+const (
+	uploading work = iota
+	comparing      // and sending nothing
+)
+
 // note updates t with an event.
 func (t *activeFile) note(e upload.Event, now time.Time) {
+	if t.work == comparing {
+		e = t.asProgress(e)
+	}
 	is := shown(e)
 	if is.sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
@@ -73,6 +85,19 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	case upload.Verifying:
 		t.samples.add(now, e.Compared)
 	}
+}
+
+// asProgress returns an event of a file that is only compared as one of an upload: the bytes
+// that were read stand for those that were sent.
+func (t *activeFile) asProgress(e upload.Event) upload.Event {
+	e.Source, e.Parts = nil, nil
+	if e.Kind == upload.Verifying {
+		e.Kind, e.Size, e.Sent, e.Committed = upload.Progress, e.ToCompare, e.Compared, e.Compared
+	} else {
+		e.Size, e.Sent, e.Committed = max(e.Size, t.size), t.sent, t.committed
+	}
+	e.Compared, e.ToCompare = 0, 0
+	return e
 }
 
 // shownOffsets is how far an upload is, for people.

@@ -13,12 +13,13 @@ import (
 // console prints messages for people. On a terminal it keeps a frame, the progress
 // of the run, below them.
 type console struct {
-	mu    sync.Mutex
-	w     io.Writer
-	queue *lineQueue // in front of w; if nil, messages are written at once
-	quiet bool
-	live  liveRegion
-	ended bool // no frame is shown any more
+	mu      sync.Mutex
+	w       io.Writer
+	queue   *lineQueue // in front of w; if nil, messages are written at once
+	quiet   bool
+	verbose bool
+	live    liveRegion
+	ended   bool // no frame is shown any more
 	*logFile
 }
 
@@ -28,8 +29,8 @@ func newConsole(w io.Writer, quiet bool) *console {
 
 // newQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
-func newQueuedConsole(w io.Writer, quiet bool) *console {
-	return &console{w: w, queue: newLineQueue(w), quiet: quiet, live: newLiveRegion(), logFile: &logFile{}}
+func newQueuedConsole(w io.Writer, quiet, verbose bool) *console {
+	return &console{w: w, queue: newLineQueue(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), logFile: &logFile{}}
 }
 
 // out returns the writer that the console uses.
@@ -47,6 +48,33 @@ type block string
 // message prints a line, unless the console is quiet. It replaces control characters
 // in its arguments: a file name with a line break must not make a line of its own.
 func (c *console) message(format string, args ...any) {
+	text := messageText(format, args)
+	c.logInfo(text)
+	if !c.quiet {
+		c.print(text)
+	}
+}
+
+// warning prints a message, which the log file has as a warning.
+func (c *console) warning(format string, args ...any) {
+	text := messageText(format, args)
+	c.logWarning(text)
+	if !c.quiet {
+		c.print(text)
+	}
+}
+
+// detail prints a message with --verbose, and otherwise only to the log file.
+func (c *console) detail(format string, args ...any) {
+	text := messageText(format, args)
+	c.logInfo(text)
+	if c.verbose && !c.quiet {
+		c.print(text)
+	}
+}
+
+// messageText returns the text of a message.
+func messageText(format string, args []any) string {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
@@ -55,11 +83,7 @@ func (c *console) message(format string, args ...any) {
 			args[i] = printable.Line(arg.Error())
 		}
 	}
-	text := fmt.Sprintf(format, args...)
-	c.logInfo(text)
-	if !c.quiet {
-		c.print(text)
-	}
+	return fmt.Sprintf(format, args...)
 }
 
 // fail prints a line even if the console is quiet.

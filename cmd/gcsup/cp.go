@@ -74,7 +74,11 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 }
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
-	r := newReporter(std, f.output, cmd.Flags())
+	stream := len(sources) == 1 && sources[0] == stdinName
+	if stream || f.sources.fromStdin {
+		f.output.progress = f.output.progress.whileTyping(std.in)
+	}
+	r := newReporter(std, f.output, newCommandLine(cmd.Context(), cmd.Flags()))
 	defer func() { err = r.close(err) }()
 	refused := make([]task, len(sources))
 	for i, source := range sources {
@@ -87,8 +91,11 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if err := r.open(); err != nil {
 		return r.refuse(refused, err)
 	}
-	if len(sources) == 1 && sources[0] == stdinName {
+	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
+	}
+	if f.sources.fromStdin {
+		announceTyping(r.console, std.in, "the paths of files")
 	}
 	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
@@ -127,6 +134,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		return r.reportConnectError(cmd.Context(), []task{t}, err)
 	}
 	defer c.close()
+	announceTyping(r.console, std.in, "the content of the object")
 	t.do = func(ctx context.Context) (*upload.Result, error) {
 		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
 	}
@@ -192,6 +200,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, failure.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):
 		return upload.Options{}, failure.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
+	case f.batch.dryRun && f.output.report == stdoutName:
+		return upload.Options{}, failure.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
 	case f.generation < 0:
 		return upload.Options{}, failure.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}

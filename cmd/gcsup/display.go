@@ -17,6 +17,7 @@ const maxRows = 8
 // frame costs the same for any number of files: it looks at the active ones.
 type display struct {
 	mu      sync.Mutex
+	work    work
 	single  bool // the run is one file
 	parts   bool // show the parts of files
 	began   bool // there was an event
@@ -33,14 +34,14 @@ type display struct {
 
 // endedFiles adds up the files that ended.
 type endedFiles struct {
-	files, failed       int
-	sent, durable, done int64 // bytes; done includes those of skipped files
+	files, failed, differ int
+	sent, durable, done   int64 // bytes; done includes those of skipped files
 }
 
 // newDisplay returns the display of a run of so many files, -1 if that is not
 // known.
-func newDisplay(files int) *display {
-	return &display{single: files == 1, files: int64(files), size: -1, finished: func() int { return 0 }}
+func newDisplay(w work, files int) *display {
+	return &display{work: w, single: files == 1, files: int64(files), size: -1, finished: func() int { return 0 }}
 }
 
 // setTotals records how many files there are, and their size.
@@ -57,7 +58,7 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 	d.began = true
 	t := d.find(id)
 	if t == nil {
-		t = &activeFile{id: id, name: displayName(name), size: -1}
+		t = &activeFile{id: id, name: displayName(name), size: -1, work: d.work}
 		d.active = append(d.active, t)
 	}
 	was := t.highest
@@ -106,9 +107,13 @@ func (d *display) end(id int, status string, res *upload.Result, now time.Time) 
 		size = max(res.Size, 0)
 	}
 	switch status {
-	case statusOK:
+	case statusOK, statusSame:
 		ended.sent += size
 		ended.durable += size
+	case statusDiffers, statusMissing:
+		ended.differ++
+		ended.sent += t.highest
+		ended.durable += t.committed
 	case statusFailed:
 		ended.failed++
 		ended.sent += t.highest

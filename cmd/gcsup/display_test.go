@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,10 @@ func TestFrameOfLowTerminal(t *testing.T) {
 // count as a file and disappears.
 func TestWaitForListing(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(-1)
+	d := newDisplay(uploading, -1)
 	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable}, now)
 	frame := d.frame(now, 80, 24)
-	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                           0/0 B" {
+	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                            sent 0 B" {
 		t.Errorf("got %q", frame)
 	}
 	if line := d.plainLine(now); !strings.Contains(line, ", listing bucket: retry 3 in 8 s: 503") {
@@ -51,7 +52,7 @@ func TestWaitForListing(t *testing.T) {
 // this one.
 func TestRateOfResumedFiles(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(2)
+	d := newDisplay(uploading, 2)
 	for i := range int64(8) {
 		d.note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
 		if i == 4 {
@@ -89,6 +90,35 @@ func TestLossIsShownWhileComparing(t *testing.T) {
 	tr.note(upload.Event{Kind: upload.Verifying, Size: 100, Sent: 20, Committed: 20, ToCompare: 20}, now)
 	if state, _ := tr.state(now, false); state != "the service lost 70 B" {
 		t.Errorf("the state is %q", state)
+	}
+}
+
+// TestFrameOfComparison checks the frame of a run that only compares files.
+func TestFrameOfComparison(t *testing.T) {
+	now := time.Unix(0, 0)
+	d := newDisplay(comparing, -1)
+	d.setTotals(3, 100*mib)
+	compared := func(n int64) {
+		d.note(1, "a", upload.Event{Kind: upload.Verifying, Size: 40 * mib, Compared: n * mib, ToCompare: 40 * mib}, now)
+	}
+	compared(1)
+	now = now.Add(2 * time.Second)
+	compared(21)
+	d.end(2, statusMissing, &upload.Result{Size: 30 * mib}, now)
+	d.end(3, statusSame, &upload.Result{Size: 10 * mib}, now)
+	var lines []string
+	for _, l := range d.frame(now, 80, 24) {
+		lines = append(lines, l.text)
+	}
+	want := []string{
+		"a                        [=====     ]  52%   10 MiB/s  ETA 0:02",
+		"file 2 of 3           1 differ    read 61 of 100 MiB    10 MiB/s ETA 0:04",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if line := d.plainLine(now); line != "2 of 3 files, 61 MiB read of 100 MiB, 1 differ  10 MiB/s  ETA 0:04" {
+		t.Errorf("the line of a log is %q", line)
 	}
 }
 

@@ -36,6 +36,7 @@ var envRules = flagenv.Rules{
 		"state-key-file": "state",
 		"state-unsealed": "state",
 		"state-lease":    "state",
+		"log-level":      "log-file",
 	},
 }
 

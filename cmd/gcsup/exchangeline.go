@@ -16,8 +16,9 @@ import (
 type exchangeLine struct {
 	at, took   time.Duration // at is since the start of the run
 	op, object string
-	part       int64 // 0 if the exchange is not about one part of a file
-	status     int64 // 0 if there was no reply
+	source     string // "" if it is no file
+	part       int64  // 0 if the exchange is not about one part of a file
+	status     int64  // 0 if there was no reply
 	from, sent int64
 	held       int64  // -1 if the reply does not report it
 	err, next  string // next is the decision that followed; "" if the upload ended
@@ -30,6 +31,8 @@ func readExchange(r slog.Record) exchangeLine {
 		switch a.Key {
 		case "object", "prefix":
 			l.object = a.Value.String()
+		case "source":
+			l.source = a.Value.String()
 		case "part":
 			l.part = a.Value.Int64()
 		case "status":

@@ -113,6 +113,8 @@ func (f *sendFlags) options() (upload.Options, error) {
 // outputFlags control what is printed.
 type outputFlags struct {
 	json, quiet, verbose bool
+	progress             progressMode
+	logLevel             logLevel
 
 	logFile, report string
 }
@@ -121,8 +123,28 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
+	f.progress.add(fs)
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
-	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends")
+	f.logLevel.add(fs)
+	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
+}
+
+// stdoutName is standard output as the value of --report.
+const stdoutName = "-"
+
+// checkReport returns an error if the file of --report cannot be written, or if standard output
+// cannot have the page besides what else is printed there.
+func (f *outputFlags) checkReport() error {
+	if f.report == stdoutName {
+		if f.json {
+			return failure.Usagef("--report=- and --json both write to standard output: give --report a file")
+		}
+		return nil
+	}
+	if err := checkWritable(f.report); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
 }
 
 // resumeCommand returns the command line that resumes an upload.

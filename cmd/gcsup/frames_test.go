@@ -107,7 +107,7 @@ func (term *terminal) show(d *display, now time.Time) {
 // moment.
 func story(frame func(name string, d *display, now time.Time)) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	d := newDisplay(-1)
+	d := newDisplay(uploading, -1)
 	event := func(id int, name string, kind upload.EventKind, size, sent, committed int64) {
 		d.note(id, name, upload.Event{Kind: kind, Size: size * mib, Sent: sent * mib, Committed: committed * mib}, now)
 	}
@@ -305,7 +305,7 @@ func TestDumbTerminal(t *testing.T) {
 // BenchmarkDisplay measures a small file: its events, and its part of 7 frames per
 // second at 5,000 files per second.
 func BenchmarkDisplay(b *testing.B) {
-	d := newDisplay(-1)
+	d := newDisplay(uploading, -1)
 	now := time.Unix(0, 0)
 	for i := range b.N {
 		now = now.Add(200 * time.Microsecond)

@@ -51,9 +51,10 @@ func TestLazyStoreAfterClose(t *testing.T) {
 // TestEventAfterResult checks that no event follows the result line.
 func TestEventAfterResult(t *testing.T) {
 	var out strings.Builder
-	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, newCp(stdio{}).Flags())
-	r.begin(task{source: "s", destination: "gs://b/o"})
-	r.end(nil, failure.ErrSource)
+	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, commandLine{given: newCp(stdio{}).Flags()})
+	one := task{source: "s", destination: "gs://b/o"}
+	r.tracker.begin(one)
+	r.outcomes(false).report(one, true, nil, failure.ErrSource)
 	r.observe(upload.Event{Kind: upload.Progress})
 	_ = r.flush()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

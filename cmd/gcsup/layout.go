@@ -15,7 +15,7 @@ type layout struct {
 	columns int // used columns of the terminal; the last one stays free
 	name    int
 	bar     int // 0 for none
-	percent int // 4, or 8 if the durable part has no bar and is shown as a percentage too
+	percent int
 	bytes   int // 0 for none
 	state   int
 }
@@ -24,20 +24,26 @@ type layout struct {
 const (
 	mediumColumns = 70
 	wideColumns   = 140
+	percentWidth  = 4
 	bytesWidth    = 43 // "1023 MiB sent, 1023 MiB durable of 1023 MiB"
 	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
 	narrowState   = 12 // "1023 MiB/s", "32 s refused"
 )
 
+// maxColumns is how many columns a frame uses at most. If a wider terminal gets narrower, down
+// to 80 columns, it breaks each line into two. More rows could be more than the terminal has:
+// those at the top could not be erased any more.
+const maxColumns = 159
+
 func layoutFor(columns int) layout {
-	l := layout{columns: max(columns-1, 1)}
+	l := layout{columns: min(max(columns-1, 1), maxColumns), percent: percentWidth}
 	switch {
 	case columns < mediumColumns:
-		l.percent, l.state = 8, narrowState
+		l.state = narrowState
 	case columns < wideColumns:
-		l.bar, l.percent, l.state = 12, 4, stateWidth
+		l.bar, l.state = 12, stateWidth
 	default:
-		l.bar, l.percent, l.bytes, l.state = 22, 4, bytesWidth, stateWidth
+		l.bar, l.bytes, l.state = 22, bytesWidth, stateWidth
 	}
 	l.name = l.columns
 	for _, w := range []int{l.bar, l.percent, l.bytes, l.state} {
@@ -96,9 +102,9 @@ func (l layout) row(t *activeFile, now time.Time) liveLine {
 	if l.bar > 0 {
 		columns = append(columns, picture(t, l.bar-2))
 	}
-	columns = append(columns, fitRight(percentText(t, l.percent > 4), l.percent))
+	columns = append(columns, fitRight(percentText(t), l.percent))
 	if l.bytes > 0 {
-		columns = append(columns, fit(sentText(t.highest, t.committed, t.size), l.bytes))
+		columns = append(columns, fit(t.bytesText(), l.bytes))
 	}
 	state, color := t.state(now, l.state < stateWidth)
 	columns = append(columns, shorten(state, l.state))
@@ -116,18 +122,21 @@ func picture(t *activeFile, width int) string {
 	return "[" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", width-sent) + "]"
 }
 
-// percentText returns the percentage that was sent. both adds the one that is
-// durable: "52/40%".
-func percentText(t *activeFile, both bool) string {
-	sent, ok := t.percent()
+// percentText returns the percentage that was sent, or "" if the size is not known.
+func percentText(t *activeFile) string {
+	n, ok := t.percent()
 	if !ok {
 		return ""
 	}
-	durable, _ := percent(t.committed, t.size)
-	if both {
-		return fmt.Sprintf("%d/%d%%", sent, durable)
+	return fmt.Sprintf("%d%%", n)
+}
+
+// bytesText returns how many bytes of a file are sent, or compared.
+func (t *activeFile) bytesText() string {
+	if t.toCompare > 0 {
+		return amountText(comparing, t.compared, 0, t.toCompare)
 	}
-	return fmt.Sprintf("%d%%", sent)
+	return amountText(t.work, t.highest, t.committed, t.size)
 }
 
 // state describes an active file: its rate and the time left, or the reason for its
@@ -147,7 +156,7 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
 	case t.toCompare > 0:
 		n, _ := percent(t.compared, t.toCompare)
-		return fmt.Sprintf("%s  comparing with sent %d%%", fitRight(rateText(rate), rateWidth), n), ""
+		return fmt.Sprintf("%s  comparing %d%%", fitRight(rateText(rate), rateWidth), n), ""
 	case !t.wait.until.IsZero():
 		return t.wait.text(now, brief), yellow
 	case brief:
@@ -197,20 +206,26 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 		left = size - done
 	}
 	failed, color := "", ""
-	if d.ended.failed > 0 {
+	switch {
+	case d.ended.failed > 0:
 		failed, color = fmt.Sprintf("%s failed", countText(d.ended.failed)), red
+	case d.ended.differ > 0:
+		failed, color = fmt.Sprintf("%s differ", countText(d.ended.differ)), red
+	}
+	if d.work == comparing {
+		sent = done // a file that need not be read is compared, too
 	}
 	files := "file " + d.fileText()
 	speed := fitRight(rateText(rate), rateWidth)
 	var lines []string
 	switch {
 	case l.bytes > 0:
-		lines = []string{strings.Join([]string{fit(files, 26), fit(failed, 13), fit(sentText(sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+		lines = []string{strings.Join([]string{fit(files, 26), fit(failed, 13), fit(amountText(d.work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
-		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 10), fit(tripleText(sent, durable, size), 18), speed, etaText(left, rate)}, " ")}
+		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)), speed, etaText(left, rate)}, " ")}
 	default:
 		lines = []string{fit(files, 21) + " " + failed,
-			fit(tripleText(sent, durable, size), 18) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+			fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
@@ -247,11 +262,17 @@ func (d *display) plainLine(now time.Time) string {
 			text += t.partsText()
 		}
 		state, _ := t.state(now, false)
-		return strings.TrimRight(text+sentText(t.highest, t.committed, t.size)+"  "+strings.Join(strings.Fields(state), " "), " ")
+		return strings.TrimRight(text+t.bytesText()+"  "+strings.Join(strings.Fields(state), " "), " ")
 	}
 	sent, durable, done := d.totals()
 	size := d.totalSize()
-	text := fmt.Sprintf("%s files, %s", d.fileText(), sentText(sent, durable, size))
+	if d.work == comparing {
+		sent = done
+	}
+	text := fmt.Sprintf("%s files, %s", d.fileText(), amountText(d.work, sent, durable, size))
+	if d.ended.differ > 0 {
+		text += fmt.Sprintf(", %d differ", d.ended.differ)
+	}
 	if d.ended.failed > 0 {
 		text += fmt.Sprintf(", %d failed", d.ended.failed)
 	}
@@ -288,35 +309,48 @@ func (t *activeFile) partsText() string {
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-// sentText returns "3.4 GiB sent, 3.3 GiB durable of 10 GiB".
-func sentText(sent, durable, size int64) string {
-	text := bytesText(sent) + " sent, " + bytesText(durable) + " durable"
+// amountText returns how much of size bytes is sent and durable, "3.4 GiB sent, 3.3 GiB durable
+// of 10 GiB", or read: "3.4 GiB read of 10 GiB". size is negative if it is not known.
+func amountText(w work, done, durable, size int64) string {
+	text := bytesText(done) + " sent, " + bytesText(durable) + " durable"
+	if w == comparing {
+		text = bytesText(done) + " read"
+	}
 	if size >= 0 {
 		text += " of " + bytesText(size)
 	}
 	return text
 }
 
-// tripleText returns the bytes sent, durable and in all, in one unit:
-// "3.4/3.3/10 GiB".
-func tripleText(sent, durable, size int64) string {
-	all := []int64{sent, durable}
-	if size >= 0 {
-		all = append(all, size)
+// shareWidth is the width of shareText, unless it has two units.
+const shareWidth = 19 // "sent 999 of 999 MiB"
+
+// shareText returns how much of size bytes is sent, or read: "sent 3.4 of 10 GiB". At the beginning,
+// it has two units: "sent 55 MiB of 10 GiB".
+func shareText(w work, done, size int64) string {
+	verb := "sent "
+	if w == comparing {
+		verb = "read "
 	}
-	_, unit, _ := strings.Cut(bytesText(all[len(all)-1]), " ")
 	if size < 0 {
-		_, unit, _ = strings.Cut(bytesText(sent), " ")
+		return verb + bytesText(done)
 	}
-	scale, _ := humanize.ParseBytes("1" + unit)
-	parts := make([]string, len(all))
-	for i, n := range all {
-		v := float64(n) / float64(max(scale, 1))
-		if parts[i] = fmt.Sprintf("%.0f", v); v < 9.95 && unit != "B" {
-			parts[i] = fmt.Sprintf("%.1f", v)
+	name, unit := unitOf(size + size/40) // from 1000 on the next one, which takes less space
+	number := func(n int64, round func(float64) float64) string {
+		v := float64(n) / float64(unit)
+		if v < 10 && unit > 1 {
+			return fmt.Sprintf("%.1f", round(v*10)/10)
 		}
+		return fmt.Sprintf("%.0f", round(v))
 	}
-	return strings.Join(parts, "/") + " " + unit
+	whole := number(size, math.Round)
+	if done >= size {
+		return verb + whole + " of " + whole + " " + name
+	}
+	if done > 0 && done < unit/10 {
+		return verb + bytesText(done) + " of " + whole + " " + name
+	}
+	return verb + number(done, math.Floor) + " of " + whole + " " + name
 }
 
 // rateText returns a rate, or "" if it is unknown.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"time"
 )
 
 // logFile is the file of --log-file. The zero value logs nothing.
@@ -14,14 +15,14 @@ type logFile struct {
 }
 
 // openLog opens the file at path for appending. A new file is readable only by its
-// owner, because it contains names of files.
-func (l *logFile) openLog(path string) error {
+// owner, because it contains names of files. Lines below level are left out.
+func (l *logFile) openLog(path string, level slog.Level) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	l.file, l.lines = f, newLineQueue(f)
-	l.log = slog.New(slog.NewTextHandler(l.lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.log = slog.New(slog.NewTextHandler(l.lines, &slog.HandlerOptions{Level: level}))
 	return nil
 }
 
@@ -31,9 +32,29 @@ func (l *logFile) logInfo(text string) {
 	}
 }
 
+func (l *logFile) logWarning(text string) {
+	if l.log != nil {
+		l.log.Warn(text)
+	}
+}
+
 func (l *logFile) logError(text string) {
 	if l.log != nil {
 		l.log.Error(text)
+	}
+}
+
+// logStart writes the first line of a run.
+func (l *logFile) logStart(commandLine string) {
+	if l.log != nil {
+		l.log.Info("run started", "command", commandLine, "pid", os.Getpid(), "version", version().Version)
+	}
+}
+
+// logEnd writes the last line of a run.
+func (l *logFile) logEnd(code int, elapsed time.Duration) {
+	if l.log != nil {
+		l.log.Info("run ended", "exit_code", code, "took", elapsed)
 	}
 }
 

@@ -15,12 +15,14 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
 	"gcsup/internal/cli/usage"
 )
 
 func main() {
 	os.Exit(signals.Run(func(ctx context.Context) int {
+		program.StartedAs(os.Args[0])
 		return execute(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
 	}))
 }
@@ -40,7 +42,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	root.SetArgs(args)
 	out := &output{Writer: std.out}
 	root.SetOut(out)
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := root.ExecuteContextC(withArgs(ctx, args))
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}

@@ -9,14 +9,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/program"
 )
 
 // page is the content of a report that its recorder does not have.
@@ -25,34 +23,6 @@ type page struct {
 	totals  *runTotals
 	elapsed time.Duration
 	code    int
-}
-
-// displayCommand returns the command line of this process.
-func displayCommand() string {
-	words := []string{filepath.Base(os.Args[0])}
-	for _, arg := range hideHeaders(os.Args[1:]) {
-		words = append(words, program.Quote(password.ReplaceAllString(arg, "://…@")))
-	}
-	return strings.Join(words, " ")
-}
-
-// password matches the user and the password in a URL. Such an endpoint is refused,
-// but the report about it contains the command line.
-var password = regexp.MustCompile(`://[^/@\s]*@`)
-
-// hideHeaders removes the values of --additional-headers, which may be secret.
-func hideHeaders(args []string) []string {
-	const flag = "--additional-headers"
-	args = slices.Clone(args)
-	for i, arg := range args {
-		switch {
-		case strings.HasPrefix(arg, flag+"="):
-			args[i] = flag + "=…"
-		case arg == flag && i+1 < len(args):
-			args[i+1] = "…"
-		}
-	}
-	return args
 }
 
 // checkWritable returns an error if no file can be created beside path.
@@ -149,7 +119,7 @@ svg text { fill: var(--dim); } .axis { stroke: var(--line); } .sent { fill: var(
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .3em; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-th, table[id$="-requests"] td:nth-child(-n+2) { white-space: nowrap; } table[id$="-requests"] td:nth-child(3) { min-width: 14rem; }
+th, table[id$="-requests"] td:is(:nth-child(1), :nth-child(3)) { white-space: nowrap; } table[id$="-requests"] td:is(:nth-child(2), :nth-child(4)) { min-width: 10rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } tr.failed td:first-child { color: var(--loss); }
 `
 
@@ -215,8 +185,11 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 	at := func(i int) float64 { return (time.Duration(i) * p.timeline.length).Seconds() }
 	var fastest float64
 	var durable int64
-	for i, b := range buckets {
-		fastest = max(fastest, float64(b.sent)/min(p.timeline.length.Seconds(), max(span-at(i), 0.05)))
+	intervals := p.timeline.intervals(elapsed)
+	for _, in := range intervals {
+		fastest = max(fastest, in.rate())
+	}
+	for _, b := range buckets {
 		durable = max(durable, b.durable)
 	}
 	w.markup("<section><h2>Throughput and durable bytes</h2>\n<figure>")
@@ -238,14 +211,14 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 		w.printf(`<line class="axis" x1="%d" x2="%d" y1="%[3]g" y2="%[3]g"/>`+"\n", chartLeft, chartWidth-chartRight, panel.top+chartHeight)
 		w.printf(`<text x="%d" y="%g" text-anchor="end">%s</text><text x="%[1]d" y="%[4]g" text-anchor="end">0</text>`+"\n", chartLeft-8, panel.top+10, panel.label, panel.top+chartHeight)
 	}
-	for i, b := range buckets {
-		if b.sent == 0 || fastest == 0 {
+	for _, in := range intervals {
+		if in.sent == 0 {
 			continue
 		}
-		rate := float64(b.sent) / min(p.timeline.length.Seconds(), max(span-at(i), 0.05))
-		h := rate / fastest * chartHeight
+		from, to := in.from.Seconds(), in.to.Seconds()
+		h := in.rate() / fastest * chartHeight
 		w.printf(`<rect class="sent" x="%.1f" y="%.1f" width="%.2f" height="%.1f"><title>%s: %s</title></rect>`+"\n",
-			x(at(i)), panels[0].top+chartHeight-h, max(x(at(i+1))-x(at(i)), 1), h, secondsText(at(i)), rateText(rate))
+			x(from), panels[0].top+chartHeight-h, max(x(to)-x(from), 1), h, secondsText(from), rateText(in.rate()))
 	}
 	if durable > 0 {
 		y := func(n int64) float64 {
@@ -340,13 +313,14 @@ func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
 	if len(lines) == 0 {
 		return
 	}
-	w.table(id, title, 3, "request", "status", "decision", "started", "took", "offset", "sent", "durable")
+	w.table(id, title, 4, "request", "file", "status", "decision", "started", "took", "offset", "sent", "durable")
 	for _, l := range lines {
 		durable := ""
 		if l.held >= 0 {
-			durable = fmt.Sprint(l.held)
+			durable = bytesText(l.held)
 		}
-		w.row("", 3, l.request(), statusText(l.status), l.decision(), secondsText(l.at.Seconds()), roundTook(l.took), fmt.Sprint(l.from), fmt.Sprint(l.sent), durable)
+		w.row("", 4, l.request(), cmp.Or(l.source, l.object), statusText(l.status), l.decision(),
+			secondsText(l.at.Seconds()), roundTook(l.took), bytesText(l.from), bytesText(l.sent), durable)
 	}
 	w.end()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -9,10 +8,8 @@ import (
 // TestReportHasNoPassword checks that the command line in a report has no password of
 // a URL.
 func TestReportHasNoPassword(t *testing.T) {
-	args := os.Args
-	defer func() { os.Args = args }()
-	os.Args = []string{"gcsup", "cp", "--endpoint=http://user:secret@host:1", "a", "gs://b/a@b"}
-	if got := displayCommand(); strings.Contains(got, "secret") || strings.Contains(got, "user") || !strings.HasSuffix(got, "gs://b/a@b") {
+	line := commandLine{args: []string{"cp", "--endpoint=http://user:secret@host:1", "a", "gs://b/a@b"}}
+	if got := line.text(); strings.Contains(got, "secret") || strings.Contains(got, "user") || !strings.HasSuffix(got, "gs://b/a@b") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -45,7 +45,7 @@ func examplePage(t *testing.T) string {
 	event(20, upload.Event{Kind: upload.Progress, Sent: 90 << 20, Committed: 80 << 20})
 	for i := range 500 {
 		r := slog.NewRecord(at(20+float64(i)/100), slog.LevelDebug, "put", 0)
-		r.AddAttrs(slog.Int("status", 308), slog.Any("err", error(nil)), slog.Int64("sent", 1<<20), slog.Duration("took", time.Duration(i)*time.Millisecond))
+		r.AddAttrs(slog.String("source", "disk.img"), slog.Int("status", 308), slog.Any("err", error(nil)), slog.Int64("sent", 1<<20), slog.Duration("took", time.Duration(i)*time.Millisecond))
 		if err := log.Handler().Handle(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -53,10 +53,10 @@ func examplePage(t *testing.T) string {
 	log.Debug("query", "part", 2, "status", 0, "err", errors.New("connection reset"), "took", time.Second, "next", "wait, query: connection reset")
 	log.Info("upload ended")
 	done := &upload.Result{Size: 100 << 20, Elapsed: 25 * time.Second, Retries: 1, BytesSent: 120 << 20, BytesResent: 20 << 20, Requests: 500}
-	totals.add("disk.img", statusOK, done, nil)
+	totals.add(statusOK, done, nil)
 	p.end(1, task{source: "disk.img", destination: "gs://demo/disk.img"}, statusOK, done, nil, at(25))
 	failed := &upload.Result{Size: 7, Elapsed: time.Second}
-	totals.add(hostile, statusFailed, failed, errors.New("permission denied"))
+	totals.add(statusFailed, failed, errors.New("permission denied"))
 	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, statusFailed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exitcode.Permission}); err != nil {
@@ -139,7 +139,7 @@ func TestReportInBrowser(t *testing.T) {
 		t.Errorf("the throughput has %d bars, want at least 10", count[".sent"])
 	}
 	for id, want := range map[string]string{
-		"failed": hostile + " → gs://demo/" + hostile, "events": "410 Gone", "requests": "put308500500 MiB", "failed-requests": "part 2: queryno replywait, query: connection reset", "charts": "80 MiB",
+		"slowest-requests": "putdisk.img308", "failed": hostile + " → gs://demo/" + hostile, "events": "410 Gone", "requests": "put308500500 MiB", "failed-requests": "part 2: queryno replywait, query: connection reset", "charts": "80 MiB",
 	} {
 		if id == "charts" {
 			want = "100 MiB" // the durable bytes at the end
@@ -214,5 +214,36 @@ func TestHideHeaders(t *testing.T) {
 	got := strings.Join(hideHeaders([]string{"cp", "--additional-headers=A=secret", "--additional-headers", "B=secret", "x"}), " ")
 	if want := "cp --additional-headers=… --additional-headers … x"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestNoSpikeAtTheEnd checks that the rate of a steady upload does not rise in the last interval
+// of the chart, however short its last bucket is.
+func TestNoSpikeAtTheEnd(t *testing.T) {
+	const every = 200 * time.Millisecond // between two reports of progress
+	for end := 100 * time.Millisecond; end < 4*time.Second; end += 70 * time.Millisecond {
+		line := newTimeline()
+		was := offsets{}
+		move := func(at time.Duration) {
+			is := offsets{sent: int64(at.Seconds() * 1e6)}
+			line.move(at, 1, was, is)
+			was = is
+		}
+		for at := every; at < end; at += every {
+			move(at)
+		}
+		move(end)
+		all := line.intervals(end)
+		last := all[len(all)-1]
+		if rate := last.rate(); rate > 1.5e6 || last.to != end {
+			t.Errorf("a run of %v: %.1f MB/s in the last interval, from %v to %v, want about 1 MB/s", end, rate/1e6, last.from, last.to)
+		}
+		sent := int64(0)
+		for _, in := range all {
+			sent += in.sent
+		}
+		if sent != was.sent {
+			t.Errorf("a run of %v: the intervals have %d bytes, want %d", end, sent, was.sent)
+		}
 	}
 }

@@ -18,8 +18,8 @@ type progress struct {
 	done    chan struct{}
 }
 
-// startProgress starts to show d. live allows frames.
-func startProgress(c *console, d *display, live bool) *progress {
+// startProgress starts to show d, in a block or in lines.
+func startProgress(c *console, d *display, mode progressMode) *progress {
 	p := &progress{display: d, stopped: make(chan struct{}), done: make(chan struct{})}
 	every, draw := lineEvery, func() {
 		if line := d.plainLine(time.Now()); line != "" {
@@ -28,7 +28,7 @@ func startProgress(c *console, d *display, live bool) *progress {
 	}
 	var continued <-chan os.Signal
 	ignore := func() {}
-	if _, _, ok := c.size(); ok && live {
+	if mode == progressBlock {
 		continued, ignore = notifyContinued()
 		every, draw = frameEvery, func() {
 			// In the background, the terminal belongs to the shell.

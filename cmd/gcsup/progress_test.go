@@ -16,8 +16,8 @@ func TestProgressInALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
 		c := newConsole(&b, false)
-		d := newDisplay(1)
-		p := startProgress(c, d, true)
+		d := newDisplay(uploading, 1)
+		p := startProgress(c, d, progressLines)
 		note := func(e upload.Event) { d.note(1, "a.bin", e, time.Now()) }
 		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50})
 		time.Sleep(9 * time.Second)

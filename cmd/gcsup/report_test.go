@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,7 +25,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	}
 	blocked := &gate{opened: make(chan struct{})}
 	defer close(blocked.opened)
-	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, &pflag.FlagSet{})
+	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, commandLine{given: &pflag.FlagSet{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	finished := make(chan struct{})
 	var tasks []task
@@ -46,4 +48,35 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	if err := <-done; err != nil && !errors.As(err, new(exitcode.Printed)) {
 		t.Error(err)
 	}
+}
+
+// TestResultsPrecedeTheSummary checks that the results are on standard output when the summary is
+// printed: both may go to one file.
+func TestResultsPrecedeTheSummary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, messages := &gate{opened: make(chan struct{})}, &gate{opened: make(chan struct{})}
+		close(messages.opened)
+		r := newReporter(stdio{out: slow, err: messages}, outputFlags{progress: progressAuto}, commandLine{given: &pflag.FlagSet{}})
+		upload := func(context.Context) (*upload.Result, error) {
+			return &upload.Result{Object: &session.Object{}}, nil
+		}
+		done := make(chan error)
+		go func() {
+			done <- r.run(t.Context(), &connection{}, []task{{source: "a", destination: "gs://b/a", do: upload}, {source: "b", destination: "gs://b/b", do: upload}})
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		messages.mu.Lock()
+		if early := messages.text.String(); early != "" {
+			t.Errorf("printed before the results: %q", early)
+		}
+		messages.mu.Unlock()
+		close(slow.opened)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(messages.text.String(), "gcsup: 2 files: 2 uploaded") || strings.Count(slow.text.String(), "gs://b/") != 2 {
+			t.Errorf("messages %q, results %q", messages.text.String(), slow.text.String())
+		}
+	})
 }

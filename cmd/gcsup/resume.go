@@ -66,7 +66,7 @@ compared with the checksums of the bytes that were sent, before anything is sent
 
 func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err error) {
 	ctx := cmd.Context()
-	r := newReporter(std, f.output, cmd.Flags())
+	r := newReporter(std, f.output, newCommandLine(ctx, cmd.Flags()))
 	defer func() { err = r.close(err) }()
 	named := make([]task, len(ids)) // for errors before the saved uploads are read
 	for i, id := range ids {
@@ -90,7 +90,8 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 		return r.refuse(named, err)
 	}
 	defer c.close()
-	c.warn, c.policy, c.retryFor, r.endpoint = r.warn, opts.Policy, opts.RetryFor, c.endpoint
+	r.use(c)
+	c.warn, c.policy, c.retryFor = r.warn, opts.Policy, opts.RetryFor
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}

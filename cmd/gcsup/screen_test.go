@@ -55,10 +55,19 @@ func (s *screen) control(n int, command string) {
 	switch command {
 	case "A":
 		s.y = max(s.y-max(n, 1), 0)
+	case "B":
+		s.y = min(s.y+max(n, 1), len(s.rows)-1)
 	case "K":
-		s.cut(s.y, s.x)
+		if n == 2 {
+			s.cut(s.y, 0)
+		} else {
+			s.blank(s.y, s.x)
+		}
 	case "J":
-		s.cut(s.y, s.x)
+		if s.y == 0 && s.x == 0 && len(s.rows) > 1 {
+			s.err = fmt.Errorf("tmux would move the old rows to its history")
+		}
+		s.blank(s.y, s.x)
 		s.rows = s.rows[:s.y+1]
 	case "m":
 	default:
@@ -66,6 +75,18 @@ func (s *screen) control(n int, command string) {
 	}
 }
 
+// blank erases the rest of a row. As in tmux, its cells still count if the row is broken again.
+func (s *screen) blank(y, x int) {
+	if x == 0 {
+		s.cut(y, 0)
+		return
+	}
+	for i := x; i < len(s.rows[y].cells); i++ {
+		s.rows[y].cells[i] = ' '
+	}
+}
+
+// cut removes the rest of a row.
 func (s *screen) cut(y, x int) {
 	row := &s.rows[y]
 	row.cells, row.wrapped = row.cells[:min(x, len(row.cells))], false

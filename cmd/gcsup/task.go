@@ -25,6 +25,14 @@ type task struct {
 	do          func(context.Context) (*upload.Result, error)
 }
 
+// about names the source and the destination, for messages.
+func (t task) about() string {
+	if t.destination == "" {
+		return t.source
+	}
+	return t.source + " to " + t.destination
+}
+
 // allFailed reports whether every task has an error before it runs.
 func allFailed(tasks []task) bool {
 	return !slices.ContainsFunc(tasks, func(t task) bool { return t.err == nil })

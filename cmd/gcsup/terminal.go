@@ -10,9 +10,13 @@ import (
 )
 
 // Escape sequences of ECMA-48.
+//
+// When tmux breaks lines again, cells that were erased up to the end of a line still count, and
+// those of a line that was erased whole do not. If the whole screen is erased below its first
+// cell, tmux moves the old rows to its history. Rows are therefore erased one by one, and whole.
 const (
-	eraseLine  = "\x1b[K" // from the cursor to the end of the line
-	eraseBelow = "\x1b[J" // from the cursor to the end of the screen
+	eraseLine  = "\x1b[2K" // the whole line
+	eraseBelow = "\x1b[J"  // from the cursor to the end of the screen
 )
 
 // liveRegion is the frame at the bottom of a terminal. The cursor rests at the
@@ -36,18 +40,23 @@ func (r *liveRegion) erase(columns int) string {
 	if len(r.lines) == 0 {
 		return ""
 	}
-	return r.top(columns) + eraseBelow
+	up := r.above(columns)
+	return toTop(up) + eraseLine + strings.Repeat("\x1b[B"+eraseLine, up) + toTop(up)
 }
 
-// top returns the sequences that move the cursor to the beginning of the frame.
-func (r *liveRegion) top(columns int) string {
-	up := 0
+// above returns how many rows of the frame are above the cursor.
+func (r *liveRegion) above(columns int) (up int) {
 	for _, l := range r.lines[:len(r.lines)-1] {
 		up++
 		if r.reflows && columns > 0 && columns < r.columns {
 			up += max(textWidth(l.text)-1, 0) / columns
 		}
 	}
+	return up
+}
+
+// toTop returns the sequences that move the cursor to the beginning of a line above.
+func toTop(up int) string {
 	if up == 0 {
 		return "\r"
 	}
@@ -64,7 +73,7 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 	var b strings.Builder
 	switch {
 	case len(r.lines) > 0 && columns == r.columns:
-		b.WriteString(r.top(columns)) // overwriting does not flicker
+		b.WriteString(toTop(r.above(columns))) // overwriting does not flicker
 	default:
 		b.WriteString(r.erase(columns))
 	}
@@ -72,12 +81,12 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
+		b.WriteString(eraseLine)
 		if l.color != "" && r.colors {
 			fmt.Fprintf(&b, "\x1b[%sm%s\x1b[m", l.color, l.text)
 		} else {
 			b.WriteString(l.text)
 		}
-		b.WriteString(eraseLine)
 	}
 	b.WriteString(eraseBelow + "\r")
 	r.lines, r.columns = lines, columns

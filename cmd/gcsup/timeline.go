@@ -5,6 +5,8 @@ import "time"
 const (
 	maxBuckets     = 480                    // if there are more, their length doubles
 	smallestBucket = 500 * time.Millisecond // progress is reported a few times per second
+
+	shortestInterval = 50 * time.Millisecond // of which a rate has a meaning
 )
 
 // timeline is the course of a run: what was sent, stored and retried when. Its memory does
@@ -41,6 +43,37 @@ func (t *timeline) bucket(at time.Duration) *bucketSums {
 		t.buckets = append(t.buckets, bucketSums{})
 	}
 	return &t.buckets[i]
+}
+
+// interval is a part of the run.
+type interval struct {
+	from, to time.Duration
+	sent     int64
+}
+
+// rate returns the bytes sent per second.
+func (i interval) rate() float64 { return float64(i.sent) / (i.to - i.from).Seconds() }
+
+// intervals returns what was sent up to elapsed. A last bucket that is not complete is joined
+// with the one before it: it would have too high a rate, because it has bytes that were sent
+// before it began and reported a moment later.
+func (t *timeline) intervals(elapsed time.Duration) (all []interval) {
+	for i, b := range t.buckets {
+		next := interval{from: time.Duration(i) * t.length, to: time.Duration(i+1) * t.length, sent: b.sent}
+		switch {
+		case next.from > elapsed:
+			return all
+		case next.to <= elapsed:
+			all = append(all, next)
+		case i > 0:
+			last := &all[len(all)-1]
+			last.to, last.sent = elapsed, last.sent+next.sent
+		default:
+			next.to = max(elapsed, shortestInterval)
+			all = append(all, next)
+		}
+	}
+	return all
 }
 
 // halve doubles the length of the buckets.

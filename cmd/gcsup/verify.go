@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +34,7 @@ type verifyFlags struct {
 	sources     sourceFlags
 	jobs        int
 	json, quiet bool
+	progress    progressMode
 	key         keyFlags
 	userProject string
 }
@@ -41,6 +44,7 @@ func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
+	f.progress.add(fs)
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	f.key.add(fs, "compare objects that are encrypted with the key")
 	f.target.add(fs)
@@ -68,6 +72,9 @@ type verifier struct {
 	flags       verifyFlags
 	std         stdio
 	console     *console
+	out         io.Writer // standard output
+	view        view
+	progress    *verifyProgress
 	c           *connection
 	asker       *asker
 	encrypted   bool // a key was given
@@ -100,10 +107,18 @@ Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 }
 
 func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
-	v.console = newConsole(v.std.err, v.flags.quiet)
+	v.console, v.out = newConsole(v.std.err, v.flags.quiet), v.std.out
+	if sameTerminal(v.std.out, v.std.err) {
+		v.out = v.console // results appear above the frame
+	}
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}
+	if v.flags.sources.fromStdin {
+		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
+		announceTyping(v.console, v.std.in, "the paths of files")
+	}
+	v.view = v.flags.progress.view(v.std, v.flags.quiet, false)
 	key, err := v.flags.key.read()
 	if err != nil {
 		return err
@@ -115,6 +130,12 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 		return err
 	}
 	defer chosen.close()
+	files := -1
+	if !chosen.trees {
+		files = len(chosen.named)
+	}
+	v.view.results = v.view.results || chosen.single() && !v.flags.quiet
+	v.progress = newVerifyProgress(newDisplay(comparing, files))
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
 		for _, t := range chosen.named {
@@ -131,7 +152,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := checkKeyTarget(key, v.c); err != nil {
 		return err
 	}
-	if err := v.c.dial(ctx, upload.Options{}); err != nil {
+	if err := v.c.dial(ctx, upload.Options{Observer: v.progress.observe}); err != nil {
 		return withHint(err, v.c.endpoint)
 	}
 	if v.asker, err = v.c.asker(); err != nil {
@@ -147,6 +168,8 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	if !chosen.single() {
 		jobs = v.lookUp(ctx, chosen)
 	}
+	stop := v.showProgress(ctx, chosen)
+	defer stop()
 	opts := &upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs, Skip: upload.SkipSameContent, DryRun: true, Sizes: chosen.sizes}
 	for res, err := range v.c.uploader.Files(ctx, jobs, opts) {
 		destination := res.Spec.URL()
@@ -166,6 +189,7 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 			return err
 		}
 	}
+	stop()
 	if err := v.listed.err(); err != nil {
 		return withHint(err, v.c.endpoint)
 	}
@@ -180,6 +204,22 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		return exitcode.Printed(v.totals.code)
 	}
 	return nil
+}
+
+// showProgress shows the progress until stop is called.
+func (v *verifier) showProgress(ctx context.Context, chosen *selection) (stop func()) {
+	if v.view.progress == progressOff {
+		return func() {}
+	}
+	p := startProgress(v.console, v.progress.display, v.view.progress)
+	if chosen.sizes != nil {
+		go countFiles(ctx, chosen, v.progress.display, p.stopped)
+	}
+	interrupted := context.AfterFunc(ctx, v.console.endFrames)
+	return sync.OnceFunc(func() {
+		interrupted()
+		p.stop()
+	})
 }
 
 // lookUp looks up the objects of all files in one listing. If there is no such

@@ -44,6 +44,7 @@ func (v *verifier) report(t task, res *upload.Result, object *session.Object, er
 		status = statusFailed
 	}
 	v.totals.add(status, err)
+	v.progress.end(t, status, res)
 	if v.flags.json {
 		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination, Entry: t.entry}
 		if res != nil {
@@ -56,7 +57,7 @@ func (v *verifier) report(t task, res *upload.Result, object *session.Object, er
 		if err != nil {
 			line.Error = newErrorLine(err)
 		}
-		if err := printJSON(v.std.out, line); err != nil {
+		if err := printJSON(v.out, line); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
@@ -67,13 +68,13 @@ func (v *verifier) report(t task, res *upload.Result, object *session.Object, er
 			text = source + ": " + text
 		}
 		v.console.fail(printablePath(text, source))
-	case v.flags.json || status == statusSkipped || status == statusSame && v.flags.quiet:
+	case v.flags.json || status == statusSkipped || status == statusSame && !v.view.results:
 	case status == statusSame:
-		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable.Line(source)); err != nil {
+		if _, err := fmt.Fprintf(v.out, "same     %s\n", printable.Line(source)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	default:
-		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
+		if _, err := fmt.Fprintf(v.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

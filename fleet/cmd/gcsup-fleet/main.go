@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
@@ -23,6 +24,7 @@ import (
 
 func main() {
 	os.Exit(signals.Run(func(ctx context.Context) int {
+		program.StartedAs(os.Args[0])
 		return execute(ctx, os.Args[1:], stdio{os.Stdout, os.Stderr})
 	}))
 }

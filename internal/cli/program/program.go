@@ -11,17 +11,33 @@ import (
 	"strings"
 )
 
+// called is the name by which the process was started; "" if it is not known.
+var called string
+
+// StartedAs records the name by which the process was started, os.Args[0]. The main function
+// calls it before anything else.
+func StartedAs(name string) { called = name }
+
+// Called returns the name by which the process was started.
+func Called() string {
+	if called == "" {
+		called, _ := os.Executable()
+		return called
+	}
+	return called
+}
+
 // Words returns the words that run this program again.
 func Words() string {
 	self, err := os.Executable()
 	if err != nil {
-		return os.Args[0]
+		return Called()
 	}
 	pkg := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		pkg = info.Path
 	}
-	return wordsOf(os.Args[0], self, pkg, exec.LookPath)
+	return wordsOf(Called(), self, pkg, exec.LookPath)
 }
 
 // wordsOf returns the words that run the program at self, which was started as called

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/upload"
+)
+
+// runBatch reports the outcomes of a batch.
+func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *record, outcomes iter.Seq2[*upload.Result, error]) error {
+	r.use(c)
+	defer context.AfterFunc(ctx, r.stopWaiting)()
+	totals := &r.totals
+	ended := map[string]bool{} // the named files whose upload ended, by destination
+	stop := r.showBatch(ctx, chosen, progress)
+	out := r.outcomes(true)
+	for res, err := range outcomes {
+		t := task{source: res.Path, destination: res.Spec.URL(), entry: chosen.notes.Skip(res.Path, err)}
+		err = sourceError(err, res.Path)
+		out.report(t, !chosen.trees, res, err)
+		if !chosen.trees {
+			ended[t.destination] = true
+		}
+		if progress.add(res, t.entry != "", err) != nil {
+			break // nothing more can be recorded
+		}
+	}
+	stop()
+	_ = r.results.queue.flush() // before the summary; ended returns the error
+	for _, text := range totals.folded() {
+		r.console.fail(text)
+	}
+	r.warnAbout(chosen)
+	totals.finished = progress.finished()
+	if err := progress.close(); err != nil {
+		totals.code = failure.Classify(err).Code
+		r.console.fail(withHint(err, "").Error())
+	}
+	if totals.uploaded > 0 && c.emulator != nil {
+		r.console.message("%s", c.emulator.location())
+	}
+	if ctx.Err() != nil && totals.code != exitcode.Temporary {
+		totals.code = failure.Classify(context.Cause(ctx)).Code
+	}
+	code := totals.code // the sources that are not started below do not change it
+	if chosen.trees {
+		r.summarize(ctx, totals)
+	} else if ctx.Err() != nil {
+		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
+		r.reportNotStarted(ctx, left, len(chosen.named))
+	}
+	if !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0) {
+		r.console.message("%s", totals.textNow())
+	}
+	return r.ended(code)
+}
+
+// warnAbout prints the warnings about the files that were chosen.
+func (r *reporter) warnAbout(chosen *selection) {
+	for _, text := range chosen.notes.Warnings() {
+		r.console.warning("warning: %s", text)
+		r.results.event("", eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text})
+	}
+}
+
+// summarize prints the totals and how to continue.
+func (r *reporter) summarize(ctx context.Context, t *runTotals) {
+	text := t.textNow()
+	if ctx.Err() != nil {
+		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
+	}
+	if t.code == exitcode.OK {
+		r.console.message("%s", text)
+		return
+	}
+	r.console.fail(text)
+	if t.code == exitcode.Temporary || t.notTried > 0 {
+		r.console.fail("to continue: " + r.again())
+	}
+}
+
+// showBatch shows the progress of a batch until stop is called.
+func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *record) (stop func()) {
+	files := -1
+	if !chosen.trees {
+		files = len(chosen.named)
+	}
+	d := newDisplay(uploading, files)
+	d.finished = progress.finished
+	stop, stopped := r.showProgress(true, chosen.single(), d)
+	if stopped != nil && chosen.sizes != nil {
+		go countFiles(ctx, chosen, d, stopped)
+	}
+	return stop
+}
+
+// countAfter is the time after which the files of a run are counted. A shorter run
+// does not read its directories twice.
+const countAfter = time.Second
+
+// countFiles counts the files of a run while it is under way.
+func countFiles(ctx context.Context, chosen *selection, d *display, stopped <-chan struct{}) {
+	select {
+	case <-stopped:
+		return
+	case <-ctx.Done():
+		return
+	case <-time.After(countAfter):
+	}
+	files, size := int64(0), int64(0)
+	for _, t := range chosen.named {
+		if t.err != nil {
+			files++
+		}
+	}
+	for n := range chosen.sizes {
+		files++
+		size += n
+		select {
+		case <-stopped:
+			return
+		default:
+		}
+	}
+	if ctx.Err() == nil {
+		d.setTotals(files, size)
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// explainer prints what went wrong with an upload, and what the user can do.
+type explainer struct {
+	console  *console
+	command  commandLine
+	endpoint string     // in use, for hints
+	saved    *lazyStore // nil if nothing is saved
+}
+
+// failed prints what went wrong. If brief is true, the text is only logged.
+func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
+	size, file := int64(-1), false
+	if res != nil {
+		size, file = res.Size, res.Path != ""
+		if res.Spec.Gzip {
+			size = -1 // of the object
+		}
+	}
+	text := inSizes(withHint(err, x.endpoint).Error(), err, size, file)
+	if !errors.Is(err, failure.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+		text = t.about() + ": " + text
+	}
+	text = printablePath(text, t.source)
+	if brief {
+		x.console.logError(text)
+		return
+	}
+	x.console.fail(text)
+}
+
+// howToContinue prints how to continue an upload that failed.
+func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
+	switch {
+	case t.saved != "" && notResumable(err):
+		x.howToDiscard(t, err)
+	case notResumable(err), errors.Is(err, failure.ErrSource), errors.Is(err, state.ErrInUse),
+		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
+	case res != nil && res.Resumable && x.resumable(res.ID):
+		x.console.fail("to resume: " + x.command.resume(res.ID))
+	case failure.Classify(err).Code == exitcode.Temporary && t.source == stdinName:
+		x.console.fail("a stream cannot be resumed: run the same command again with the whole input")
+	case failure.Classify(err).Code == exitcode.Temporary:
+		x.console.fail("to continue: run the same command again")
+	}
+}
+
+// skipped prints why resume --all skipped an upload, even with --quiet.
+func (x *explainer) skipped(t task, err error) {
+	x.console.fail("skipped " + t.about() + ": " + withHint(err, x.endpoint).Error())
+	x.howToDiscard(t, err)
+}
+
+// howToDiscard prints how to discard a saved upload, or how to resume it if its
+// source does not exist but may have been moved.
+func (x *explainer) howToDiscard(t task, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		x.console.fail("if the source was moved: " + resumeCommand(program.Words(), x.command.given, t.saved) + " --source=PATH")
+	}
+	command := "sessions cancel"
+	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
+		command = "sessions rm" // the session URI is not known
+	}
+	x.console.fail("to discard it: " + savedCommand(program.Words(), x.command.given, command, t.saved))
+}
+
+// resumable reports whether the upload is still saved. Its directory may have been
+// removed, or the upload may never have been written.
+func (x *explainer) resumable(id string) bool {
+	if x.saved == nil {
+		return false
+	}
+	err := within(outputGrace, func() error {
+		_, err := x.saved.Load(context.Background(), id)
+		return err
+	})
+	return !errors.Is(err, state.ErrNoToken)
+}
+
+// within calls f and returns its error, or nil if f takes longer than d: a file
+// server that does not respond can block f indefinitely.
+func within(d time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// notResumable reports whether a saved upload cannot be resumed as it is: its source
+// is no file, does not exist or has changed, or it is damaged or of a newer version.
+// Every later run would fail in the same way. A source that cannot be read for another
+// reason may be readable in the next run.
+func notResumable(err error) bool {
+	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
+	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) ||
+		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// progressMode is --progress: how a run shows its progress on standard error.
+type progressMode string
+
+const (
+	progressAuto  progressMode = "auto"
+	progressBlock progressMode = "block" // lines at the bottom of the terminal that change
+	progressLines progressMode = "lines" // a line every lineEvery
+	progressOff   progressMode = "off"
+)
+
+func (m *progressMode) add(fs *pflag.FlagSet) {
+	*m = progressAuto
+	fs.Var(m, "progress", "how progress is shown on standard error: "+strings.Join(m.Values(), ", ")+". auto is block on a terminal, and lines otherwise")
+}
+
+// Values returns the valid values.
+func (*progressMode) Values() []string {
+	return []string{string(progressAuto), string(progressBlock), string(progressLines), string(progressOff)}
+}
+
+func (m *progressMode) Type() string   { return "MODE" }
+func (m *progressMode) String() string { return string(*m) }
+
+func (m *progressMode) Set(text string) error {
+	switch mode := progressMode(text); mode {
+	case progressAuto, progressBlock, progressLines, progressOff:
+		*m = mode
+		return nil
+	}
+	return errors.New("want " + strings.Join(m.Values(), ", "))
+}
+
+// view is what a run shows, besides messages.
+type view struct {
+	progress progressMode // never progressAuto
+	results  bool         // a line for each result
+}
+
+// view returns what a run shows on std.
+func (m progressMode) view(std stdio, quiet, verbose bool) view {
+	if quiet {
+		return view{progress: progressOff}
+	}
+	if m == progressAuto {
+		m = progressBlock
+		if verbose { // the log would push the block around
+			m = progressLines
+		}
+	}
+	if _, _, ok := terminalSize(std.err); m == progressBlock && !ok {
+		m = progressLines
+	}
+	return view{m, m == progressLines || verbose || !isTerminal(std.out)}
+}
+
+// isTerminal reports whether stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// whileTyping returns the mode of a run that reads its input from in. A block would disturb a user
+// who types the input on the terminal.
+func (m progressMode) whileTyping(in any) progressMode {
+	if m == progressAuto && isTerminal(in) {
+		return progressLines
+	}
+	return m
+}
+
+// announceTyping prints what the run waits for, if the user must type it.
+func announceTyping(c *console, in any, what string) {
+	if isTerminal(in) {
+		end := "Ctrl-D"
+		if runtime.GOOS == "windows" {
+			end = "Ctrl-Z and Enter"
+		}
+		c.message("reading %s from the terminal: %s ends the input", what, end)
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/upload"
+)
+
+// run runs the tasks. A task that fails does not stop those after it; the exit
+// code is that of the first failure. After an interruption the remaining tasks
+// are not started.
+func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
+	r.use(c)
+	defer context.AfterFunc(ctx, r.stopWaiting)()
+	code, done, stored := exitcode.OK, 0, false
+	d := newDisplay(uploading, len(tasks))
+	if len(tasks) > 1 {
+		total := int64(0)
+		for _, t := range tasks {
+			if t.err == nil {
+				total += t.size
+			}
+		}
+		d.setTotals(int64(len(tasks)), total)
+	}
+	stop, _ := r.showProgress(false, len(tasks) == 1, d)
+	out := r.outcomes(false)
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		r.tracker.begin(t)
+		var res *upload.Result
+		err := t.err
+		if err == nil {
+			res, err = t.do(ctx)
+		}
+		err = sourceError(err, t.source)
+		out.report(t, true, res, err)
+		switch {
+		case code != exitcode.OK:
+		case err != nil && !t.skipped(err):
+			code = failure.Classify(err).Code
+		case res != nil && res.Leftover != nil:
+			code = failure.Classify(res.Leftover).Code
+		}
+		stored = stored || err == nil
+		done++
+	}
+	stop()
+	if stored && c.emulator != nil {
+		r.console.message("%s", c.emulator.location())
+	}
+	if done < len(tasks) {
+		if code == exitcode.OK {
+			code = failure.Classify(context.Cause(ctx)).Code
+		}
+		r.reportNotStarted(ctx, tasks[done:], len(tasks))
+	}
+	if len(tasks) > 1 {
+		_ = r.results.queue.flush() // ended returns the error
+		r.console.message("%s", r.totals.textNow())
+	}
+	return r.ended(code)
+}

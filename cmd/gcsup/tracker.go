@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// tracker follows the files of a run. It numbers them, and passes their events and outcomes to
+// what shows them, in order.
+type tracker struct {
+	results *results
+	console *console
+	pages   *pageRecorder // nil without --report
+	lease   time.Duration // of --state-lease; 0 without the flag
+
+	mu       sync.Mutex
+	current  task     // the one under way, unless there are many
+	batch    bool     // many are under way
+	active   bool     // current, or the batch, is under way
+	stopping bool     // the command was interrupted: events of other files are late
+	display  *display // nil if no progress is shown
+	lines    bool     // print a line for each file that was uploaded
+	files    trackedFiles
+}
+
+// trackedFile is what the tracker keeps of an active file.
+type trackedFile struct {
+	id        int
+	printedAt time.Time // when the last frequent event was printed as JSON
+	held      bool      // a message reported that another process holds the lease
+}
+
+// trackedFiles numbers the files of a run.
+type trackedFiles struct {
+	active map[string]*trackedFile // by destination
+	lastID int
+}
+
+func newTrackedFiles() trackedFiles { return trackedFiles{active: map[string]*trackedFile{}} }
+
+// nextID returns a new number.
+func (f *trackedFiles) nextID() int {
+	f.lastID++
+	return f.lastID
+}
+
+// of returns the state of the file with that destination.
+func (f *trackedFiles) of(destination string) *trackedFile {
+	file := f.active[destination]
+	if file == nil {
+		file = &trackedFile{id: f.nextID()}
+		f.active[destination] = file
+	}
+	return file
+}
+
+// start begins a run of one task after the other, or of a batch. d may be nil.
+func (t *tracker) start(batch bool, d *display, lines bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.batch, t.active, t.display, t.lines = batch, batch, d, lines
+}
+
+// stop ends the run: later events are ignored.
+func (t *tracker) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.display, t.active = nil, false
+}
+
+// interrupt makes the tracker ignore events of files that it does not know.
+func (t *tracker) interrupt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopping = true
+}
+
+// begin begins a task.
+func (t *tracker) begin(current task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current, t.active = current, true
+	t.files.of(current.destination)
+}
+
+// end passes on the outcome of a file.
+func (t *tracker) end(file task, status string, res *upload.Result, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.active = t.batch
+	id := t.files.of(file.destination).id
+	delete(t.files.active, file.destination)
+	now := time.Now()
+	if t.display != nil && file.entry == "" { // the number of all files does not include entries
+		t.display.end(id, status, res, now)
+	}
+	if t.pages != nil {
+		t.pages.end(id, file, status, res, err, now)
+	}
+	t.results.outcome(id, file, status, t.lines, res, err)
+}
+
+// refuse passes on that a task failed before it began.
+func (t *tracker) refuse(file task, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.results.json {
+		t.results.object("", newResultLine(t.files.nextID(), file, statusFailed, nil, err))
+	}
+}
+
+// observe receives the library's events.
+func (t *tracker) observe(e upload.Event) {
+	if e.Kind.Terminal() {
+		return // the outcome reports it
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.active {
+		return // a late event of a cancelled upload
+	}
+	file, now := t.current, time.Now()
+	if t.batch {
+		file = task{source: e.Path, destination: e.Spec.URL()}
+	}
+	switch {
+	case t.batch && e.Path == "": // it concerns the whole batch
+		if e.Spec.Bucket == "" {
+			file.destination = "" // the event concerns the saved uploads
+		}
+		file.source = "listing of " + file.destination
+		t.noteRun(file, e, now)
+	case t.stopping && t.files.active[file.destination] == nil:
+		return
+	default:
+		t.noteFile(file, e, now)
+	}
+	t.announce(file, e)
+}
+
+// noteFile passes on an event of a file.
+func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
+	f := t.files.of(file.destination)
+	if t.display != nil {
+		t.display.note(f.id, file.source, e, now)
+	}
+	if t.pages != nil {
+		t.pages.note(f.id, file.source, e, now)
+	}
+	key := "" // a frequent event replaces its predecessor in the queue
+	if e.Kind == upload.Progress || e.Kind == upload.Verifying {
+		if now.Sub(f.printedAt) < time.Second {
+			return
+		}
+		f.printedAt, key = now, eventType(e.Kind)+" "+file.destination
+	}
+	t.results.event(key, newEventLine(f.id, file.source, file.destination, e))
+}
+
+// noteRun passes on an event of the listing, or of the saved uploads.
+func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
+	t.results.event("", newEventLine(0, "", run.destination, e))
+	if t.display == nil {
+		return
+	}
+	name := "listing " + e.Spec.Bucket
+	if e.Store {
+		name = "saved uploads"
+	}
+	t.display.noteListing(name, e, now)
+}
+
+// announce prints a message about an event, if it is one that the user should know of.
+func (t *tracker) announce(file task, e upload.Event) {
+	switch e.Kind {
+	case upload.Held:
+		if f := t.files.of(file.destination); !f.held {
+			f.held = true
+			t.console.message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)
+		}
+	case upload.Resumed:
+		t.console.message("resuming %s: %s are stored (saved upload %s)", file.about(), storedText(shown(e).committed, shown(e).size), e.ID)
+	case upload.Restarted:
+		t.console.message("%s: starting over in a new session: %s", file.source, e.Cause)
+	case upload.Discarded:
+		t.console.message("%s: not resuming: %s", file.source, e.Cause)
+	case upload.Warning:
+		t.console.warning("%s: warning: %s", file.source, e.Cause)
+	case upload.Undivided:
+		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
+	case upload.PartDone:
+		t.console.detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
+	}
+}
+
+// heldText describes the wait for the lease of another process. The lease of this process
+// lasts lease: if that of the other one does not, the user may expect another wait.
+func heldText(e upload.Event, lease time.Duration) string {
+	text := fmt.Sprintf("%s works on it, or died: waiting up to %s for its lease", e.Cause, formatSpan(e.Delay+time.Second-1))
+	if held, ok := errors.AsType[*state.HeldError](e.Err); ok && held.TTL != lease && lease != 0 {
+		text += fmt.Sprintf(", which lasts %v; --state-lease=%v applies when this process has the upload", held.TTL, lease)
+	}
+	return text
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"gcsup/upload"
+)
+
+// verifyProgress follows the files of a run of verify.
+type verifyProgress struct {
+	display *display
+
+	mu    sync.Mutex
+	files trackedFiles
+}
+
+func newVerifyProgress(d *display) *verifyProgress {
+	return &verifyProgress{display: d, files: newTrackedFiles()}
+}
+
+// observe receives the library's events.
+func (p *verifyProgress) observe(e upload.Event) {
+	if e.Kind.Terminal() {
+		return // end follows
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.Path == "" {
+		p.display.noteListing("listing "+e.Spec.Bucket, e, time.Now())
+		return
+	}
+	p.display.note(p.files.of(e.Spec.URL()).id, e.Path, e, time.Now())
+}
+
+// end records the outcome of a file.
+func (p *verifyProgress) end(t task, status string, res *upload.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.files.of(t.destination).id
+	delete(p.files.active, t.destination)
+	if t.entry == "" { // the number of all files does not include entries
+		p.display.end(id, status, res, time.Now())
+	}
+}
