@@ -73,6 +73,13 @@ type CallOptions struct {
 	SourceVersion string
 
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
+	// SourceName, if not "", names the source of File in the ID of the upload, in place of the
+	// path of the file with its links resolved. Use it if machines that share a store reach the
+	// file over different links: with the same name, destination and endpoint, they continue the
+	// same upload, and only one works on it at a time. [Uploader.ID], Import and TakeOver use
+	// the name, too.
+	SourceName string
+
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
 	// program whose output is uploaded, see [os/exec.Cmd.Wait].
@@ -109,6 +116,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	own.version = cmp.Or(o.SourceVersion, u.version)
 	if o.Confirm != nil {
+	own.source = cmp.Or(o.SourceName, u.source)
 		own.expect.Confirm = o.Confirm
 	}
 	var err error
