@@ -14,6 +14,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session/state"
+	"gcsup/upload"
 )
 
 // delivery is one delivery of a task to this worker. A task is delivered again if a worker returns
@@ -301,7 +302,8 @@ func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
 	f := d.task.Files[0]
-	id, err := d.w.uploaders.large.ID(f.Path, d.task.spec(f))
+	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path})
+	id, err := u.ID(f.Path, d.task.spec(f))
 	if err == nil {
 		err = d.w.uploaders.large.Cancel(ctx, id)
 	}
