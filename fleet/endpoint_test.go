@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"gcsup/fleet"
 	"gcsup/upload"
@@ -74,31 +73,25 @@ func TestSubmitToOtherEndpoint(t *testing.T) {
 			t.Errorf("%+v, %v, want %v with both endpoints", done, err, want)
 		}
 	}
+	workers := func(n int) {
+		t.Helper()
+		w.await("live", func() bool { return len(w.status(q).Workers) == n })
+	}
 	submit(fleet.ErrEndpoint) // the file waits for a worker
 	w.run(t.Context(), w.worker(q, "a", nil))
 	w.check()
 	submit(nil) // it is finished, and the worker is gone
 	idle := func(o *fleet.WorkerOptions) { o.UntilEmpty = false }
 	w.start("b", idle)
-	w.awaitWorkers(q, 1)
+	workers(1)
 	submit(fleet.ErrEndpoint)
 	second := w.start("c", func(o *fleet.WorkerOptions) { o.UntilEmpty, o.Upload.Endpoint = false, other })
-	w.awaitWorkers(q, 2)
+	workers(2)
 	w.write("b", 1000, 2)
 	submit(nil) // the other worker refuses the files
-	for w.status(q).Tasks > 0 {
-		pause(t.Context(), 10*time.Millisecond)
-	}
+	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
 	w.check()
 	if second.Status().Endpoint != other {
 		t.Errorf("status %+v, want the endpoint %s", second.Status(), other)
-	}
-}
-
-// awaitWorkers waits until n workers are live.
-func (w *world) awaitWorkers(q *fleet.Queue, n int) {
-	w.t.Helper()
-	for len(w.status(q).Workers) != n {
-		pause(w.t.Context(), 10*time.Millisecond)
 	}
 }
