@@ -14,6 +14,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session/state"
+	"gcsup/upload"
 )
 
 // delivery is one delivery of a task to this worker. A task is delivered again if a worker returns
@@ -47,8 +48,9 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and acknowledges or returns the message.
-func (d *delivery) run() {
+// run uploads the files, and acknowledges or returns the message. It returns an error if this worker
+// must not take tasks of the queue.
+func (d *delivery) run() error {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
@@ -60,21 +62,26 @@ func (d *delivery) run() {
 	case errors.Is(err, ErrTaskVersion):
 		log.Warn("task is returned for a newer worker", "err", err)
 		_ = d.msg.NakWithDelay(time.Minute)
-		return
+		return nil
 	case err != nil:
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
 			return d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
 		})
-		return
+		return nil
 	}
 	log = log.With("destination", d.task.Name())
+	if err := d.w.refuses(d.task); err != nil {
+		log.Error("task is returned", "err", err)
+		d.giveBack(log, 0)
+		return err
+	}
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
 	if !d.w.enter(d) {
 		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
 		d.giveBack(log, d.claim.wait/3)
-		return
+		return nil
 	}
 	defer d.w.exit(d)
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
@@ -82,6 +89,7 @@ func (d *delivery) run() {
 	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
 	d.conclude(log, outcomes)
 	stop()
+	return nil
 }
 
 // keepClaim sends heartbeats until stop is called or the claim expires.
@@ -301,9 +309,10 @@ func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
 	f := d.task.Files[0]
-	id, err := d.w.uploaders.large.ID(f.Path, d.task.spec(f))
+	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path})
+	id, err := u.ID(f.Path, d.task.spec(f))
 	if err == nil {
-		err = d.w.uploaders.large.Cancel(ctx, id)
+		err = u.Cancel(ctx, id)
 	}
 	if err != nil && !errors.Is(err, state.ErrNoToken) {
 		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)

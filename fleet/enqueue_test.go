@@ -11,10 +11,10 @@ import (
 )
 
 // unacknowledged is a JetStream whose first acknowledgment of a message does not arrive. before is called
-// instead of the first Publish.
+// instead of the first Publish, and after, if it is not nil, after the second one.
 type unacknowledged struct {
 	jetstream.JetStream
-	before func()
+	before, after func()
 }
 
 func (u *unacknowledged) Publish(ctx context.Context, subject string, data []byte, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
@@ -23,7 +23,12 @@ func (u *unacknowledged) Publish(ctx context.Context, subject string, data []byt
 		before()
 		return nil, context.DeadlineExceeded
 	}
-	return u.JetStream.Publish(ctx, subject, data, opts...)
+	ack, err := u.JetStream.Publish(ctx, subject, data, opts...)
+	if after := u.after; after != nil {
+		u.after = nil
+		after()
+	}
+	return ack, err
 }
 
 // TestPublishTwice loses the reply to a message, and checks what the second try finds.
@@ -44,39 +49,50 @@ func TestPublishTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	js, task, other := q.js, sampleTask(), sampleTask()
+	real, task, other := q.js, sampleTask(), sampleTask()
 	other.Files[0].Size++
 	for name, c := range map[string]struct {
 		first *Task // that the server gets instead of, or as, the first try
+		done  bool  // a worker finishes it when the server has refused the second try
 		want  error
 	}{
-		"the message arrived": {task, nil},
-		"another one arrived": {other, errQueued},
-		"no message arrived":  {nil, nil},
+		"the message arrived":                 {task, false, nil},
+		"another one arrived":                 {other, false, errQueued},
+		"no message arrived":                  {nil, false, nil},
+		"another one arrived and is finished": {other, true, nil},
+		"the message arrived and is finished": {task, true, nil},
 	} {
-		if err := q.open.Load().stream.Purge(ctx); err != nil {
-			t.Fatal(err)
+		purge := func() {
+			if err := q.open.Load().stream.Purge(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
-		q.js = &unacknowledged{js, func() {
+		purge()
+		lossy := &unacknowledged{JetStream: real, before: func() {
 			if c.first == nil {
 				return
 			}
 			data, err := c.first.encode()
 			if err == nil {
-				_, err = js.Publish(ctx, q.subject(task.ID()), data)
+				_, err = real.Publish(ctx, q.subject(task.ID()), data)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		}}
+		if c.done {
+			lossy.after = purge
+		}
+		q.js = lossy
 		if err := q.publish(ctx, task); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(task.ID()))
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: no task is in the queue: %v", name, err)
+			continue
 		}
-		if n := task.changed(queued.Data); (n > 0) != (c.first == other) {
+		if n := task.changed(queued.Data); (n > 0) != (c.want == errQueued) {
 			t.Errorf("%s: %d files of the queued task differ", name, n)
 		}
 	}

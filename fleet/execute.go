@@ -120,7 +120,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 		u = x.w.uploaders.restart
 	}
 	f := files[0]
-	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical}
+	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path}
 	if x.w.opts.TrustTimes {
 		call.SourceVersion = sourceVersion(f.Path)
 	}

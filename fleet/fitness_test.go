@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 )
 
 // TestFitness checks when a worker is unfit, and when it may try a task.
@@ -43,20 +46,32 @@ func TestFitness(t *testing.T) {
 		if f.wait(now) == 0 {
 			t.Error("the worker may take a second task beside the one that it tries")
 		}
-		f.failure("probe", own, now)
+		if f.failure("probe", fs.ErrNotExist, now) {
+			t.Error("the worker becomes unfit a second time")
+		}
 		f.endProbe(now, true)
 		waits = append(waits, wait)
 	}
 	if waits[0] > 4*time.Second || waits[1] <= waits[0] || waits[7] < 50*time.Second || waits[7] > time.Minute {
 		t.Errorf("waits %v, want growing ones of at most a minute", waits)
 	}
+	if u := f.unfit; u.Kind != kindNoInput || u.Reason != fs.ErrNotExist.Error() || !u.Since.Equal(time.Unix(1e9, 0)) {
+		t.Errorf("%+v, want the reason of the last failure since the first one", u)
+	}
 	f.probing = true
 	f.endProbe(now, false)
 	if f.probes != 8 {
 		t.Error("a probe without a task counts")
 	}
+	f.probing = true
 	if !f.success() || f.wait(now) != 0 {
 		t.Error("the worker is unfit after a success")
+	}
+	if !f.probing {
+		t.Error("the probe ended before its delivery")
+	}
+	if f.endProbe(now, true); f.probing || f.unfit != nil || f.success() {
+		t.Error("the worker is unfit after a probe that succeeded")
 	}
 }
 
@@ -75,15 +90,22 @@ func TestReasonOfWorker(t *testing.T) {
 		o    outcome
 		want bool
 	}{
-		"an empty mount":     {missing(filepath.Join(empty, "a")), true},
-		"no directory":       {missing(filepath.Join(empty, "a", "b")), true},
-		"a deleted file":     {missing(filepath.Join(dir, "a")), false},
-		"a file of another":  {outcome{err: &fs.PathError{Op: "open", Path: "a", Err: syscall.EACCES}}, true},
-		"a broken disk":      {outcome{err: syscall.EIO}, true},
-		"no permission":      {outcome{err: &session.Error{Kind: session.ErrPermission}}, true},
-		"other credentials":  {outcome{err: &session.Error{Kind: session.ErrCredentials}}, true},
-		"the service fails":  {outcome{err: &session.Error{Kind: session.ErrRetriesExhausted}}, false},
-		"a changed checksum": {outcome{err: session.ErrChecksum}, false},
+		"an empty mount":             {missing(filepath.Join(empty, "a")), true},
+		"no directory":               {missing(filepath.Join(empty, "a", "b")), true},
+		"a deleted file":             {missing(filepath.Join(dir, "a")), false},
+		"a file of another":          {outcome{err: &fs.PathError{Op: "open", Path: "a", Err: syscall.EACCES}}, true},
+		"a broken disk":              {outcome{err: syscall.EIO}, true},
+		"no permission":              {outcome{err: &session.Error{Kind: session.ErrPermission}}, true},
+		"other credentials":          {outcome{err: &session.Error{Kind: session.ErrCredentials}}, true},
+		"a stale copy":               {outcome{err: &fs.PathError{Op: "upload", Path: "a", Err: errStale}}, true},
+		"no bucket":                  {outcome{err: &session.Error{Kind: session.ErrNotFound}}, true},
+		"another endpoint":           {outcome{err: session.ErrURIMismatch}, true},
+		"another key":                {outcome{err: bucketstore.ErrSealed}, true},
+		"a key that others can read": {outcome{err: state.ErrInsecurePermissions}, true},
+		"a wrong option":             {outcome{err: failure.WithKind(errors.New("wrong"), failure.ErrConfig)}, true},
+		"a replaced object":          {outcome{err: session.ErrPrecondition}, false},
+		"the service fails":          {outcome{err: &session.Error{Kind: session.ErrRetriesExhausted}}, false},
+		"a changed checksum":         {outcome{err: session.ErrChecksum}, false},
 	} {
 		if got := ofWorker(c.o); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

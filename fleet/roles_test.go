@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,9 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s may empty the queue", name)
 		}
 		cancel()
+	}
+	if _, err := fleet.Submit(t.Context(), as("status"), w.submission("other/")); !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Errorf("submit with the permissions of status: %v, want the reason", err)
 	}
 	if s := w.status(as("admin")); s.Draining || s.Done.Files != 3 {
 		t.Errorf("status after what was refused: %+v", s)

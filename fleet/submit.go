@@ -30,7 +30,8 @@ type Submission struct {
 	// Settings has the attributes of all objects, without a name and without preconditions.
 	Settings upload.Spec
 
-	// Uploader is used only to look up the objects at the destinations.
+	// Uploader is used only to look up the objects at the destinations. Its endpoint is that of the
+	// submission: workers with another endpoint refuse the files.
 	Uploader *upload.Uploader
 
 	// Name distinguishes submissions to the same destination, for example by their sources. The
@@ -61,12 +62,16 @@ const submitJobs = 16
 // Submit puts the files of a tree into the queue. It can be repeated: files in the
 // queue are not added again, and finished files are left out. If a record is missing,
 // a worker finds out that the file is finished. Submit keeps only some thousand files
-// in memory. If the bucket does not exist, the error wraps [session.ErrNotFound].
+// in memory. If the bucket does not exist, the error wraps [session.ErrNotFound]. If the fleet
+// uploads to another endpoint, it wraps [ErrEndpoint].
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
 	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC()}
-	var err error
+	err := q.repeat(ctx, func() error { return q.accepts(ctx, s.Uploader.Endpoint()) })
+	if err != nil {
+		return sub.done, err
+	}
 	if r.Queue, err = q.created(ctx); err != nil {
 		return sub.done, err
 	}
@@ -124,7 +129,7 @@ func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 			}
 			f, err := newFile(job)
 			if err == nil {
-				t := Task{V: taskVersion, Settings: s.Settings, Files: []File{f}}
+				t := Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings, Files: []File{f}}
 				err = t.validate()
 			}
 			if err != nil {
@@ -159,7 +164,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	if err := s.lookUp(ctx, group); err != nil {
 		return err
 	}
-	t := &Task{V: taskVersion, Settings: s.Settings}
+	t := &Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings}
 	for _, f := range group {
 		t.Files = append(t.Files, f.file)
 	}

@@ -16,7 +16,7 @@ import (
 
 // taskVersion is the version of the message format. It changes if a field changes its
 // meaning, or if a worker without knowledge of a new field would make a wrong object.
-const taskVersion = 1
+const taskVersion = 2
 
 const (
 	// maxFiles is the maximum number of files in a task.
@@ -38,6 +38,10 @@ var ErrTaskVersion = errors.New("task was submitted by a newer version of this p
 // store, and not the Task, has the worker and the progress of an upload.
 type Task struct {
 	V int `json:"v"`
+
+	// Endpoint is the scheme and host of the service to which the files were submitted. In
+	// tasks of version 1 it is "": any worker uploads them.
+	Endpoint string `json:"endpoint,omitempty"`
 
 	// Settings has the bucket and the attributes of all objects. The name and the generation of
 	// each object are in Files.
@@ -104,7 +108,7 @@ func (t *Task) Name() string {
 
 // one returns a task with the same settings and only the file f.
 func (t *Task) one(f File) *Task {
-	return &Task{V: t.V, Settings: t.Settings, Files: []File{f}}
+	return &Task{V: t.V, Endpoint: t.Endpoint, Settings: t.Settings, Files: []File{f}}
 }
 
 // spec returns the Spec of the object of a file.
@@ -115,11 +119,11 @@ func (t *Task) spec(f File) upload.Spec {
 }
 
 // changed returns the number of files of t that differ from those in a message for
-// the same objects. If the settings differ, it returns the number of all files.
+// the same objects. If the settings or the endpoints differ, it returns the number of all files.
 // Generations are ignored, because a worker may have made some of the objects.
 func (t *Task) changed(message []byte) int {
 	earlier, err := decodeTask(message)
-	if err != nil || len(earlier.Files) != len(t.Files) {
+	if err != nil || len(earlier.Files) != len(t.Files) || earlier.Endpoint != "" && earlier.Endpoint != t.Endpoint {
 		return len(t.Files)
 	}
 	before, errBefore := json.Marshal(earlier.Settings)
@@ -195,8 +199,10 @@ func decodeTask(data []byte) (*Task, error) {
 func (t *Task) validate() error {
 	s := t.Settings
 	switch {
-	case t.V != taskVersion:
-		return fmt.Errorf("task: version %d, want %d", t.V, taskVersion)
+	case t.V < 1 || t.V > taskVersion:
+		return fmt.Errorf("task: version %d, want 1 to %d", t.V, taskVersion)
+	case (t.Endpoint == "") != (t.V == 1):
+		return fmt.Errorf("task: version %d with the endpoint %q", t.V, t.Endpoint)
 	case len(t.Files) == 0 || len(t.Files) > maxFiles:
 		return fmt.Errorf("task: %d files, want 1 to %d", len(t.Files), maxFiles)
 	case s.Object != "" || s.Conditional() || s.NoClobber:

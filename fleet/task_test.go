@@ -14,7 +14,8 @@ import (
 
 func sampleTask() *Task {
 	return &Task{
-		V:        1,
+		V:        taskVersion,
+		Endpoint: "https://storage.googleapis.com",
 		Settings: upload.Spec{Bucket: "my-bucket", CacheControl: "no-store", Metadata: map[string]string{"a": "b<c"}, CustomTime: time.Unix(1, 0).UTC()},
 		Files: []File{
 			{Path: "/data/ä", Object: "data/ä", Size: 5, ModTimeNS: -7},
@@ -75,10 +76,12 @@ func TestDecodeTaskRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":           ``,
 		"not JSON":        `x`,
-		"unknown field":   strings.Replace(string(valid), `{"v":1`, `{"v":1,"priority":2`, 1),
+		"unknown field":   strings.Replace(string(valid), `{"v":2`, `{"v":2,"priority":2`, 1),
 		"unknown in file": strings.Replace(string(valid), `"size":5`, `"size":5,"crc32c":"x"`, 1),
 		"two values":      string(valid) + `{}`,
-		"old version":     strings.Replace(string(valid), `{"v":1`, `{"v":0`, 1),
+		"old version":     strings.Replace(string(valid), `{"v":2`, `{"v":0`, 1),
+		"no endpoint":     strings.Replace(string(valid), `"endpoint":"https://storage.googleapis.com",`, ``, 1),
+		"old, endpoint":   strings.Replace(string(valid), `{"v":2`, `{"v":1`, 1),
 		"no files":        `{"v":1,"settings":{"bucket":"my-bucket","object":""},"files":[]}`,
 		"relative path":   strings.Replace(string(valid), `"/data/b"`, `"data/b"`, 1),
 		"unsorted":        strings.Replace(string(valid), `"data/ü"`, `"data/a"`, 1),
@@ -95,7 +98,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one that is not about a newer version", name, err)
 		}
 	}
-	if _, err := decodeTask([]byte(strings.Replace(string(valid), `{"v":1`, `{"new":[],"v":2`, 1))); !errors.Is(err, ErrTaskVersion) {
+	if _, err := decodeTask([]byte(strings.Replace(string(valid), `{"v":2`, `{"new":[],"v":3`, 1))); !errors.Is(err, ErrTaskVersion) {
 		t.Errorf("newer version: error %v, want ErrTaskVersion", err)
 	}
 }
@@ -138,7 +141,7 @@ func FuzzDecodeTask(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(valid)
-	f.Add([]byte(`{"v":2}`))
+	f.Add([]byte(`{"v":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		task, err := decodeTask(data)
 		if err != nil {

@@ -77,8 +77,9 @@ func TestUnfitWorker(t *testing.T) {
 	w.check()
 }
 
-// TestEmptyMount takes the tree away from the only worker, and mounts it again. The files do not
-// become dead letters, and the worker uploads them.
+// TestEmptyMount takes the tree away from the only worker until it has tried a task again, and
+// mounts it again. The worker leaves most tasks alone, no file becomes a dead letter, and the worker
+// uploads them.
 func TestEmptyMount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -92,11 +93,14 @@ func TestEmptyMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := w.start("only", nil)
-	for v.Status().Unfit == nil {
-		pause(t.Context(), 10*time.Millisecond)
-	}
-	if u := v.Status().Unfit; u.Kind != "no_input" {
+	w.await("unfit", func() bool { return v.Status().Unfit != nil })
+	u := v.Status().Unfit
+	if u.Kind != "no_input" {
 		t.Errorf("unfit: %+v", u)
+	}
+	w.await("tried again", func() bool { return time.Now().After(u.Next) && !v.Status().Unfit.Next.Equal(u.Next) })
+	if s := w.status(q); s.Retried > 15 {
+		t.Errorf("an unfit worker failed with %d of %d tasks", s.Retried, s.Waiting.Files)
 	}
 	if err := os.Rename(away, w.tree); err != nil {
 		t.Fatal(err)

@@ -191,8 +191,11 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, or if the queue is empty and not settled, see [Queue.Settled].
+// permissions, if files were submitted to another endpoint ([ErrEndpoint]), or if the queue is empty
+// and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	var running sync.WaitGroup
@@ -211,7 +214,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
-			d.run()
+			if err := d.run(); err != nil {
+				refuse(err)
+			}
 			if probe {
 				w.endProbe(true)
 			}
@@ -222,6 +227,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndpoint) {
+		return cause
+	}
 	return err
 }
 

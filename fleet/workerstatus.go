@@ -16,6 +16,7 @@ type WorkerStatus struct {
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
+	Endpoint  string         `json:"endpoint"`    // to which it uploads
 	Condition string         `json:"condition"`   // a crowd.Condition, or silent
 	Rate      int64          `json:"bytes_per_s"` // of object data, recently
 	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
@@ -42,7 +43,7 @@ func (w *Worker) Status() WorkerStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := WorkerStatus{
-		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
+		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Endpoint: w.uploaders.large.Endpoint(), Condition: string(w.condition()),
 		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
 	}
 	if w.fitness.unfit != nil {

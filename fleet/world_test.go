@@ -251,6 +251,16 @@ func (s severable) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.base.RoundTrip(req.WithContext(ctx))
 }
 
+// await waits until a condition is true.
+func (w *world) await(what string, is func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); pause(w.t.Context(), 10*time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not %s after a minute", what)
+		}
+	}
+}
+
 // run runs a worker until the queue is empty. Tests check dead letters themselves.
 func (w *world) run(ctx context.Context, worker *fleet.Worker) {
 	w.t.Helper()

@@ -45,9 +45,10 @@ type CallOptions struct {
 	// Skip, if not SkipNothing, makes a call of File, ReaderAt, Bytes or FS upload nothing
 	// if the object exists already, in the sense of the rule. Result.Skipped is then the
 	// rule, the error is nil, and Result.Object is the existing object, if it was read. As in
-	// a batch, the rule is compared before anything is sent. With SkipSameTime the object
-	// gets the modification time of the source; a source that has none is compared as with
-	// SkipIdentical.
+	// a batch, the rule is compared before anything is sent. If the upload is saved, the rule
+	// is applied again when its lease is held, because another process may have made the
+	// object meanwhile. With SkipSameTime the object gets the modification time of the source;
+	// a source that has none is compared as with SkipIdentical.
 	//
 	// A stream cannot be compared: Reader accepts only SkipExisting, and a Writer no rule.
 	// Resume compares nothing.
@@ -71,6 +72,13 @@ type CallOptions struct {
 	// usually 64 MiB. The same version must always mean the same bytes. If the version
 	// differs, the error is [session.ErrSourceChanged].
 	SourceVersion string
+
+	// SourceName, if not "", names the source of File in the ID of the upload, in place of the
+	// path of the file with its links resolved. Use it if machines that share a store reach the
+	// file over different links: with the same name, destination and endpoint, they continue the
+	// same upload, and only one works on it at a time. [Uploader.ID], Import and TakeOver use
+	// the name, too.
+	SourceName string
 
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
@@ -108,6 +116,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.expect.Size = new(*o.Size)
 	}
 	own.version = cmp.Or(o.SourceVersion, u.version)
+	own.source = cmp.Or(o.SourceName, u.source)
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm
 	}

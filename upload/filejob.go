@@ -40,7 +40,8 @@ func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
 	defer j.closeSource()
 	j.detect(j.file.Head)
 	if j.u.skip != nil {
-		if skipped, err := j.u.skip(j, ctx, false, nil); skipped || err != nil {
+		j.skipAgain = func(ctx context.Context) (bool, error) { return j.u.skip(j, ctx, false, nil) }
+		if skipped, err := j.skipAgain(ctx); skipped || err != nil {
 			return err
 		}
 	}
@@ -63,6 +64,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if skipped, err := j.skipped(ctx, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}
+	j.listed, j.skipAgain = job.Listed, func(ctx context.Context) (bool, error) { return j.skipped(ctx, false, nil) }
 	if b.opts.DryRun {
 		return j.plan(ctx)
 	}

@@ -35,9 +35,13 @@ type job struct {
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
 	rule         Skip                    // of the batch or the call
+	listed       bool                    // the caller looked up the destination
 	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 	measure      *engine.Measurement     // of the next transfer; may be nil
+
+	// skipAgain looks at the destination and applies the rule again. It is nil if there is no rule.
+	skipAgain func(context.Context) (bool, error)
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.

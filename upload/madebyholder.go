@@ -20,13 +20,33 @@ type holderWait struct {
 // waitForHolder notes that the job waits for the holder of the lease.
 func (j *job) waitForHolder(ctx context.Context) {
 	if w := &j.wait; !w.began {
-		o, ok := j.lookOnce(ctx)
-		w.began, w.known = true, ok
-		if o != nil {
-			w.generation = o.Generation
+		w.began = true
+		if j.rule == SkipNothing { // otherwise the rule is applied again
+			o, ok := j.lookOnce(ctx)
+			w.known = ok
+			if o != nil {
+				w.generation = o.Generation
+			}
 		}
 	}
 	j.precondition.Looked = false
+}
+
+// madeMeanwhile reports whether the job, which now holds the lease, is finished: another process
+// may have made the object, and released the lease, since the destination was looked up. With a rule, the
+// job looks again. It trusts the look of its caller, such as a listing, unless another process had the
+// upload: the job waited for the lease, or the saved upload was damaged.
+func (j *job) madeMeanwhile(ctx context.Context, want Spec, damaged bool) (bool, error) {
+	if damaged {
+		j.precondition.Looked = false
+	}
+	switch {
+	case j.rule == SkipNothing:
+		return j.madeByHolder(ctx, want)
+	case j.skipAgain == nil, j.listed && !j.wait.began && !damaged:
+		return false, nil
+	}
+	return j.skipAgain(ctx)
 }
 
 // lookOnce returns the object at the destination, or nil if there is none. ok is

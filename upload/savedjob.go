@@ -73,10 +73,9 @@ func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged e
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
 		j.warnOfLostParts(j.result.label.get().id, want.Bucket)
-	default:
-		if done, err := j.madeByHolder(ctx, want); done || err != nil {
-			return err
-		}
+	}
+	if done, err := j.madeMeanwhile(ctx, want, damaged != nil); done || err != nil {
+		return err
 	}
 	return j.fresh(ctx)
 }

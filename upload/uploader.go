@@ -33,6 +33,7 @@ type Uploader struct {
 	memory  *chunk.Memory      // of streams
 	expect  engine.Expectation // of each source, see With
 	version string             // of each source, see CallOptions.SourceVersion
+	source  string             // name of each file, see CallOptions.SourceName
 	invalid error              // of the options of With
 	retry   engine.RetryRule
 	link    *parts.Link
@@ -122,9 +123,16 @@ func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
 }
 
+// Endpoint returns the scheme and host to which u sends.
+func (u *Uploader) Endpoint() string { return u.client.Endpoint() }
+
 // ID returns the identifier of the upload of a file to a destination. The same
-// file, destination and endpoint have the same ID in every process.
+// file, destination and endpoint have the same ID in every process. With
+// [CallOptions].SourceName, the name counts and not the path.
 func (u *Uploader) ID(path string, spec Spec) (string, error) {
+	if u.source != "" {
+		return u.hashID(spec, u.source), nil
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

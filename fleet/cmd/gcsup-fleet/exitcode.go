@@ -32,6 +32,7 @@ func exitCodeOf(err error) int {
 		{fleet.ErrAckWait, exitcode.Config},
 		{fleet.ErrReplicas, exitcode.Config},
 		{fleet.ErrStateKey, exitcode.Config},
+		{fleet.ErrEndpoint, exitcode.Config},
 		{fleet.ErrQueueLost, exitcode.Temporary},
 		{fleet.ErrUnknownTotal, exitcode.Temporary},
 		{fleet.ErrNoQueue, exitcode.Unavailable},

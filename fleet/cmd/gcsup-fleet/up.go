@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -125,7 +126,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	a.URL, a.State = server.URL(), f.work.state.url
 	if f.emulator {
-		stop, endpoint, err := startEmulator(filepath.Join(dir, "emulator"))
+		stop, endpoint, err := startEmulator(filepath.Join(dir, "emulator"), filepath.Join(dir, portFile))
 		if err != nil {
 			return err
 		}
@@ -170,13 +171,37 @@ func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.Queu
 	return err
 }
 
-// startEmulator serves an emulator with its objects in dir on a free port of 127.0.0.1.
-func startEmulator(dir string) (stop func(), endpoint string, err error) {
+// portFile is the file with the port of the emulator. The files in the queue were submitted to this
+// endpoint, and the saved uploads have sessions there.
+const portFile = "emulator.port"
+
+// listenAgain listens on 127.0.0.1, on the port in a file. If that is not possible, it listens on a free
+// port, and writes it to the file.
+func listenAgain(file string) (net.Listener, error) {
+	text, _ := os.ReadFile(file)
+	if port, err := strconv.ParseUint(string(text), 10, 16); err == nil {
+		if ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return ln, nil
+		}
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, ln.Addr().(*net.TCPAddr).Port), 0o600); err != nil {
+		_ = ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+// startEmulator serves an emulator with its objects in dir, on the port in a file, see listenAgain.
+func startEmulator(dir, file string) (stop func(), endpoint string, err error) {
 	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir, CreateBuckets: true})
 	if err != nil {
 		return nil, "", err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listenAgain(file)
 	if err != nil {
 		_ = gcs.Close()
 		return nil, "", err

@@ -109,13 +109,15 @@ func (f *fleet) begin(s *slot) {
 		"--state", "gs://state/uploads", "--state-key-file", f.key(),
 		"--name", fmt.Sprintf("m%d-%d", s.number, s.runs),
 	}, s.args...)
-	env := []string{
-		fmt.Sprintf("%s=%d", clockVariable, s.clock),
-		// All machines must use the same name for the service. Each link is configured as a
-		// proxy: the emulator accepts requests for a proxy.
-		"STORAGE_EMULATOR_HOST=http://gcs.test", "http_proxy=http://" + s.gcs.addr(),
-	}
+	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
 	s.worker = start(f.t, env, gcsupFleet, args...)
+}
+
+// service returns the environment of a program that reaches the service at an address. All machines must
+// use the same name for the service. Each link is configured as a proxy: the emulator accepts requests
+// for a proxy.
+func service(addr string) []string {
+	return []string{"STORAGE_EMULATOR_HOST=http://gcs.test", "http_proxy=http://" + addr}
 }
 
 // kill kills a worker.
@@ -169,7 +171,7 @@ func (f *fleet) submit() {
 	f.t.Helper()
 	var err error
 	if !await(time.Minute, func() bool {
-		_, err = command(f.t, gcsupFleet, "submit", "-r", f.tree()+"/.", "gs://data/", "--nats", f.natsURL(), "--nats-replicas", "3", "--ack-wait", ackWait.String(), "--endpoint", f.emulator.url())
+		_, err = commandWith(f.t, service(f.emulator.addr), gcsupFleet, "submit", "-r", f.tree()+"/.", "gs://data/", "--nats", f.natsURL(), "--nats-replicas", "3", "--ack-wait", ackWait.String())
 		return err == nil
 	}) {
 		f.t.Fatal(err)

@@ -101,7 +101,13 @@ func (p *process) alive() bool {
 // command runs a program to its end.
 func command(t *testing.T, program string, args ...string) (out string, err error) {
 	t.Helper()
-	p := start(t, nil, program, args...)
+	return commandWith(t, nil, program, args...)
+}
+
+// commandWith is command with more variables in the environment.
+func commandWith(t *testing.T, env []string, program string, args ...string) (out string, err error) {
+	t.Helper()
+	p := start(t, env, program, args...)
 	select {
 	case <-p.done:
 	case <-time.After(time.Minute):
