@@ -52,14 +52,8 @@ func (x *Exchanger) Cancel(ctx context.Context, uri session.URI) session.Reply {
 	return x.Plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
 }
 
-// Stat reads the metadata of the object at the destination, to check a precondition.
+// Stat reads the metadata of the object.
 func (x *Exchanger) Stat(ctx context.Context) session.Reply {
-	return x.Plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.uplink.Stat(ctx, x.Spec) })
-}
-
-// StatOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
-// that of [Exchanger.Stat], its reply has the server's clock.
-func (x *Exchanger) StatOf(ctx context.Context) session.Reply {
 	return x.Plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.Spec) })
 }
 

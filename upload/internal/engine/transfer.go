@@ -51,7 +51,7 @@ func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Re
 	if err != nil {
 		return session.Reply{}, t.SourceFailed(ctx, err)
 	}
-	r := t.Wire.StatOf(ctx)
+	r := t.Wire.Stat(ctx)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
 	}

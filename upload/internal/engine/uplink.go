@@ -12,7 +12,6 @@ import (
 // parts of a file share it. It does not change, except the permit.
 type Uplink struct {
 	Client  *session.Client
-	Stat    func(context.Context, session.Spec) session.Reply // reads the object at the destination
 	Policy  backoff.Policy
 	Gate    *backoff.Gate
 	Budget  *Budget

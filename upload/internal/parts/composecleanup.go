@@ -49,7 +49,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 			made = a.Object
 		}
 		if made == nil {
-			a, err := p.Ask(ctx, p.StatOf)
+			a, err := p.Ask(ctx, p.Stat)
 			left.add(err)
 			made = a.Object
 		}
@@ -87,7 +87,7 @@ var errForeign = errors.New("another client may have written it")
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
 		x := c.Wire.To(c.temporary(g.Name))
-		switch a, err := x.Ask(ctx, x.StatOf); {
+		switch a, err := x.Ask(ctx, x.Stat); {
 		case err != nil:
 			left.add(err)
 		case a.Step == session.Absent:

@@ -22,7 +22,7 @@ type joining struct {
 
 func (c *joining) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.Wire.To(c.spec).StatOf(ctx)
+		r := c.file.Wire.To(c.spec).Stat(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
