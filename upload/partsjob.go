@@ -135,7 +135,7 @@ func (j *job) disown(ctx context.Context, p *parts.Upload) {
 	if !j.journal.Deleted(ctx) {
 		return // the other process finishes the work
 	}
-	j.uplink.Need(nil)
+	j.uplink.Permit = nil
 	j.leave(p.Clean(ctx))
 }
 

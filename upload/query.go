@@ -71,7 +71,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // the upload, and must call inspected afterwards.
 func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease state.Lease, b *engine.Budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
-	j.uplink.Need(lease)
+	j.uplink.Permit = lease
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // otherwise query without the key, which the service may accept
@@ -124,7 +124,7 @@ func (j *job) adopt(token *state.Token) error {
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.Ask(ctx, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
+	a, err := j.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
 	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}

@@ -33,6 +33,12 @@ func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical fun
 	return &Insertion{Transfer: t, object: object, state: state, identical: identical}
 }
 
+// Drive makes the object.
+func (i *Insertion) Drive(ctx context.Context) (*session.Object, error) {
+	a, err := i.Hold(ctx, i, session.Action{Step: session.Begin})
+	return a.Object, err
+}
+
 // Perform makes one exchange. The decision table requests only two kinds: insert the
 // object, and check the destination after an insert with an unknown outcome.
 func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Reply, error) {

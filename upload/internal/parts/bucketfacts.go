@@ -57,7 +57,7 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.Ask(ctx, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
+		_, err = x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}

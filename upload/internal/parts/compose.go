@@ -153,7 +153,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
 		generation := p.state().Generation
-		a, err := c.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+		a, err := c.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
 			r := c.Wire.To(p.Spec).Stat(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r

@@ -45,16 +45,16 @@ func (c *joining) HandleReply(_ context.Context, r session.Reply) (a session.Act
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 	q := c.file.Wire
 	for {
-		a, err := q.Retry.Converse(ctx, c, session.Action{Step: session.Finish})
+		a, err := q.Hold(ctx, c, session.Action{Step: session.Finish})
 		switch {
+		case a.Step == session.Fail:
+			a.Err.Offset, a.Err.Open = c.file.size, true // err is a.Err
+			return nil, err
 		case err != nil:
-			return nil, q.Stopped(ctx, err, a.Err)
+			return nil, err
 		case a.Step == session.Done:
 			q.Retry.Succeeded()
 			return a.Object, nil
-		case a.Step == session.Fail:
-			a.Err.Offset, a.Err.Open = c.file.size, true
-			return nil, q.Retry.Failure(a.Err, nil)
 		}
 		if err := c.inspect(ctx); err != nil {
 			return nil, err

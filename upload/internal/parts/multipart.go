@@ -32,7 +32,7 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, engine.Grace)
@@ -59,7 +59,7 @@ func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Exchanger, ur
 
 // abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
 func abortMultipart(ctx context.Context, x *engine.Exchanger, uri session.URI, known bool) error {
-	err := removing(ctx, x, known, func(ctx context.Context) session.Reply { return abort(ctx, x, uri) })
+	_, err := x.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply { return abort(ctx, x, uri) })
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.Spec.URL(), err)
 	}
@@ -159,7 +159,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+		a, err := m.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
 			parts, further, r := listParts(ctx, m.Wire, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number

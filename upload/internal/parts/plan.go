@@ -83,7 +83,7 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.Wire.Ask(ctx, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = Reason{Text: "the object at the destination cannot be read"}
@@ -123,7 +123,7 @@ func (p *Plan) measureReplies(ctx context.Context) error {
 		if why := p.Link.WhyUndivided(p.Options); why != nil || !p.Options.Auto || p.Link.Measured() {
 			return why
 		}
-		if _, err := p.Wire.Ask(ctx, p.Wire.Stat); err != nil && !engine.Refusal(err) {
+		if _, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat); err != nil && !engine.Refusal(err) {
 			return err
 		}
 	}
