@@ -16,7 +16,7 @@ type sending struct {
 	*engine.Transfer
 	part   *filePart
 	upload session.URI
-	body   *source.Hashed
+	body   *source.Prehashed
 	etag   string // of the part, once the service has it
 	state  session.PartState
 }
@@ -25,7 +25,7 @@ type sending struct {
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Hash(ctx, m.Memory)
+	body, err := p.content.Prehash(ctx, m.Memory)
 	if err != nil {
 		return p.SourceFailed(ctx, err)
 	}
