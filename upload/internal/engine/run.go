@@ -112,7 +112,9 @@ func (r *Run) start(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.Look(ctx, r.Wire); err != nil {
 		return session.Reply{}, err
 	}
-	reply := r.Wire.start(ctx, r.content.Total())
+	reply := r.Wire.Plain(ctx, session.OpStart, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.Start(ctx, r.Wire.Spec, r.content.Total())
+	})
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
@@ -196,7 +198,9 @@ func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
 		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
 	}
 	body.record = r.record
-	return r.Wire.put(ctx, r.URI, p.Range, r.content.Total(), body)
+	return r.Wire.Send(ctx, session.OpPut, p.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Put(ctx, r.URI, p.Range, r.content.Total(), body)
+	})
 }
 
 // query requests the committed offset. The earlier process of an adopted session may
