@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -13,19 +12,6 @@ import (
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
-
-// uploadSavableFile is uploadSavable for the file at path.
-func (j *job) uploadSavableFile(ctx context.Context, path string) error {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	id, err := j.u.ID(path, j.spec)
-	if err != nil {
-		return err
-	}
-	return j.uploadSavable(ctx, id, abs, "")
-}
 
 // uploadSavable uploads the open source, with its saved session if there is one. path
 // is absolute, or "" for a source with an identity that the caller gave.
@@ -119,8 +105,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
-	if token.Endpoint != j.u.client.Endpoint() {
-		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
+	if err := j.u.foreign(id, token.Endpoint); err != nil {
+		return err
 	}
 	if token.Parts != nil && token.Parts.Over {
 		return j.resumeRemoval(ctx, token)

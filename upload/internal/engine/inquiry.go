@@ -9,17 +9,23 @@ import (
 	"gcsup/session"
 )
 
-// Held is what the service holds of a session. If all fields are false, it no longer has the
-// session.
+// Held is what the service holds of a session, or of a file in parts.
 type Held struct {
-	Open      bool  // the session can be continued
-	Committed int64 // Open: bytes that are durable
-
-	Finished bool            // the object was created
-	Object   *session.Object // Finished: that object
-
-	Canceled bool // a client canceled the session
+	State     HeldState
+	Committed int64           // HeldOpen: bytes that are durable
+	Object    *session.Object // HeldFinished: the object that was created
 }
+
+// HeldState is the state of a session at the service. The zero value means that it is not known.
+type HeldState int
+
+// The states of a session.
+const (
+	HeldOpen     HeldState = iota + 1 // it can be continued
+	HeldFinished                      // the object was created
+	HeldGone                          // the service no longer has it
+	HeldCanceled                      // a client canceled it
+)
 
 // Inquire requests the state of a session from the service, and changes nothing. temporary is
 // as in [session.State]. The conversation ends as soon as the decision for an upload would
@@ -35,12 +41,13 @@ func Inquire(ctx context.Context, x *Exchanger, uri session.URI, temporary bool)
 		case a.Step == session.Query:
 			return a
 		case a.Step == session.Done:
-			held = Held{Finished: true, Object: a.Object}
+			held = Held{State: HeldFinished, Object: a.Object}
 		case a.Step == session.Begin:
+			held.State = HeldGone
 		case a.Step != session.Fail:
-			held = Held{Open: true, Committed: state.Committed}
+			held = Held{State: HeldOpen, Committed: state.Committed}
 		case errors.Is(a.Err, session.ErrCanceled):
-			held = Held{Canceled: true}
+			held.State = HeldCanceled
 		default:
 			return a
 		}

@@ -108,7 +108,11 @@ func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation i
 	spec.IfGenerationMatch = nil
 	own := engine.NewRequester(c.Uplink, x.Part, x.Pos).To(spec)
 	defer own.Retry.Close()
-	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply { return removeObject(ctx, own, generation) })
+	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return own.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+			return c.DeleteGeneration(ctx, spec, generation)
+		})
+	})
 	return err
 }
 
