@@ -109,9 +109,9 @@ func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 	return &own
 }
 
-// OtherEncryption reports whether the service refused a request because the
+// otherEncryption reports whether the service refused a request because the
 // object at the destination is not encrypted with the key of the request.
-func (r Reply) OtherEncryption() bool {
+func (r *Reply) otherEncryption() bool {
 	return r.Status == http.StatusBadRequest &&
 		(r.Reason == "resourceNotEncryptedWithCustomerEncryptionKey" || r.Reason == "customerEncryptionKeyIsIncorrect")
 }

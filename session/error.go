@@ -16,6 +16,9 @@ type Wait struct {
 	Cause string // such as "503" or "connection reset by peer"
 }
 
+// PermissionDelete is the permission to delete objects, and to replace them.
+const PermissionDelete = "storage.objects.delete"
+
 // Error describes a failed exchange and the progress of the upload. It wraps
 // Kind, a sentinel error of this package, and Err, the cause.
 type Error struct {
@@ -31,6 +34,10 @@ type Error struct {
 	Open     bool   // the session still exists, so that the upload can be resumed
 
 	FromService bool // the reply came from Cloud Storage and not from a proxy
+
+	// Permission is the permission for objects that a refusal names, such as
+	// storage.objects.delete; "" if it names none.
+	Permission string
 
 	Since time.Time // ErrRetriesExhausted: when the requests of an upload began to fail; zero in any other error
 
@@ -159,5 +166,5 @@ func (r *Reply) fail(kind error) *Error {
 	case r.Differs:
 		err = differsError{}
 	}
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService, Permission: permissionIn(r.Message)}
 }

@@ -194,7 +194,7 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	keyed := x
 	keyed.key = spec.EncryptionKey
 	r := c.do(ctx, keyed)
-	if r.OtherEncryption() {
+	if r.otherEncryption() {
 		if r = c.do(ctx, x); r.Object != nil {
 			r.Object.CRC32C, r.Object.HasCRC32C = 0, false
 		}

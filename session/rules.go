@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode"
 
 	"gcsup/backoff"
 )
@@ -245,6 +246,20 @@ func (r *Reply) notModified() bool {
 // carriesData reports whether the request has object data.
 func (op Op) carriesData() bool {
 	return op == OpPut || op == OpFinalize || op == OpInsert || op == OpPart
+}
+
+// permissionIn returns the permission for objects in a message of the service, or "". The
+// service has it only in this text.
+func permissionIn(message string) string {
+	const prefix = "storage.objects."
+	_, rest, _ := strings.Cut(message, prefix)
+	if end := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+		rest = rest[:end]
+	}
+	if rest == "" {
+		return ""
+	}
+	return prefix + rest
 }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.

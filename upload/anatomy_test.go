@@ -76,7 +76,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			wg.Go(func() {
 				part := engine.NewTransfer(j.requests, j.spec, file, engine.Unrecorded{}, engine.TransferOptions{})
 				r := engine.NewRun(part, nil, session.State{Size: rng.Len()})
-				if err := j.upload(t.Context(), part, r, session.Action{Step: session.Begin}); err != nil {
+				if err := j.upload(t.Context(), r); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
 				if n := j.result.tally.Sent.Load(); n < rng.Len() {

@@ -55,8 +55,8 @@ type CallOptions struct {
 	Skip Skip
 
 	// Header is added to every request, for example X-Goog-Request-Reason or
-	// X-Goog-Custom-Audit-*, except those of an [Options.Objects] without a method
-	// WithHeader, and those of [Options.Store]. Headers of the protocol are refused.
+	// X-Goog-Custom-Audit-*, except those of [Options.Store]. Headers of the protocol are
+	// refused.
 	Header http.Header
 
 	// Size, if not nil, is how many bytes the source must have. If it has fewer,
@@ -142,11 +142,6 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	own.reject(err)
 	if err == nil && o.Header != nil {
 		own.client = client
-		if with, ok := u.opts.Objects.(interface{ WithHeader(http.Header) Objects }); ok {
-			own.opts.Objects = with.WithHeader(o.Header)
-		} else if u.opts.Objects == Objects(u.client) {
-			own.opts.Objects = client
-		}
 	}
 	return &own
 }

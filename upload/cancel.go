@@ -70,7 +70,7 @@ func (j *job) cancel(ctx context.Context, token *state.Token, discard func() err
 		}
 		return err
 	}
-	a, err := j.requests.AskKnown(ctx, func(ctx context.Context) session.Reply { return j.wire().Cancel(ctx, token.URI) })
+	a, err := j.requests.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().Cancel(ctx, token.URI) })
 	switch {
 	case engine.Refusal(err):
 		return err

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -92,7 +93,15 @@ func (j *job) uploadOpen(ctx context.Context, path, identity string) error {
 	case identity != "":
 		return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 	}
-	return j.uploadSavableFile(ctx, path)
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	id, err := j.u.ID(path, j.spec)
+	if err != nil {
+		return err
+	}
+	return j.uploadSavable(ctx, id, abs, "")
 }
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.

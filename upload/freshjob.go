@@ -99,7 +99,7 @@ func (j *job) insert(ctx context.Context, src content.Source, c content.Loaded) 
 	i := engine.NewInsertion(j.newTransfer(src, engine.Unrecorded{}), c, j.seen, func() {
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
-	return j.upload(ctx, i.Transfer, i, session.Action{Step: session.Begin})
+	return j.upload(ctx, i)
 }
 
 // expectMD5 compares the MD5 of n bytes with the one that the caller expects.

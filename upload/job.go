@@ -99,37 +99,29 @@ func (j *job) newTransfer(src content.Source, r engine.Record) *engine.Transfer 
 // uploadNew uploads src through a new session. r keeps the state of the session.
 func (j *job) uploadNew(ctx context.Context, src content.Source, r engine.Record) error {
 	t := j.newTransfer(src, r)
-	return j.upload(ctx, t, engine.NewRun(t, &j.precondition, session.State{Size: src.Total()}), session.Action{Step: session.Begin})
+	return j.upload(ctx, engine.NewRun(t, &j.precondition, session.State{Size: src.Total()}))
 }
 
-// upload makes the object with c, a conversation of t. It makes a new session for each one
-// that is lost, and verifies the object. The error is a *startOver if the bytes that were sent
-// cannot be used.
-func (j *job) upload(ctx context.Context, t *engine.Transfer, c engine.Conversation, first session.Action) error {
+// driver makes an object: an [engine.Run] or an [engine.Insertion].
+type driver interface {
+	Drive(ctx context.Context) (*session.Object, error)
+	Verify(ctx context.Context, object *session.Object) (*session.Object, error)
+}
+
+// upload makes the object with d, and verifies it. The error is a *startOver if the bytes that
+// were sent cannot be used.
+func (j *job) upload(ctx context.Context, d driver) error {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
-	object, err := t.Drive(guarded, c, first)
-	lost, again := errors.AsType[*engine.SessionLost](err)
-	for ; again; lost, again = errors.AsType[*engine.SessionLost](err) {
-		t.Pos.Sent.Store(0) // of the new session
-		j.events.post(Event{Kind: Restarted, Cause: lost.Cause})
-		t.Retry.Stake(t.Pos.Handed)
-		if j.source != nil {
-			j.source.Restart()
-			lost.State.Size = j.source.Total()
-			t.Pos.Size.Store(lost.State.Size)
-		}
-		c = engine.NewRun(t, &j.precondition, lost.State)
-		object, err = t.Drive(guarded, c, lost.Next)
-	}
+	object, err := d.Drive(guarded)
 	var uri session.URI
 	var unqueried bool
-	r, _ := c.(*engine.Run)
+	r, _ := d.(*engine.Run)
 	if r != nil {
 		uri, unqueried = r.URI, r.Unqueried()
 	}
 	if err == nil {
-		object, err = t.Verify(guarded, object)
+		object, err = d.Verify(guarded, object)
 	}
 	if err == nil {
 		j.result.update(func(r *Result) {

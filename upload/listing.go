@@ -111,7 +111,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *engine.Budget) *
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	_, err := s.requests.Ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		return s.requests.To(s.prefix).Plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			page, r = bucket.List(ctx, c, q)
 			return r

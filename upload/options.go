@@ -106,10 +106,6 @@ type Options struct {
 	// SHA-256 of its key. A Spec of a call of File may have its key instead.
 	EncryptionKeys []session.EncryptionKey
 
-	// Objects reads the metadata of the object at a destination, for preconditions. nil
-	// means a GET of the JSON API.
-	Objects Objects
-
 	// Observer is called with the events of every upload: one at a time for each upload,
 	// in order, in a separate goroutine. A slow Observer delays no upload; it gets fewer
 	// Progress events. A call returns after the Observer has returned from the last

@@ -135,7 +135,7 @@ func (j *job) disown(ctx context.Context, p *parts.Upload) {
 	if !j.journal.Deleted(ctx) {
 		return // the other process finishes the work
 	}
-	j.uplink.Need(nil)
+	j.uplink.Permit = nil
 	j.leave(p.Clean(ctx))
 }
 
@@ -199,14 +199,8 @@ func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error
 	if o, err := p.Find(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
 	}
-	stored, gone, err := p.Stored(ctx)
-	switch {
-	case err != nil:
-		return Holding{}, err
-	case gone:
-		return Holding{State: SessionGone}, nil
-	}
-	return Holding{State: SessionOpen, Stored: stored}, nil
+	held, err := p.Stored(ctx)
+	return holdingOf(held), err
 }
 
 // compareParts compares the source with the saved checksums of all parts.

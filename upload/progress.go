@@ -32,17 +32,17 @@ func (p *progress) position() (size, sent, committed int64) {
 
 // describe sets the numbers that every event carries. It returns how many bytes were handed to
 // the network.
-func (p *progress) describe(e *Event) (sent int64) {
+func (p *progress) describe(e *Event) int64 {
 	e.Size, e.Sent, e.Committed = p.position()
 	if parts := p.parts.Load(); parts != nil {
 		e.Parts = parts.progress()
 	}
 	if offsets := p.source.Load(); offsets != nil {
-		sent, committed := offsets.Estimate(e.Sent, e.Committed)
-		e.Source = &SourceOffsets{Size: offsets.Size(), Sent: sent, Committed: committed}
+		e.Source = &SourceOffsets{Size: offsets.Size()}
+		e.Source.Sent, e.Source.Committed = offsets.Estimate(e.Sent, e.Committed)
 	}
-	if p.tally != nil {
-		sent = p.tally.Sent.Load()
+	if p.tally == nil {
+		return 0
 	}
-	return sent
+	return p.tally.Sent.Load()
 }

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,25 +85,18 @@ type pruner struct {
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
 	pruned := Pruned{SavedUpload: s}
-	if endpoint := p.u.client.Endpoint(); s.Endpoint != endpoint {
-		return pruned, fmt.Errorf("upload %s was started at %s: %w", s.ID, s.Endpoint, session.ErrURIMismatch)
-	}
-	if p.end != nil {
-		return pruned, p.end
-	}
-	token, lease, err := saved.Lock(ctx, p.u.opts.Store, s.ID)
-	if err != nil {
+	if err := cmp.Or(p.u.foreign(s.ID, s.Endpoint), p.end); err != nil {
 		return pruned, err
 	}
-	defer saved.Release(ctx, lease)
-	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
-	j := p.u.inspection(ctx, token, lease, p.budget)
-	defer j.inspected(ctx)
-	if pruned.Holding, err = j.queryHolding(ctx, token); err != nil {
-		p.learn(err)
-		return pruned, err
-	}
-	return pruned, p.decide(ctx, j, token, lease, &pruned)
+	err := p.u.inspect(ctx, s.ID, p.budget, func(j *job, token *state.Token, lease state.Lease) (err error) {
+		pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
+		if pruned.Holding, err = j.queryHolding(ctx, token); err != nil {
+			p.learn(err)
+			return err
+		}
+		return p.decide(ctx, j, token, lease, &pruned)
+	})
+	return pruned, err
 }
 
 // learn records an error that concerns all uploads.

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -50,28 +51,30 @@ func (h Holding) lost() bool { return h.State == SessionGone || h.State == Sessi
 // upload, the error wraps [state.ErrInUse]. [SavedUpload.Committed] has what that
 // process last saved. The error wraps [state.ErrNoToken] if there is no such upload,
 // and [session.ErrURIMismatch] if it was started at another endpoint.
-func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
-	store, err := u.savedStore()
-	if err != nil {
+func (u *Uploader) Query(ctx context.Context, id string) (holding Holding, err error) {
+	if _, err := u.savedStore(); err != nil {
 		return Holding{}, fmt.Errorf("query: %w", err)
 	}
 	ctx, done := u.storeCall(ctx)
 	defer done()
-	token, lease, err := saved.Lock(ctx, store, id)
-	if err != nil {
-		return Holding{}, err
-	}
-	defer saved.Release(ctx, lease)
-	j := u.inspection(ctx, token, lease, u.newBudget())
-	defer j.inspected(ctx)
-	return j.queryHolding(ctx, token)
+	err = u.inspect(ctx, id, u.newBudget(), func(j *job, token *state.Token, _ state.Lease) error {
+		holding, err = j.queryHolding(ctx, token)
+		return err
+	})
+	return holding, err
 }
 
-// inspection returns a job that queries a saved upload. The caller holds the lease of
-// the upload, and must call inspected afterwards.
-func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease state.Lease, b *engine.Budget) *job {
+// inspect calls do with a saved upload, its lease, and a job that queries it.
+func (u *Uploader) inspect(ctx context.Context, id string, b *engine.Budget, do func(*job, *state.Token, state.Lease) error) error {
+	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
+	if err != nil {
+		return err
+	}
+	defer saved.Release(ctx, lease)
 	j := u.newJob(ctx, token.Spec, b)
-	j.uplink.Need(lease)
+	defer j.events.close(ctx, nil)
+	defer j.requests.Retry.Close()
+	j.uplink.Permit = lease
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // otherwise query without the key, which the service may accept
@@ -79,12 +82,7 @@ func (u *Uploader) inspection(ctx context.Context, token *state.Token, lease sta
 	j.identify(token.ID, spec)
 	j.journal.Adopt(token)
 	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
-	return j
-}
-
-func (j *job) inspected(ctx context.Context) {
-	j.requests.Retry.Close()
-	j.events.close(ctx, nil)
+	return do(j, token, lease)
 }
 
 // queryHolding requests the state of the upload of token from the service. The caller must
@@ -97,34 +95,36 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 		return j.partsOf(token).query(ctx, j, token)
 	}
 	held, err := engine.Inquire(ctx, j.wire(), token.URI, false)
-	switch {
-	case err != nil:
-		return Holding{}, err
-	case held.Open:
-		return Holding{State: SessionOpen, Stored: held.Committed}, nil
-	case held.Finished:
-		return Holding{State: SessionFinished, Object: held.Object}, nil
-	case held.Canceled:
-		return Holding{State: SessionCanceled}, nil
+	return holdingOf(held), err
+}
+
+// holdingOf returns the Holding of what the service holds.
+func holdingOf(h engine.Held) Holding { return Holding{heldStates[h.State], h.Committed, h.Object} }
+
+var heldStates = [...]SessionState{
+	engine.HeldOpen: SessionOpen, engine.HeldFinished: SessionFinished, engine.HeldGone: SessionGone, engine.HeldCanceled: SessionCanceled,
+}
+
+// foreign returns an error if a saved upload was started at another endpoint.
+func (u *Uploader) foreign(id, endpoint string) error {
+	if endpoint == u.client.Endpoint() {
+		return nil
 	}
-	return Holding{State: SessionGone}, nil
+	return fmt.Errorf("upload %s was started at %s: %w", id, endpoint, session.ErrURIMismatch)
 }
 
 // adopt checks that the session of token may be used with this endpoint.
 func (j *job) adopt(token *state.Token) error {
-	client := j.u.client
-	if err := state.Adopt(client, token); err != nil {
-		if token.Endpoint != client.Endpoint() {
-			return fmt.Errorf("upload %s was started at %s: %w", token.ID, token.Endpoint, session.ErrURIMismatch)
-		}
-		return err
+	err := state.Adopt(j.u.client, token)
+	if err == nil {
+		return nil
 	}
-	return nil
+	return cmp.Or(j.u.foreign(token.ID, token.Endpoint), err)
 }
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.Ask(ctx, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
+	a, err := j.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
 	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}

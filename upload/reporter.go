@@ -19,7 +19,7 @@ var _ engine.Notes = (*reporter)(nil)
 
 // noteEvents has the kinds of the events of notes.
 var noteEvents = [...]EventKind{
-	engine.Started: Started, engine.Resumed: Resumed, engine.Restarted: Restarted, engine.PartDone: PartDone, engine.Waiting: Waiting, engine.Warning: Warning,
+	engine.Started: Started, engine.Restarted: Restarted, engine.PartDone: PartDone, engine.Waiting: Waiting, engine.Warning: Warning,
 }
 
 func (r *reporter) Note(n engine.Note) {

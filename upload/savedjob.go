@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -13,19 +12,6 @@ import (
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
-
-// uploadSavableFile is uploadSavable for the file at path.
-func (j *job) uploadSavableFile(ctx context.Context, path string) error {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	id, err := j.u.ID(path, j.spec)
-	if err != nil {
-		return err
-	}
-	return j.uploadSavable(ctx, id, abs, "")
-}
 
 // uploadSavable uploads the open source, with its saved session if there is one. path
 // is absolute, or "" for a source with an identity that the caller gave.
@@ -118,8 +104,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
-	if token.Endpoint != j.u.client.Endpoint() {
-		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
+	if err := j.u.foreign(id, token.Endpoint); err != nil {
+		return err
 	}
 	if token.Parts != nil && token.Parts.Over {
 		return j.resumeRemoval(ctx, token)
@@ -159,7 +145,7 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 	journal.SetSpec(j.spec)
 	j.journal = journal
 	j.result.saved.Store(journal)
-	j.uplink.Need(journal.Lease())
+	j.uplink.Permit = journal.Lease()
 	return token, damaged, nil
 }
 
@@ -204,8 +190,13 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 	size := j.source.Total()
 	t.Pos.Size.Store(size)
 	t.Pos.Committed.Store(token.Committed)
-	r := engine.ResumedRun(t, &j.precondition, saved.Adopted(token.Session, size), token.URI, token.Created, j.resumeFrom)
-	return j.upload(ctx, t, r, session.Action{Step: session.Query})
+	return j.upload(ctx, engine.ResumedRun(t, &j.precondition, saved.Adopted(token.Session, size), engine.Resumption{
+		URI: token.URI, Opened: token.Created, Seek: j.source.Seek,
+		Resumed: func(offset int64) {
+			j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
+			j.events.post(Event{Kind: Resumed})
+		},
+	}))
 }
 
 // sameSource checks that the file is the one with which the session began.
@@ -225,18 +216,6 @@ func (j *job) sameSource(ctx context.Context, token *state.Token) error {
 // savedSource returns what a Token records of the source.
 func savedSource(t *state.Token) source.Saved {
 	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
-}
-
-// resumeFrom continues at the committed offset. The checksum of the bytes before it
-// is computed from a checkpoint and a short part of the source, which is read again.
-func (j *job) resumeFrom(ctx context.Context, offset int64) error {
-	if err := j.source.Seek(ctx, offset); err != nil {
-		return j.requests.SourceFailed(ctx, err)
-	}
-	j.requests.Pos.Sent.Store(offset)
-	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
-	j.events.post(Event{Kind: Resumed})
-	return nil
 }
 
 // useless returns the reason why a saved session cannot be resumed, or "" if it can

@@ -110,7 +110,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	}
 	known := listed
 	if !listed {
-		a, err := j.requests.Ask(ctx, j.wire().Stat)
+		a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
 		if err != nil && !engine.Refusal(err) {
 			return false, err
 		}

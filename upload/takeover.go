@@ -38,8 +38,8 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 // withSource returns t with the source at path and the ID for that source. Only the
 // size is compared.
 func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error) {
-	if t.Endpoint != u.client.Endpoint() {
-		return nil, fmt.Errorf("the upload was started at %s: %w", t.Endpoint, session.ErrURIMismatch)
+	if err := u.foreign(t.ID, t.Endpoint); err != nil {
+		return nil, err
 	}
 	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err

@@ -15,16 +15,6 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// Objects reads the metadata of objects.
-//
-// An implementation may have a method WithHeader(http.Header) Objects, which returns
-// one that adds the headers to its requests. [CallOptions].Header needs it.
-type Objects interface {
-	// Stat requests the metadata of the object that spec names once. It does not retry.
-	// [*session.Client] implements it.
-	Stat(ctx context.Context, spec Spec) session.Reply
-}
-
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
 // that share one also share a gate for their retries ([Options.Gate]).
 type Uploader struct {
@@ -71,9 +61,6 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	client, err := session.NewClient(hc, o.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
-	}
-	if o.Objects == nil {
-		o.Objects = client
 	}
 	return &Uploader{
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
@@ -150,7 +137,7 @@ func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry)
 func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
-		Client: u.client, Stat: o.Objects.Stat, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(),
+		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(),
 		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}

@@ -48,7 +48,7 @@ func TestPreservePOSIX(t *testing.T) {
 			}
 			spec := upload.Spec{Bucket: "bkt", Object: tt.name, Metadata: map[string]string{"mine": "v"}}
 			once := func(opts upload.Options) (res *upload.Result, err error) {
-				_, up := w.uploader(opts)
+				up := w.uploader(opts)
 				for res, err = range up.Files(t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), &upload.BatchOptions{PreservePOSIX: true, Skip: tt.skip}) {
 				}
 				return res, err

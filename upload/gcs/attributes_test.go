@@ -63,8 +63,8 @@ func (w *attributeWorld) requests() []*http.Request {
 	return seen
 }
 
-// uploader returns the client and the Uploader of a new process.
-func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Uploader) {
+// uploader returns the Uploader of a new process.
+func (w *attributeWorld) uploader(opts upload.Options) *upload.Uploader {
 	w.t.Helper()
 	c := newClient(w.t, &gcs.Options{Endpoint: w.url, Anonymous: true})
 	store, err := state.OpenDir(filepath.Join(w.dir, "state"))
@@ -73,7 +73,7 @@ func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Upl
 	}
 	w.t.Cleanup(func() { store.Close() })
 	opts.Store, opts.ChunkSize = store, 2<<20
-	return c, uploader(w.t, c, &opts)
+	return uploader(w.t, c, &opts)
 }
 
 // object returns an object as the official client sees it.
@@ -95,7 +95,7 @@ func (w *attributeWorld) object(t *testing.T, name string) (*storage.ObjectHandl
 func (w *attributeWorld) interrupt(path string, spec upload.Spec) {
 	w.t.Helper()
 	w.outage()
-	_, up := w.uploader(upload.Options{RetryFor: time.Millisecond})
+	up := w.uploader(upload.Options{RetryFor: time.Millisecond})
 	res, err := up.File(w.t.Context(), path, spec)
 	if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
 		w.t.Fatalf("error = %v, result %+v, want ErrRetriesExhausted", err, res)
@@ -124,7 +124,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 	}
 	file := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
 		return func(spec upload.Spec) (*upload.Result, []byte, error) {
-			_, up := w.uploader(upload.Options{})
+			up := w.uploader(upload.Options{})
 			path, content := source(w.t, size)
 			res, err := last(one(up.File(w.t.Context(), path, spec)))
 			return res, content, err
@@ -132,7 +132,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 	}
 	batch := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
 		return func(spec upload.Spec) (*upload.Result, []byte, error) {
-			_, up := w.uploader(upload.Options{})
+			up := w.uploader(upload.Options{})
 			path, content := source(w.t, size)
 			res, err := last(up.Files(w.t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), nil))
 			return res, content, err
@@ -144,7 +144,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 		"batch":          batch(100),
 		"large in batch": batch(9<<20 + 5),
 		"stream": func(spec upload.Spec) (*upload.Result, []byte, error) {
-			_, up := w.uploader(upload.Options{})
+			up := w.uploader(upload.Options{})
 			_, content := large(spec)
 			res, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
 			return res, content, err
@@ -152,7 +152,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 		"resumed by File": func(spec upload.Spec) (*upload.Result, []byte, error) {
 			path, content := large(spec)
 			w.interrupt(path, spec)
-			_, up := w.uploader(upload.Options{})
+			up := w.uploader(upload.Options{})
 			res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: spec.Bucket, Object: spec.Object, EncryptionKey: spec.EncryptionKey})
 			if err == nil && !res.Resumed {
 				err = errors.New("not resumed")
@@ -162,7 +162,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 		"resumed by Resume": func(spec upload.Spec) (*upload.Result, []byte, error) {
 			path, content := large(spec)
 			w.interrupt(path, spec)
-			_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{spec.EncryptionKey}})
+			up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{spec.EncryptionKey}})
 			id, err := up.ID(path, spec)
 			if err != nil {
 				w.t.Fatal(err)
@@ -308,7 +308,7 @@ func TestExpectedChecksums(t *testing.T) {
 				tt.set(&spec, content)
 				var err error
 				if way == "short stream" {
-					_, up := w.uploader(upload.Options{})
+					up := w.uploader(upload.Options{})
 					_, err = up.Reader(t.Context(), bytes.NewReader(content), spec)
 				} else {
 					_, _, err = w.ways()[way](spec)
@@ -362,7 +362,7 @@ func TestNotMatch(t *testing.T) {
 		for _, size := range []int{100, 9 << 20} {
 			t.Run(fmt.Sprintf("late %v, %d bytes", late, size), func(t *testing.T) {
 				w := newAttributeWorld(t)
-				_, up := w.uploader(upload.Options{})
+				up := w.uploader(upload.Options{})
 				path, _ := source(t, size)
 				first, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", Metadata: map[string]string{"k": "v"}})
 				if err != nil {
@@ -419,7 +419,7 @@ func TestNotMatchAfterALostReply(t *testing.T) {
 			t.Fatal(err)
 		}
 		path, _ := source(t, 100)
-		_, up := w.uploader(upload.Options{})
+		up := w.uploader(upload.Options{})
 		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationNotMatch: new(int64(5))})
 		if err != nil || res.Object.Etag == "" {
 			t.Errorf("%v: %+v, %v", effect, res, err)
@@ -514,7 +514,7 @@ func TestResumeNeedsTheKey(t *testing.T) {
 		{"another key", other, nil, state.ErrOptionsDiffer},
 		{"another key in the options", session.EncryptionKey{}, []session.EncryptionKey{other}, session.ErrEncryptionKey},
 	} {
-		_, up := w.uploader(upload.Options{EncryptionKeys: tt.ring})
+		up := w.uploader(upload.Options{EncryptionKeys: tt.ring})
 		_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: tt.key})
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), key.SHA256()) {
 			t.Errorf("%s: File: %v, want %v with the SHA-256", tt.name, err, tt.want)
@@ -527,7 +527,7 @@ func TestResumeNeedsTheKey(t *testing.T) {
 	if sent := w.requests(); len(sent) > 0 {
 		t.Errorf("%d requests were sent", len(sent))
 	}
-	_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{other, key}})
+	up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{other, key}})
 	res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 	if err != nil || !res.Resumed || res.Object.Size != int64(len(content)) {
 		t.Errorf("with the key in the options: %+v, %v", res, err)
@@ -558,7 +558,7 @@ func TestStartOverKeepsTheEncryption(t *testing.T) {
 	if err := os.WriteFile(path, append(content, 'x'), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{key}, RestartChanged: true})
+	up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{key}, RestartChanged: true})
 	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil || res.Resumed {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -591,7 +591,7 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, listed %v", tt.name, listing != nil), func(t *testing.T) {
 				w := newAttributeWorld(t)
 				path, _ := source(t, 100)
-				_, up := w.uploader(upload.Options{})
+				up := w.uploader(upload.Options{})
 				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: tt.was}); err != nil {
 					t.Fatal(err)
 				}
@@ -621,7 +621,7 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		path, _ := source(t, 100)
-		_, up := w.uploader(upload.Options{})
+		up := w.uploader(upload.Options{})
 		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key})
 		if err != nil || !res.Object.HasCRC32C {
 			t.Errorf("%+v, %v, want the object that was made", res, err)
@@ -654,7 +654,7 @@ func TestOptionsAreKept(t *testing.T) {
 		"retention":        func(s *upload.Spec) { s.Retention = &session.Retention{Mode: "Locked", RetainUntil: time.Unix(1, 0)} },
 		"metadata":         func(s *upload.Spec) { s.Metadata = map[string]string{"k": "v"} },
 	} {
-		_, up := w.uploader(upload.Options{})
+		up := w.uploader(upload.Options{})
 		changed := spec
 		edit(&changed)
 		if _, err := up.File(t.Context(), path, changed); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), want) {
@@ -704,7 +704,7 @@ func TestDetectContentType(t *testing.T) {
 				return res, err
 			},
 		} {
-			_, up := w.uploader(tt.opts)
+			up := w.uploader(tt.opts)
 			res, err := do(up)
 			if err != nil {
 				t.Errorf("%s, %s: %v", tt.name, way, err)
@@ -721,11 +721,11 @@ func TestDetectContentType(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.outage()
-	_, up := w.uploader(upload.Options{RetryFor: time.Millisecond, DetectContentType: http.DetectContentType})
+	up := w.uploader(upload.Options{RetryFor: time.Millisecond, DetectContentType: http.DetectContentType})
 	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); !errors.Is(err, session.ErrRetriesExhausted) {
 		t.Fatal(err)
 	}
-	_, up = w.uploader(upload.Options{})
+	up = w.uploader(upload.Options{})
 	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); err != nil || !res.Resumed {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -738,7 +738,7 @@ func TestDetectContentType(t *testing.T) {
 // precondition does not hold.
 func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
 	w := newAttributeWorld(t)
-	_, up := w.uploader(upload.Options{DetectContentType: http.DetectContentType})
+	up := w.uploader(upload.Options{DetectContentType: http.DetectContentType})
 	if _, err := up.Reader(t.Context(), strings.NewReader("x"), upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
 		t.Fatal(err)
 	}

@@ -167,15 +167,14 @@ func (c *Client) ClientCertificate() bool { return c.certified }
 // endpoint's.
 func (c *Client) HTTP() *http.Client { return c.http }
 
-// Uploader returns an Uploader that uses this client. It replaces the Endpoint and
-// Objects of opts. A nil opts uses the defaults.
+// Uploader returns an Uploader that uses this client. It replaces the Endpoint of opts. A
+// nil opts uses the defaults.
 func (c *Client) Uploader(opts *upload.Options) (*upload.Uploader, error) {
 	var o upload.Options
 	if opts != nil {
 		o = *opts
 	}
 	o.Endpoint = c.endpoint
-	o.Objects = &objects{Client: c}
 	return upload.New(c.http, &o)
 }
 
@@ -302,10 +301,8 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	req = req.Clone(req.Context())
-	for _, header := range []http.Header{headerOf(req.Context()), d.header} {
-		for key, values := range header {
-			req.Header[http.CanonicalHeaderKey(key)] = values
-		}
+	for key, values := range d.header {
+		req.Header[http.CanonicalHeaderKey(key)] = values
 	}
 	if d.project != "" {
 		req.Header.Set("X-Goog-User-Project", d.project)

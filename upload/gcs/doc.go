@@ -52,7 +52,7 @@
 //
 // # Size
 //
-// This package links cloud.google.com/go/storage, which reads object metadata, and
-// which [Client.Storage] returns with the same endpoint and credentials. A program
-// that must stay small can use package upload with its own HTTP client.
+// [Client.Storage] returns a client of cloud.google.com/go/storage with the same endpoint
+// and credentials. A program that must stay small can use package upload with its own HTTP
+// client.
 package gcs

@@ -17,7 +17,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,7 +338,7 @@ func TestEndpointHasCredentials(t *testing.T) {
 }
 
 // TestWhyAnonymous checks that the error of a 401 has the reason why no credentials
-// were sent. That of Stat, which uses the official library, has it, too.
+// were sent.
 func TestWhyAnonymous(t *testing.T) {
 	_, url := emulator(t, &fakegcs.Options{RequireToken: true})
 	var dialer net.Dialer
@@ -368,11 +367,9 @@ func TestWhyAnonymous(t *testing.T) {
 					t.Errorf("error = %v, want ErrCredentials because %s", err, tt.want)
 				}
 			}
-			spec := upload.Spec{Bucket: "bkt", Object: "o"}
 			path, _ := source(t, 100)
-			_, err := uploader(t, c, nil).File(t.Context(), path, spec)
+			_, err := uploader(t, c, nil).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 			check(err)
-			check(c.Stat(t.Context(), spec).Refusal())
 			if c.Anonymous() != tt.want {
 				t.Errorf("Anonymous = %q, want %q", c.Anonymous(), tt.want)
 			}
@@ -393,7 +390,7 @@ func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 }
 
 // TestNoGoogleAPIError checks that no error of an upload is one of the official library, as
-// docs/from-storage-writer.md says, even if the destination is read with that library.
+// docs/from-storage-writer.md says.
 func TestNoGoogleAPIError(t *testing.T) {
 	for status, want := range map[int]error{
 		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,
@@ -472,81 +469,23 @@ func TestOfficialLibrary(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
-			for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
-				stat := objects.Stat(t.Context(), theirs)
-				if stat.Object == nil {
-					t.Fatalf("%s: Stat = %+v", name, stat)
-				}
-				attrs := w.Attrs()
-				want := session.Object{
-					Bucket: "bkt", Name: theirs.Object, Generation: attrs.Generation, Metageneration: 1, Size: int64(size),
-					CRC32C: crc, HasCRC32C: true, MD5: attrs.MD5, Etag: attrs.Etag, MediaLink: attrs.MediaLink,
-					ContentType: "text/x-theirs", StorageClass: "STANDARD", Metadata: w.Metadata,
-					Created: attrs.Created, Finalized: attrs.Finalized, Updated: attrs.Updated, FileModTime: time.Unix(1763769254, 0),
-				}
-				got := *stat.Object
-				got.ACL, got.Owner = nil, ""                            // only gcs returns them, which needs another permission
-				got.SelfLink, got.StorageClassUpdated = "", time.Time{} // the official library does not have them
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("%s: Stat = %+v, want %+v", name, got, want)
-				}
+			stat := plain.Stat(t.Context(), theirs)
+			if stat.Object == nil {
+				t.Fatalf("Stat = %+v", stat)
+			}
+			attrs = w.Attrs()
+			want := session.Object{
+				Bucket: "bkt", Name: theirs.Object, Generation: attrs.Generation, Metageneration: 1, Size: int64(size),
+				CRC32C: crc, HasCRC32C: true, MD5: attrs.MD5, Etag: attrs.Etag, MediaLink: attrs.MediaLink,
+				ContentType: "text/x-theirs", StorageClass: "STANDARD", Metadata: w.Metadata,
+				Created: attrs.Created, Finalized: attrs.Finalized, Updated: attrs.Updated, FileModTime: time.Unix(1763769254, 0),
+			}
+			read := *stat.Object
+			read.SelfLink, read.StorageClassUpdated = "", time.Time{} // the official library does not have them
+			if !reflect.DeepEqual(read, want) {
+				t.Errorf("Stat = %+v, want %+v", read, want)
 			}
 		})
-	}
-}
-
-type requestCount struct {
-	http.RoundTripper
-	n atomic.Int64
-}
-
-func (c *requestCount) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.n.Add(1)
-	return c.RoundTripper.RoundTrip(req)
-}
-
-// TestStatRefusals checks that Stat of this package and of package session return
-// the same reply for an object that cannot be read.
-func TestStatRefusals(t *testing.T) {
-	srv, url := emulator(t, nil)
-	// On a reused connection net/http itself retries a GET that was reset.
-	once := upload.NewTransport()
-	once.DisableKeepAlives = true
-	// Count here: the emulator counts a request when it ends, and a client whose
-	// connection is reset does not wait for that.
-	requests := &requestCount{RoundTripper: once}
-	c := newClient(t, &gcs.Options{Endpoint: url, Transport: requests})
-	plain, err := session.NewClient(&http.Client{Transport: requests}, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, do := range []fakegcs.Action{
-		{Effect: fakegcs.EffectStatus, Status: 404},
-		{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"},
-		{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded"},
-		{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"},
-		{Effect: fakegcs.EffectStatus, Status: 429},
-		{Effect: fakegcs.EffectReset},
-	} {
-		for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
-			before := requests.n.Load()
-			if err := srv.AddFaults(fakegcs.Fault{Do: do}); err != nil {
-				t.Fatal(err)
-			}
-			r := objects.Stat(t.Context(), upload.Spec{Bucket: "bkt", Object: "o"})
-			retry := do.Effect == fakegcs.EffectReset || do.Status > 404 || do.Reason == "rateLimitExceeded"
-			if r.Status != do.Status || r.Object != nil || do.Reason != "" && r.Reason != do.Reason || r.Retryable() != retry || do.RetryAfter != "" && r.RetryAfter != 7*time.Second {
-				t.Errorf("%s: %+v: reply %+v", name, do, r)
-			}
-			if n := requests.n.Load() - before; n != 1 {
-				t.Errorf("%s: %+v: %d requests, want 1", name, do, n)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if r := c.Stat(ctx, upload.Spec{Bucket: "bkt", Object: "o"}); !errors.Is(r.Err, context.Canceled) {
-		t.Errorf("cancelled: %+v", r)
 	}
 }
 

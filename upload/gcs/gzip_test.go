@@ -65,8 +65,11 @@ func TestGzip(t *testing.T) {
 					t.Errorf("compressed %v: %d bytes that are not the %d of the source", compressed, len(got), len(content))
 				}
 			}
-			c, _ := w.uploader(upload.Options{})
-			stat := c.Stat(t.Context(), spec)
+			client, err := session.NewClient(nil, w.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stat := client.Stat(t.Context(), spec)
 			if stat.Object == nil || stat.Object.Gzip != (size != "") || stat.Object.Gzip && stat.Object.UncompressedSize != int64(len(content)) {
 				t.Errorf("Stat: %+v", stat.Object)
 			}

@@ -3,7 +3,6 @@ package batch
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ func (b *Breaker) Failed(bucket string, err error) {
 		end(session.ErrNotFound)
 	case errors.Is(err, session.ErrCredentials):
 		end(session.ErrCredentials)
-	case errors.Is(err, session.ErrPermission) && !strings.Contains(failed.Message, "storage.objects.delete"):
+	case errors.Is(err, session.ErrPermission) && failed.Permission != session.PermissionDelete:
 		if to.denied++; to.denied >= maxDenied && !to.succeeded {
 			end(session.ErrPermission)
 		}

@@ -36,6 +36,10 @@ type Source interface {
 	// Replayable reports whether Next can still return the bytes from offset 0.
 	Replayable() bool
 
+	// Restart makes Next start at offset 0 again, for a new session. It is called only if the
+	// content is Replayable.
+	Restart()
+
 	// Whole returns the size and the CRC32C of all bytes. It reads them if necessary. The
 	// error of a stream that has not ended wraps [session.ErrUnexpectedData].
 	Whole(ctx context.Context) (chunk.Checkpoint, error)

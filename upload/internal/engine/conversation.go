@@ -43,7 +43,7 @@ func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action
 			return a, err
 		}
 		a, err = c.HandleReply(deciding, reply)
-		if _, lost := err.(*SessionLost); err == nil || lost {
+		if _, lost := err.(*sessionLost); err == nil || lost {
 			made.report(&a)
 		} else {
 			made.report(nil) // a local error ends the upload
@@ -54,17 +54,16 @@ func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action
 	}
 }
 
-// Request is the conversation of one request that may be repeated.
-type Request struct {
+// question is a conversation that has only one kind of exchange.
+type question struct {
 	exchange func(context.Context) session.Reply
-	state    session.Request
+	decide   func(session.Reply) session.Action
 }
 
-func (q *Request) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
+func (q question) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
 	return q.exchange(ctx), nil
 }
 
-func (q *Request) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	q.state, a = session.DecideRequest(q.state, r)
-	return a, nil
+func (q question) HandleReply(_ context.Context, r session.Reply) (session.Action, error) {
+	return q.decide(r), nil
 }

@@ -1,9 +1,8 @@
 // Package engine sends one range of bytes to one object of the service, until the object exists.
 // It knows no files, saved uploads or batches. A part of a file is only a number.
 //
-// The two main calls are [Transfer.Drive] and [Requester.Ask]. Drive holds a [Conversation] that
-// makes an object: a [Run], which sends the bytes through a session, or an [Insertion], which
-// sends them in a single request. Ask repeats one request until its outcome is known.
+// The two main calls are [Run.Drive] and [Requester.Ask]. Drive makes an object of bytes that it
+// sends through a session. An [Insertion] sends them in a single request. Ask repeats one request until its outcome is known.
 // [Retrier.Converse] is the loop of all conversations. The tables of package session decide
 // what follows a reply. The caller compares the finished object with the source: [Transfer.Verify].
 //
@@ -20,6 +19,5 @@
 // # Errors
 //
 // A refusal, and a failure after all retries, is a [*session.Error]. If the context is done, the
-// error is an [*Interruption]. If the session no longer exists, it is a [*SessionLost], with the
-// state for the next Run.
+// error is an [*Interruption].
 package engine

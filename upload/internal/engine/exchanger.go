@@ -9,9 +9,8 @@ import (
 	"gcsup/session"
 )
 
-// Exchanger makes the exchanges of one object. It has the methods of [session.Client] for a
-// session and a single insert, without the arguments that do not change. [Exchanger.Plain] and
-// [Exchanger.Send] are for others.
+// Exchanger makes the exchanges of one object, by [Exchanger.Plain] and [Exchanger.Send]. The
+// other methods are those of [session.Client] that have several callers.
 type Exchanger struct {
 	*Requester
 	Spec session.Spec
@@ -25,10 +24,6 @@ func (x *Exchanger) Plain(ctx context.Context, op session.Op, do func(context.Co
 // Send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
 func (x *Exchanger) Send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
 	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
-}
-
-func (x *Exchanger) start(ctx context.Context, size int64) session.Reply {
-	return x.Plain(ctx, session.OpStart, func(ctx context.Context, c *session.Client) session.Reply { return c.Start(ctx, x.Spec, size) })
 }
 
 // Query asks how much is committed.
@@ -52,29 +47,9 @@ func (x *Exchanger) Cancel(ctx context.Context, uri session.URI) session.Reply {
 	return x.Plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
 }
 
-// Stat reads the metadata of the object at the destination, to check a precondition.
+// Stat reads the metadata of the object.
 func (x *Exchanger) Stat(ctx context.Context) session.Reply {
-	return x.Plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.uplink.Stat(ctx, x.Spec) })
-}
-
-// StatOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
-// that of [Exchanger.Stat], its reply has the server's clock.
-func (x *Exchanger) StatOf(ctx context.Context) session.Reply {
 	return x.Plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.Spec) })
-}
-
-// insert makes the object of spec, whose precondition may differ from that of the
-// upload.
-func (x *Exchanger) insert(ctx context.Context, spec session.Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
-	return x.Send(ctx, session.OpInsert, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
-		return c.Insert(ctx, spec, size, crc32c, body)
-	})
-}
-
-func (x *Exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
-	return x.Send(ctx, session.OpPut, rng.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
-		return c.Put(ctx, uri, rng, total, body)
-	})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.

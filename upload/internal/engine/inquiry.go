@@ -9,58 +9,51 @@ import (
 	"gcsup/session"
 )
 
-// Held is what the service holds of a session. If all fields are false, it no longer has the
-// session.
+// Held is what the service holds of a session, or of a file in parts.
 type Held struct {
-	Open      bool  // the session can be continued
-	Committed int64 // Open: bytes that are durable
-
-	Finished bool            // the object was created
-	Object   *session.Object // Finished: that object
-
-	Canceled bool // a client canceled the session
+	State     HeldState
+	Committed int64           // HeldOpen: bytes that are durable
+	Object    *session.Object // HeldFinished: the object that was created
 }
 
-// Inquire requests the state of a session from the service. temporary is as in
-// [session.State].
-func Inquire(ctx context.Context, x *Exchanger, uri session.URI, temporary bool) (Held, error) {
-	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
+// HeldState is the state of a session at the service. The zero value means that it is not known.
+type HeldState int
+
+// The states of a session.
+const (
+	HeldOpen     HeldState = iota + 1 // it can be continued
+	HeldFinished                      // the object was created
+	HeldGone                          // the service no longer has it
+	HeldCanceled                      // a client canceled it
+)
+
+// Inquire requests the state of a session from the service, and changes nothing. temporary is
+// as in [session.State]. The conversation ends as soon as the decision for an upload would
+// show what the session holds.
+func Inquire(ctx context.Context, x *Exchanger, uri session.URI, temporary bool) (held Held, err error) {
+	query := func(ctx context.Context) session.Reply {
 		return Bounded(ctx, func(ctx context.Context) session.Reply { return x.Query(ctx, uri) })
-	}}
-	_, err := x.Hold(ctx, q, session.Action{Step: session.Query})
-	return q.held, err
-}
-
-// inquiry is the conversation that finds out what a session holds, and changes nothing.
-type inquiry struct {
-	exchange func(context.Context) session.Reply
-	state    session.State
-	held     Held
-}
-
-func (q *inquiry) Perform(ctx context.Context, _ session.Action) (session.Reply, error) {
-	return q.exchange(ctx), nil
-}
-
-// HandleReply ends the conversation as soon as the decision for an upload would show what
-// the session holds.
-func (q *inquiry) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	q.state, a = session.Decide(q.state, r)
-	switch {
-	case a.Step == session.Query:
-		return a, nil
-	case a.Step == session.Done:
-		q.held = Held{Finished: true, Object: a.Object}
-	case a.Step == session.Begin:
-		q.held = Held{}
-	case a.Step != session.Fail:
-		q.held = Held{Open: true, Committed: q.state.Committed}
-	case errors.Is(a.Err, session.ErrCanceled):
-		q.held = Held{Canceled: true}
-	default:
-		return a, nil
 	}
-	return session.Action{Step: session.Done}, nil
+	state := session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}
+	_, err = x.Hold(ctx, question{query, func(r session.Reply) (a session.Action) {
+		state, a = session.Decide(state, r)
+		switch {
+		case a.Step == session.Query:
+			return a
+		case a.Step == session.Done:
+			held = Held{State: HeldFinished, Object: a.Object}
+		case a.Step == session.Begin:
+			held.State = HeldGone
+		case a.Step != session.Fail:
+			held = Held{State: HeldOpen, Committed: state.Committed}
+		case errors.Is(a.Err, session.ErrCanceled):
+			held.State = HeldCanceled
+		default:
+			return a
+		}
+		return session.Action{Step: session.Done}
+	}}, session.Action{Step: session.Query})
+	return held, err
 }
 
 // queryTimeout bounds a request that sends no data. The stall detection would allow

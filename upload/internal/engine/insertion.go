@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"gcsup/session"
@@ -33,6 +34,12 @@ func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical fun
 	return &Insertion{Transfer: t, object: object, state: state, identical: identical}
 }
 
+// Drive makes the object.
+func (i *Insertion) Drive(ctx context.Context) (*session.Object, error) {
+	a, err := i.Hold(ctx, i, session.Action{Step: session.Begin})
+	return a.Object, err
+}
+
 // Perform makes one exchange. The decision table requests only two kinds: insert the
 // object, and check the destination after an insert with an unknown outcome.
 func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
@@ -54,7 +61,9 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.Wire.insert(ctx, spec, i.state.Size, i.object.CRC32C, i.Meter(i.object.Open()))
+	r := i.Wire.Send(ctx, session.OpInsert, 0, i.Meter(i.object.Open()), func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Insert(ctx, spec, i.state.Size, i.object.CRC32C, body)
+	})
 	i.Handed(0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until HandleReply knows the outcome

@@ -39,7 +39,6 @@ type NoteKind int
 
 const (
 	Started NoteKind = iota
-	Resumed
 	Restarted
 	PartDone
 	Waiting

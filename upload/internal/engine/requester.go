@@ -74,16 +74,13 @@ func (q *Requester) Hold(ctx context.Context, c Conversation, first session.Acti
 	return a, nil
 }
 
-// Ask makes a request until its outcome is known. The errors are those of [Requester.Hold].
-// The object of the action is nil if it is absent.
-func (q *Requester) Ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.Hold(ctx, &Request{exchange: exchange}, session.Action{Step: session.Repeat})
-}
-
-// AskKnown is [Requester.Ask] for something that the service has, or had. A second answer must confirm
-// that it does not.
-func (q *Requester) AskKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.Hold(ctx, &Request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
+// Ask makes the request of s until its outcome is known. The errors are those of
+// [Requester.Hold]. The object of the action is nil if it is absent.
+func (q *Requester) Ask(ctx context.Context, s session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.Hold(ctx, question{exchange, func(r session.Reply) (a session.Action) {
+		s, a = session.DecideRequest(s, r)
+		return a
+	}}, session.Action{Step: session.Repeat})
 }
 
 // Refusal reports whether err, from [Requester.Ask], is a refusal of the service. The service was reached

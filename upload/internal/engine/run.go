@@ -12,9 +12,8 @@ import (
 	"gcsup/upload/internal/content"
 )
 
-// Run drives one session until its range of the source is an object, or the session
-// is lost. It has only the state of this session: after the loss, the caller makes a new
-// run.
+// Run makes a range of the source an object, through a session. After the loss of the session
+// it opens another one, and has only the state of that.
 type Run struct {
 	*Transfer
 	precondition *Precondition // nil if there is none to check
@@ -24,10 +23,15 @@ type Run struct {
 	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
 	cut      chunk.Range // sent by a request that was cut; empty after a query has reported the committed offset
+	resume   *Resumption // nil unless another process opened the session and the server has not reported how much it holds
+}
 
-	// resume, if not nil, is called once, with the first committed offset that the server
-	// reports for a session that another process opened.
-	resume func(ctx context.Context, committed int64) error
+// Resumption is a session that another process opened.
+type Resumption struct {
+	URI     session.URI
+	Opened  time.Time
+	Seek    func(ctx context.Context, offset int64) error // makes the content continue at the committed offset
+	Resumed func(offset int64)                            // called after Seek
 }
 
 // NewRun returns a run that opens a session, or continues one in state s. p is nil if there is
@@ -37,23 +41,55 @@ func NewRun(t *Transfer, p *Precondition, s session.State) *Run {
 }
 
 // ResumedRun is NewRun for a session of another process.
-func ResumedRun(t *Transfer, p *Precondition, s session.State, uri session.URI, opened time.Time, resume func(context.Context, int64) error) *Run {
-	return &Run{Transfer: t, precondition: p, state: s, URI: uri, opened: opened, resume: resume}
+func ResumedRun(t *Transfer, p *Precondition, s session.State, from Resumption) *Run {
+	return &Run{Transfer: t, precondition: p, state: s, URI: from.URI, opened: from.Opened, resume: &from}
 }
 
 // Unqueried reports whether the session is of another process, and the server has not reported
 // how much it holds.
 func (r *Run) Unqueried() bool { return r.resume != nil }
 
-// SessionLost ends a run whose session no longer exists. It has the state for the
-// next run.
-type SessionLost struct {
-	State session.State // for the next run
-	Next  session.Action
-	Cause string
+// Drive makes the object, through as many sessions as necessary.
+func (r *Run) Drive(ctx context.Context) (*session.Object, error) {
+	next := session.Action{Step: session.Begin}
+	if r.resume != nil {
+		next.Step = session.Query
+	}
+	for {
+		a, err := r.Hold(ctx, r, next)
+		lost, ok := err.(*sessionLost)
+		if !ok {
+			return a.Object, err
+		}
+		r.restart(lost)
+		next = lost.next
+	}
 }
 
-func (e *SessionLost) Error() string { return "session lost: " + e.Cause }
+// sessionLost ends the conversation about a session that no longer exists.
+type sessionLost struct {
+	state session.State // for the next session
+	next  session.Action
+}
+
+func (e *sessionLost) Error() string { return "session lost: " + e.next.Err.Cause() }
+
+// restart makes r the run of the next session.
+func (r *Run) restart(lost *sessionLost) {
+	r.Pos.Sent.Store(0) // of the new session
+	cause := lost.next.Err.Cause()
+	if r.Part > 0 {
+		cause = fmt.Sprintf("part %d: %s", r.Part, cause)
+	}
+	r.Post(Note{Kind: Restarted, Cause: cause})
+	r.Retry.Stake(r.Pos.Handed)
+	r.content.Restart()
+	if lost.state.Size >= 0 { // otherwise the size is still not known
+		lost.state.Size = r.content.Total()
+		r.Pos.Size.Store(lost.state.Size)
+	}
+	*r = *NewRun(r.Transfer, r.precondition, lost.state)
+}
 
 // Perform makes one exchange.
 func (r *Run) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
@@ -76,7 +112,9 @@ func (r *Run) start(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.Look(ctx, r.Wire); err != nil {
 		return session.Reply{}, err
 	}
-	reply := r.Wire.start(ctx, r.content.Total())
+	reply := r.Wire.Plain(ctx, session.OpStart, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.Start(ctx, r.Wire.Spec, r.content.Total())
+	})
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
@@ -160,7 +198,9 @@ func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
 		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
 	}
 	body.record = r.record
-	return r.Wire.put(ctx, r.URI, p.Range, r.content.Total(), body)
+	return r.Wire.Send(ctx, session.OpPut, p.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		return c.Put(ctx, r.URI, p.Range, r.content.Total(), body)
+	})
 }
 
 // query requests the committed offset. The earlier process of an adopted session may
@@ -230,12 +270,13 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 		r.sizer.cut(r.cut.Len(), r.state.Committed > r.cut.From)
 		r.cut = chunk.Range{}
 	}
-	if r.resume != nil && !action.Wait {
-		resume := r.resume
+	if from := r.resume; from != nil && !action.Wait {
 		r.resume = nil
-		if err := resume(ctx, r.state.Committed); err != nil {
-			return action, err
+		if err := from.Seek(ctx, r.state.Committed); err != nil {
+			return action, r.SourceFailed(ctx, err)
 		}
+		r.Pos.Sent.Store(r.state.Committed)
+		from.Resumed(r.state.Committed)
 	}
 	if r.state.Committed > before.Committed {
 		r.progressed()
@@ -253,7 +294,7 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	return action, nil
 }
 
-// decide returns the action of the decision table. Its error is a *[SessionLost].
+// decide returns the action of the decision table. Its error is a *[sessionLost].
 func (r *Run) decide(reply session.Reply) (session.Action, error) {
 	restarts := r.state.Restarts
 	r.state.Replayable = r.content.Replayable()
@@ -261,7 +302,7 @@ func (r *Run) decide(reply session.Reply) (session.Action, error) {
 	r.state, action = session.Decide(r.state, reply)
 	r.Pos.Committed.Store(r.state.Committed)
 	if r.state.Restarts > restarts {
-		return action, &SessionLost{State: r.state, Next: action, Cause: action.Err.Cause()}
+		return action, &sessionLost{r.state, action}
 	}
 	return action, nil
 }

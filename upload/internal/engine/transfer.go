@@ -37,13 +37,6 @@ func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, 
 	return &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
 }
 
-// Drive holds a conversation that makes an object, and returns the object. The loop is
-// [Retrier.Converse].
-func (t *Transfer) Drive(ctx context.Context, c Conversation, first session.Action) (*session.Object, error) {
-	a, err := t.Hold(ctx, c, first)
-	return a.Object, err
-}
-
 // checkObject checks whether this upload made the object at the destination, by a request
 // that began at since. An object with the same bytes that is older was not made by it.
 func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
@@ -51,7 +44,7 @@ func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Re
 	if err != nil {
 		return session.Reply{}, t.SourceFailed(ctx, err)
 	}
-	r := t.Wire.StatOf(ctx)
+	r := t.Wire.Stat(ctx)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
 	}

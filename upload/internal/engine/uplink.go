@@ -12,7 +12,6 @@ import (
 // parts of a file share it. It does not change, except the permit.
 type Uplink struct {
 	Client  *session.Client
-	Stat    func(context.Context, session.Spec) session.Reply // reads the object at the destination
 	Policy  backoff.Policy
 	Gate    *backoff.Gate
 	Budget  *Budget
@@ -28,7 +27,10 @@ type Uplink struct {
 	Notes Notes
 	Tally *Tally
 
-	Permit Permit // nil if the requests need none
+	// Permit is needed for each request; nil if none is. It is set when the lease of the saved
+	// upload is acquired, and removed if another process has the lease and will not remove what
+	// the upload stored.
+	Permit Permit
 }
 
 // Permit allows requests while it is valid.
@@ -39,8 +41,3 @@ type Permit interface {
 	// Context ends when the permit is lost. Its cause is the reason.
 	Context() context.Context
 }
-
-// Need makes requests only while p is valid. It is called when the lease of the saved
-// upload is acquired, and with nil when another process has it and will not remove what the
-// upload stored.
-func (u *Uplink) Need(p Permit) { u.Permit = p }

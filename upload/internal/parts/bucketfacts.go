@@ -24,12 +24,9 @@ type bucketFacts struct {
 	listed   bool           // notified is known
 	notified bool           // temporary objects cause Pub/Sub messages
 	asked    bool           // deletes is known
-	deletes  bool           // the caller has permissionDelete
+	deletes  bool           // the caller has session.PermissionDelete
 	warned   map[error]bool // warnings that were posted
 }
-
-// permissionDelete is the permission to delete temporary objects.
-const permissionDelete = "storage.objects.delete"
 
 // Buckets has the facts of all buckets, by user project and name.
 type Buckets struct{ facts sync.Map }
@@ -57,7 +54,7 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.Ask(ctx, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
+		_, err = x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}
@@ -75,13 +72,13 @@ func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix s
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, permissionDelete)
+		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, session.PermissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
 		return err
 	}
-	f.deletes = slices.Contains(may, permissionDelete)
+	f.deletes = slices.Contains(may, session.PermissionDelete)
 	if f.config == nil {
 		return nil // reading the notifications needs the same permission
 	}
@@ -102,7 +99,7 @@ func (f *bucketFacts) forbidden() error {
 	case f.config != nil && f.config.DefaultEventBasedHold:
 		return Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
 	case f.asked && !f.deletes:
-		return Reason{Text: "the permission " + permissionDelete + " is missing, and temporary objects could not be deleted"}
+		return Reason{Text: "the permission " + session.PermissionDelete + " is missing, and temporary objects could not be deleted"}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package parts
 import (
 	"context"
 
-	"gcsup/session"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
@@ -32,17 +31,6 @@ func abandoning(ctx context.Context, u *engine.Uplink, clean func(context.Contex
 			return lost
 		}
 	}
-	return err
-}
-
-// removing makes a request that removes something until its outcome is known. known is as in
-// [session.Request].
-func removing(ctx context.Context, x *engine.Exchanger, known bool, exchange func(context.Context) session.Reply) error {
-	ask := x.Ask
-	if known {
-		ask = x.AskKnown
-	}
-	_, err := ask(ctx, exchange)
 	return err
 }
 

@@ -146,6 +146,13 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 	return by.hold(ctx)
 }
 
+// compose makes the object of x from those of g.
+func compose(ctx context.Context, x *engine.Exchanger, g span, deleteSources bool) session.Reply {
+	return x.Plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.Compose(ctx, x.Spec, g.from, g.crc32c, deleteSources)
+	})
+}
+
 // inspect reads the metadata of the temporary objects of the parts, and resets the parts that
 // have none. The error is then errPartMissing. A second answer must confirm that one is missing
 // or differs.
@@ -153,8 +160,8 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.parts {
 		generation := p.state().Generation
-		a, err := c.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
-			r := c.Wire.To(p.Spec).StatOf(ctx)
+		a, err := c.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+			r := c.Wire.To(p.Spec).Stat(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
@@ -175,24 +182,24 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 }
 
 // stored asks the service for the committed offset of each part.
-func (c *composer) stored(ctx context.Context) (bytes int64, gone bool, err error) {
-	gone = true
+func (c *composer) stored(ctx context.Context) (all engine.Held, err error) {
+	all.State = engine.HeldGone
 	for _, p := range c.parts {
-		s, held := p.state(), engine.Held{Finished: true}
+		s, held := p.state(), engine.Held{State: engine.HeldFinished}
 		if !s.Finished() {
 			if s.URI.IsZero() {
 				continue
 			}
 			if held, err = engine.Inquire(ctx, c.Wire, s.URI, true); err != nil {
-				return 0, false, err
+				return engine.Held{}, err
 			}
 		}
-		switch {
-		case held.Open:
-			bytes, gone = bytes+held.Committed, false
-		case held.Finished:
-			bytes, gone = bytes+p.rng.Len(), false
+		switch held.State {
+		case engine.HeldOpen:
+			all.State, all.Committed = engine.HeldOpen, all.Committed+held.Committed
+		case engine.HeldFinished:
+			all.State, all.Committed = engine.HeldOpen, all.Committed+p.rng.Len()
 		}
 	}
-	return bytes, gone, nil
+	return all, nil
 }

@@ -44,12 +44,12 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := p.AskKnown(ctx, func(ctx context.Context) session.Reply { return p.Cancel(ctx, s.URI) })
+			a, err := p.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return p.Cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := p.Ask(ctx, p.StatOf)
+			a, err := p.Ask(ctx, session.Request{}, p.Stat)
 			left.add(err)
 			made = a.Object
 		}
@@ -87,7 +87,7 @@ var errForeign = errors.New("another client may have written it")
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
 		x := c.Wire.To(c.temporary(g.Name))
-		switch a, err := x.Ask(ctx, x.StatOf); {
+		switch a, err := x.Ask(ctx, session.Request{}, x.Stat); {
 		case err != nil:
 			left.add(err)
 		case a.Step == session.Absent:
@@ -108,7 +108,12 @@ func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation i
 	spec.IfGenerationMatch = nil
 	own := engine.NewRequester(c.Uplink, x.Part, x.Pos).To(spec)
 	defer own.Retry.Close()
-	return removing(ctx, own, known, func(ctx context.Context) session.Reply { return removeObject(ctx, own, generation) })
+	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return own.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+			return c.DeleteGeneration(ctx, spec, generation)
+		})
+	})
+	return err
 }
 
 // each calls f for all parts, at most 8 at a time.

@@ -3,7 +3,6 @@ package parts
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -16,30 +15,22 @@ import (
 func (c *composer) send(ctx context.Context, p *filePart, slot *Slot) error {
 	t := p.transfer(slot)
 	defer t.Retry.Close()
-	r, action := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true}), session.Action{Step: session.Begin}
+	r := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true})
 	if part := p.state(); !part.URI.IsZero() {
-		r, action = p.resume(t, part), session.Action{Step: session.Query}
+		r = p.resume(t, part)
 	}
 	t.Retry.Stake(p.rng.Len())
-	for {
-		object, err := t.Drive(ctx, r, action)
-		if lost, ok := errors.AsType[*engine.SessionLost](err); ok {
-			p.place(0)
-			t.Post(engine.Note{Kind: engine.Restarted, Cause: fmt.Sprintf("part %d: %s", p.i+1, lost.Cause)})
-			r, action = engine.NewRun(t, nil, lost.State), lost.Next
-			continue
+	object, err := r.Drive(ctx)
+	if err != nil {
+		if c.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
+			p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
 		}
-		if err != nil {
-			if c.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
-				p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
-			}
-			return c.failed(ctx, p, err)
-		}
-		if r.Unqueried() {
-			p.resumed = p.rng.Len() // an earlier call finished it
-		}
-		return c.sent(ctx, p, t, object)
+		return c.failed(ctx, p, err)
 	}
+	if r.Unqueried() {
+		p.resumed = p.rng.Len() // an earlier call finished it
+	}
+	return c.partMade(ctx, p, t, object)
 }
 
 // failed returns the error of a part, with the committed bytes of all parts as its
@@ -73,19 +64,14 @@ func (p *filePart) resume(t *engine.Transfer, part state.Part) *engine.Run {
 	state := saved.Adopted(part.Session, p.rng.Len())
 	state.Temporary = true
 	p.content.Adopt(source.Saved{Checkpoints: part.Checkpoints})
-	return engine.ResumedRun(t, nil, state, part.URI, part.Created, func(ctx context.Context, offset int64) error {
-		if err := p.content.Seek(ctx, offset); err != nil {
-			return t.SourceFailed(ctx, err)
-		}
-		t.Pos.Sent.Store(offset)
-		p.resumed = offset
-		return nil
+	return engine.ResumedRun(t, nil, state, engine.Resumption{
+		URI: part.URI, Opened: part.Created, Seek: p.content.Seek, Resumed: func(offset int64) { p.resumed = offset },
 	})
 }
 
-// sent verifies the temporary object of a part and records that the part is finished. It saves
+// partMade verifies the temporary object of a part and records that the part is finished. It saves
 // the Token if the last save is old.
-func (c *composer) sent(ctx context.Context, p *filePart, t *engine.Transfer, object *session.Object) error {
+func (c *composer) partMade(ctx context.Context, p *filePart, t *engine.Transfer, object *session.Object) error {
 	o, err := t.Verify(ctx, object)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
 	if f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.Wire.Ask(ctx, f.Wire.StatOf)
+	a, err := f.Wire.Ask(ctx, session.Request{}, f.Wire.Stat)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ type joining struct {
 
 func (c *joining) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.file.Wire.To(c.spec).StatOf(ctx)
+		r := c.file.Wire.To(c.spec).Stat(ctx)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.spec.Unmet(r.Object) != nil
 		return r, nil
@@ -45,16 +45,16 @@ func (c *joining) HandleReply(_ context.Context, r session.Reply) (a session.Act
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 	q := c.file.Wire
 	for {
-		a, err := q.Retry.Converse(ctx, c, session.Action{Step: session.Finish})
+		a, err := q.Hold(ctx, c, session.Action{Step: session.Finish})
 		switch {
+		case a.Step == session.Fail:
+			a.Err.Offset, a.Err.Open = c.file.size, true // err is a.Err
+			return nil, err
 		case err != nil:
-			return nil, q.Stopped(ctx, err, a.Err)
+			return nil, err
 		case a.Step == session.Done:
 			q.Retry.Succeeded()
 			return a.Object, nil
-		case a.Step == session.Fail:
-			a.Err.Offset, a.Err.Open = c.file.size, true
-			return nil, q.Retry.Failure(a.Err, nil)
 		}
 		if err := c.inspect(ctx); err != nil {
 			return nil, err

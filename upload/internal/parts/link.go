@@ -13,9 +13,9 @@ const (
 	// connection to it is usually fast enough.
 	nearReply = 3 * time.Millisecond
 
-	// NearReplies is the number of replies after which it is known whether the service is
+	// nearReplies is the number of replies after which it is known whether the service is
 	// near. The first one includes the time to connect.
-	NearReplies = 3
+	nearReplies = 3
 
 	// FirstBytes is the size of the request that measures a single connection to a near
 	// service, see [Link.Fast]. fastRate is the rate, in bytes per second, at which one
@@ -64,7 +64,7 @@ func (l *Link) Replied(d time.Duration) {
 }
 
 // Measured reports whether there were enough replies to tell if the service is near.
-func (l *Link) Measured() bool { return l.replies.Load() >= NearReplies }
+func (l *Link) measured() bool { return l.replies.Load() >= nearReplies }
 
 // Fast reports whether a single connection to a near service is fast enough. Its first request
 // sent n bytes in the time took, and a rate limit held them back for the time held. If they do
@@ -98,9 +98,9 @@ func (l *Link) interval() time.Duration {
 	return min(max(tuneEvery, 4*time.Duration(l.fastest.Load())), time.Second)
 }
 
-// WhyUndivided returns a [Reason] if several connections would probably not be faster than
+// whyUndivided returns a [Reason] if several connections would probably not be faster than
 // one, and otherwise nil.
-func (l *Link) WhyUndivided(o Options) error {
+func (l *Link) whyUndivided(o Options) error {
 	if !o.Auto {
 		return nil
 	}

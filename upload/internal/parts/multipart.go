@@ -32,7 +32,7 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, engine.Grace)
@@ -59,7 +59,9 @@ func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Exchanger, ur
 
 // abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
 func abortMultipart(ctx context.Context, x *engine.Exchanger, uri session.URI, known bool) error {
-	err := removing(ctx, x, known, func(ctx context.Context) session.Reply { return abort(ctx, x, uri) })
+	_, err := x.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.Spec, uri) })
+	})
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.Spec.URL(), err)
 	}
@@ -123,7 +125,9 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := complete(ctx, m.Wire, m.common().Upload, parts)
+			r := m.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+				return c.CompleteMultipart(ctx, m.Wire.Spec, m.common().Upload, parts)
+			})
 			m.completed = r.Object != nil
 			return r
 		},
@@ -159,7 +163,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.Wire.AskKnown(ctx, func(ctx context.Context) session.Reply {
+		a, err := m.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
 			parts, further, r := listParts(ctx, m.Wire, m.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
@@ -183,6 +187,15 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 		after = last
 	}
 	return held, nil
+}
+
+// listParts lists the parts of a multipart upload whose numbers are greater than after.
+func listParts(ctx context.Context, x *engine.Exchanger, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
+	r := x.Plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		parts, more, r = c.ListParts(ctx, x.Spec, uri, after)
+		return r
+	})
+	return parts, more, r
 }
 
 // sentAs reports whether a part that the service has is one that was sent.
@@ -229,15 +242,19 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 }
 
 // stored requests the list of parts from the service.
-func (m *multipart) stored(ctx context.Context) (bytes int64, gone bool, err error) {
+func (m *multipart) stored(ctx context.Context) (engine.Held, error) {
 	held, err := m.list(ctx)
-	if errors.Is(err, errUploadGone) {
-		return 0, true, nil
+	switch {
+	case errors.Is(err, errUploadGone):
+		return engine.Held{State: engine.HeldGone}, nil
+	case err != nil:
+		return engine.Held{}, err
 	}
+	all := engine.Held{State: engine.HeldOpen}
 	for _, p := range m.parts {
 		if part := held[p.i+1]; part.Size == p.rng.Len() {
-			bytes += part.Size
+			all.Committed += part.Size
 		}
 	}
-	return bytes, false, err
+	return all, nil
 }

@@ -16,7 +16,7 @@ type sending struct {
 	*engine.Transfer
 	part   *filePart
 	upload session.URI
-	body   *source.Hashed
+	body   *source.Prehashed
 	etag   string // of the part, once the service has it
 	state  session.PartState
 }
@@ -25,7 +25,7 @@ type sending struct {
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Hash(ctx, m.Memory)
+	body, err := p.content.Prehash(ctx, m.Memory)
 	if err != nil {
 		return p.SourceFailed(ctx, err)
 	}
@@ -36,21 +36,21 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 		return err
 	} else if has {
 		p.resumed = p.rng.Len()
-		m.sent(p, held.ETag, body.CRC32C)
+		m.has(p, held.ETag, body.CRC32C)
 		return nil
 	}
 	p.Post(engine.Note{Kind: engine.Started})
-	a, err := p.Retry.Converse(ctx, s, session.Action{Step: session.Send})
+	a, err := p.Hold(ctx, s, session.Action{Step: session.Send})
 	switch {
-	case err != nil:
-		return p.Stopped(ctx, err, a.Err)
-	case a.Step == session.Absent:
-		return errUploadGone
 	case a.Step == session.Fail:
 		_, _, a.Err.Offset = m.Position()
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
+	case err != nil:
+		return err
+	case a.Step == session.Absent:
+		return errUploadGone
 	}
-	m.sent(p, s.etag, body.CRC32C)
+	m.has(p, s.etag, body.CRC32C)
 	return nil
 }
 
@@ -108,9 +108,9 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	return same, nil
 }
 
-// sent records that the service has a part. The Token is saved in the background, because a
+// has records that the service has a part. The Token is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
-func (m *multipart) sent(p *filePart, etag string, crc32c uint32) {
+func (m *multipart) has(p *filePart, etag string, crc32c uint32) {
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
 	p.Retry.Succeeded()
 	p.Progressed()

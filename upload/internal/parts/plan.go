@@ -32,12 +32,12 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.Link.WhyUndivided(p.Options); why != nil {
+	if why := p.Link.whyUndivided(p.Options); why != nil {
 		return nil, why
 	}
 	seen, err := p.seen(ctx)
 	if err == nil {
-		err = p.Link.WhyUndivided(p.Options) // the response time is known now
+		err = p.Link.whyUndivided(p.Options) // the response time is known now
 	}
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.Wire.Ask(ctx, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = Reason{Text: "the object at the destination cannot be read"}
@@ -100,7 +100,7 @@ func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error 
 	if p.Options.Auto {
 		memory = AutoMin // it is better to read some parts twice than to make all parts small
 	}
-	chosen.Size = MultipartSize(p.Size, chosen.Size, memory)
+	chosen.Size = multipartSize(p.Size, chosen.Size, memory)
 	if chosen.Size >= p.Size {
 		return Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
@@ -119,15 +119,15 @@ func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error 
 // measureReplies makes requests until the response time is known, unless there is a reason to
 // use one connection, which it returns.
 func (p *Plan) measureReplies(ctx context.Context) error {
-	for range NearReplies {
-		if why := p.Link.WhyUndivided(p.Options); why != nil || !p.Options.Auto || p.Link.Measured() {
+	for range nearReplies {
+		if why := p.Link.whyUndivided(p.Options); why != nil || !p.Options.Auto || p.Link.measured() {
 			return why
 		}
-		if _, err := p.Wire.Ask(ctx, p.Wire.Stat); err != nil && !engine.Refusal(err) {
+		if _, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat); err != nil && !engine.Refusal(err) {
 			return err
 		}
 	}
-	return p.Link.WhyUndivided(p.Options)
+	return p.Link.whyUndivided(p.Options)
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
@@ -147,7 +147,7 @@ func notComposed(s session.Spec) string {
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
 func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
-	if why := p.Link.WhyUndivided(p.Options); why != nil {
+	if why := p.Link.whyUndivided(p.Options); why != nil {
 		return why
 	}
 	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
@@ -174,5 +174,5 @@ func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
 		chosen.DeleteSources = true
 		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
-	return cmp.Or(why, p.Link.WhyUndivided(p.Options)) // the replies to the checks show the round-trip time
+	return cmp.Or(why, p.Link.whyUndivided(p.Options)) // the replies to the checks show the round-trip time
 }

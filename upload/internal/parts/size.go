@@ -15,7 +15,7 @@ const (
 	perConnection = 4
 
 	// most bounds the parts of a file, and thereby the size of its Token. A multipart
-	// upload may have more, see [MultipartSize].
+	// upload may have more, see [multipartSize].
 	most = 1024
 
 	// MaxConnections bounds Options.Connections.
@@ -65,10 +65,10 @@ func (o Options) Size(size int64) int64 {
 	return part
 }
 
-// MultipartSize returns the size of the parts of a multipart upload of a file of size bytes,
+// multipartSize returns the size of the parts of a multipart upload of a file of size bytes,
 // within the limits of the service. want is the size that suits the connections. memory is
 // the memory for one part; 0 means no limit.
-func MultipartSize(size, want, memory int64) int64 {
+func multipartSize(size, want, memory int64) int64 {
 	if memory > 0 {
 		want = min(want, chunk.Floor(memory))
 	}

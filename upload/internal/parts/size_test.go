@@ -28,7 +28,7 @@ func TestPartSizes(t *testing.T) {
 						t.Errorf("%s: %d bytes over %d connections, at least %d: parts of %d", name, size, connections, minPart, part)
 					}
 					for _, share := range []int64{0, 1, 16 << 20, math.MaxInt64} {
-						part := MultipartSize(size, part, share)
+						part := multipartSize(size, part, share)
 						if part < session.MultipartMinPart || part > session.MultipartMaxPart || part%chunk.Granularity != 0 || (size+part-1)/part > session.MultipartMaxParts {
 							t.Errorf("%s: %d bytes over %d connections, at least %d, with %d bytes of memory: parts of %d", name, size, connections, minPart, share, part)
 						}

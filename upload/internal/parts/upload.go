@@ -54,7 +54,7 @@ type way interface {
 	clean(ctx context.Context, joined bool) error
 
 	// stored is [Upload.Stored].
-	stored(ctx context.Context) (bytes int64, gone bool, err error)
+	stored(ctx context.Context) (engine.Held, error)
 }
 
 // errPartMissing means that the service no longer has a part.
@@ -64,10 +64,7 @@ var errPartMissing = errors.New("a part is missing")
 var errSibling = errors.New("another part failed")
 
 // Stored requests from the service how many bytes of the parts it has, and changes nothing.
-// gone reports that the upload cannot be resumed.
-func (p *Upload) Stored(ctx context.Context) (bytes int64, gone bool, err error) {
-	return p.way.stored(ctx)
-}
+func (p *Upload) Stored(ctx context.Context) (engine.Held, error) { return p.way.stored(ctx) }
 
 // Progress returns how many parts there are, are finished, and are being sent.
 func (p *Upload) Progress() (count, done, sending int) {

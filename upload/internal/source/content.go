@@ -22,9 +22,6 @@ type Resumable interface {
 	Adopt(s Saved)
 	Seek(ctx context.Context, offset int64) error
 
-	// Restart makes Next start at offset 0 again, for a new session.
-	Restart()
-
 	// Newest returns the checkpoint to record before the bytes from sent to to are sent, or
 	// zero. For a plain file it is one of bytes that were sent, not only read, because they
 	// may differ in a copy. For a compressed file it is the one at to: a resume compares

@@ -39,6 +39,7 @@ func (f *FileThenStream) Total() int64 {
 }
 
 func (f *FileThenStream) Replayable() bool { return !f.passed }
+func (f *FileThenStream) Restart()         {} // Next restarts the file
 
 func (f *FileThenStream) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if left := f.base - offset; left > 0 {

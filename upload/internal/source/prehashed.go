@@ -13,19 +13,19 @@ import (
 	"gcsup/session"
 )
 
-// Hashed is a file whose bytes are hashed before they are sent. They are kept in
+// Prehashed is a file whose bytes are hashed before they are sent. They are kept in
 // memory, or read again for each request if the memory budget is spent.
-type Hashed struct {
+type Prehashed struct {
 	CRC32C uint32
 
 	src  *chunk.Source
 	data *chunk.Buffer // nil if the bytes are not in memory
 }
 
-// Hash reads and hashes the file. The caller must call Free.
-func (f *File) Hash(ctx context.Context, memory *chunk.Memory) (*Hashed, error) {
+// Prehash reads and hashes the file. The caller must call Free.
+func (f *File) Prehash(ctx context.Context, memory *chunk.Memory) (*Prehashed, error) {
 	src, size := f.src, f.Total()
-	b := &Hashed{src: src, data: memory.NewBuffer(size)}
+	b := &Prehashed{src: src, data: memory.NewBuffer(size)}
 	if b.data == nil {
 		sum, err := src.Hash(ctx, chunk.Checkpoint{}, size)
 		if err == nil {
@@ -49,7 +49,7 @@ func (f *File) Hash(ctx context.Context, memory *chunk.Memory) (*Hashed, error) 
 }
 
 // Free returns the memory to the budget.
-func (b *Hashed) Free() {
+func (b *Prehashed) Free() {
 	if b.data != nil {
 		b.data.Free()
 	}
@@ -57,7 +57,7 @@ func (b *Hashed) Free() {
 
 // Open returns a reader of the bytes. The caller must call finish after reading. It
 // returns the error of the source, or nil.
-func (b *Hashed) Open() (body io.Reader, finish func() error) {
+func (b *Prehashed) Open() (body io.Reader, finish func() error) {
 	if b.data != nil {
 		return b.data.Reader(), func() error { return nil }
 	}
@@ -66,7 +66,7 @@ func (b *Hashed) Open() (body io.Reader, finish func() error) {
 }
 
 // HasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5.
-func (b *Hashed) HasETag(etag string) (bool, error) {
+func (b *Prehashed) HasETag(etag string) (bool, error) {
 	want, err := hex.DecodeString(strings.Trim(etag, `"`))
 	if err != nil || len(want) != md5.Size {
 		return false, nil
@@ -81,7 +81,7 @@ func (b *Hashed) HasETag(etag string) (bool, error) {
 
 // Unchanged is called after the service refused bytes that do not have the checksum. It returns an
 // error if the source changed since it was hashed.
-func (b *Hashed) Unchanged(ctx context.Context) error {
+func (b *Prehashed) Unchanged(ctx context.Context) error {
 	if b.data != nil {
 		return nil
 	}
