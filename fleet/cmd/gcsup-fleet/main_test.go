@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -99,7 +100,14 @@ func (w *world) output(args ...string) []byte {
 // up starts a server and workers, and stops them when the test ends.
 func (w *world) up(args ...string) *exec.Cmd {
 	w.t.Helper()
+	return w.upTo(w.t.Output(), args...)
+}
+
+// upTo is like up, with the messages of the command in log.
+func (w *world) upTo(log io.Writer, args ...string) *exec.Cmd {
+	w.t.Helper()
 	cmd := w.command(append([]string{"up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB"}, args...)...)
+	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}

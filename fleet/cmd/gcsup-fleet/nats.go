@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -32,6 +33,8 @@ type natsFlags struct {
 	replicas                  int
 	ackWait                   time.Duration
 	creates                   bool // the command may create the queue
+
+	log *slog.Logger // of a server in this process; nil prints its warnings as messages
 }
 
 func (f *natsFlags) add(fs *pflag.FlagSet) {
@@ -58,6 +61,7 @@ type link struct {
 	refused  *atomic.Pointer[error] // the last request that the permissions of this client do not allow
 	endpoint string                 // of the emulator of gcsup-fleet up; "" if there is none
 	state    string                 // --state of gcsup-fleet up; "" if there is none
+	failed   <-chan error           // gets an error if the server in this process fails; nil if there is none
 	close    func()
 }
 
@@ -95,7 +99,8 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
-	l, err := backoff.Retry(ctx, openPolicy, f.tryOpen, &backoff.Options{
+	try := func(ctx context.Context) (*link, error) { return f.tryOpen(ctx, std) }
+	l, err := backoff.Retry(ctx, openPolicy, try, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
 			if exitCodeOf(err) == exitcode.Temporary && !errors.Is(err, errLocked) {
 				return backoff.Transient
@@ -121,13 +126,13 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 }
 
 // tryOpen is one try of open.
-func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
+func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
 	l := &link{close: func() {}, refused: new(atomic.Pointer[error])}
 	var err error
 	if f.url != "" {
 		l.conn, err = f.dial(f.url, "", l.refused)
 	} else {
-		err = f.openDir(l)
+		err = f.openDir(l, std)
 	}
 	if err != nil {
 		return nil, err
@@ -200,7 +205,7 @@ func withoutPasswords(urls string) (string, error) {
 }
 
 // openDir connects to the server that uses the directory, or starts one in this process.
-func (f *natsFlags) openDir(l *link) error {
+func (f *natsFlags) openDir(l *link, std stdio) error {
 	dir, err := f.directory()
 	if err != nil {
 		return err
@@ -219,19 +224,46 @@ func (f *natsFlags) openDir(l *link) error {
 		return err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats")})
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Report: reportTo(f.log, std), Restarted: fleet.Redeliver})
 	if err != nil {
 		_ = lock.Unlock()
 		return err
 	}
+	l.failed = server.Failed()
 	l.close = func() {
 		server.Close()
 		_ = lock.Unlock()
 	}
-	if l.conn, err = server.Connect(); err != nil {
+	l.conn, err = server.Connect()
+	if err == nil && f.creates {
+		err = fleet.Redeliver(context.Background(), l.conn) // no other process has a task
+	}
+	if err != nil {
 		l.close()
 	}
 	return err
+}
+
+// reportTo returns a function for natsserver.Options.Report. It writes to log, or prints messages if that
+// is nil.
+func reportTo(log *slog.Logger, std stdio) func(slog.Level, string) {
+	if log == nil {
+		return func(_ slog.Level, text string) { std.message("%s", text) }
+	}
+	return func(level slog.Level, text string) { log.Log(context.Background(), level, text) }
+}
+
+// untilFailed returns a context that also ends when failed gets an error, which is then its cause.
+func untilFailed(ctx context.Context, failed <-chan error) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-failed:
+			end(err)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
 }
 
 // directory returns the directory of the queue, and creates it if necessary.
