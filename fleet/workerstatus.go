@@ -13,6 +13,7 @@ import (
 type WorkerStatus struct {
 	V         int            `json:"v"`
 	Name      string         `json:"name"`
+	Run       string         `json:"run"` // random; another worker of this name has another one
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
@@ -42,7 +43,7 @@ func (w *Worker) Status() WorkerStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := WorkerStatus{
-		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
+		V: 1, Name: w.opts.Name, Run: w.run, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
 		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
 	}
 	if w.fitness.unfit != nil {
