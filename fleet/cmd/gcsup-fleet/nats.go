@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +34,9 @@ type natsFlags struct {
 	dir, fleet                string
 	replicas                  int
 	ackWait                   time.Duration
-	creates                   bool // the command may create the queue
+	creates                   bool   // the command may create the queue
+	works                     bool   // the command is a worker: others can use its server
+	state                     string // of that worker
 
 	log *slog.Logger // of a server in this process; nil prints its warnings as messages
 }
@@ -62,7 +66,23 @@ type link struct {
 	endpoint string                 // of the emulator of gcsup-fleet up; "" if there is none
 	state    string                 // --state of gcsup-fleet up; "" if there is none
 	failed   <-chan error           // gets an error if the server in this process fails; nil if there is none
+	dir      string                 // whose server is in another process; "" if there is none
 	close    func()
+}
+
+// abandoned reports whether the queue is in a directory that no other process serves.
+func (l *link) abandoned() bool {
+	if l.failed != nil {
+		return true
+	}
+	if l.dir == "" || l.conn.IsConnected() {
+		return false
+	}
+	lock, err := lockDir(l.dir)
+	if err == nil {
+		_ = lock.Unlock()
+	}
+	return err == nil
 }
 
 // explain returns err, or why the servers refused a request. They do not reply to such a request,
@@ -216,7 +236,10 @@ func (f *natsFlags) openDir(l *link, std stdio) error {
 		if err != nil {
 			return err
 		}
-		l.endpoint, l.state = at.Endpoint, at.State
+		if at.OfWork && f.works {
+			return failure.WithKind(fmt.Errorf("another gcsup-fleet work has the queue in %s: for several workers on this machine, use gcsup-fleet up", dir), errLocked)
+		}
+		l.endpoint, l.state, l.dir = at.Endpoint, at.State, dir
 		l.conn, err = f.dial(at.URL, at.Token, l.refused)
 		return err
 	}
@@ -224,7 +247,11 @@ func (f *natsFlags) openDir(l *link, std stdio) error {
 		return err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Report: reportTo(f.log, std), Restarted: fleet.Redeliver})
+	a, port := address{OfWork: true, State: f.state}, 0
+	if f.works {
+		a.Token, port = newToken(), -1
+	}
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: port, Token: a.Token, Report: reportTo(f.log, std), Restarted: fleet.Redeliver})
 	if err != nil {
 		_ = lock.Unlock()
 		return err
@@ -237,6 +264,17 @@ func (f *natsFlags) openDir(l *link, std stdio) error {
 	l.conn, err = server.Connect()
 	if err == nil && f.creates {
 		err = fleet.Redeliver(context.Background(), l.conn) // no other process has a task
+	}
+	if err == nil && f.works {
+		a.URL = server.URL()
+		var remove func()
+		if remove, err = writeAddress(dir, a); err == nil {
+			stop := l.close
+			l.close = func() {
+				remove()
+				stop()
+			}
+		}
 	}
 	if err != nil {
 		l.close()
@@ -291,12 +329,20 @@ func lockDir(dir string) (*flock.Flock, error) {
 	return lock, err
 }
 
-// address has the URL of the server of gcsup-fleet up and its token, which is secret.
+// address has the URL of the server of gcsup-fleet up or work and its token, which is secret.
 type address struct {
 	URL      string `json:"url"`
 	Token    string `json:"token"`
 	Endpoint string `json:"endpoint,omitempty"` // of the emulator
 	State    string `json:"state,omitempty"`    // --state of the workers
+	OfWork   bool   `json:"of_work,omitempty"`  // the server is that of a gcsup-fleet work, and ends with it
+}
+
+// newToken returns a random token.
+func newToken() string {
+	var token [32]byte
+	_, _ = rand.Read(token[:])
+	return hex.EncodeToString(token[:])
 }
 
 // addressFile is the file with the address, which only the user can read.

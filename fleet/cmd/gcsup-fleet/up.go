@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -113,9 +112,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	defer func() { _ = lock.Unlock() }()
-	var token [32]byte
-	_, _ = rand.Read(token[:])
-	a := address{Token: hex.EncodeToString(token[:])}
+	a := address{Token: newToken()}
 	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: -1, Token: a.Token, Report: reportTo(opts.Logger, std), Restarted: fleet.Redeliver})
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	f.nats.log = opts.Logger
+	f.nats.log, f.nats.works, f.nats.state = opts.Logger, true, f.state.url
 	l, err := f.nats.open(ctx, std)
 	if err != nil {
 		return err
