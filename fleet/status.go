@@ -208,7 +208,7 @@ func (s *Status) estimate() {
 	}
 }
 
-// Left returns the number of bytes that are not durable yet.
+// Left returns the number of bytes that must still be sent.
 func (s *Status) Left() int64 {
 	active := map[string]ActiveUpload{}
 	for _, w := range s.Live() {
@@ -218,7 +218,7 @@ func (s *Status) Left() int64 {
 	}
 	left := s.Waiting.Bytes + s.Active.Bytes
 	for _, a := range active {
-		left -= min(a.Committed, a.Size)
+		left -= min(a.Sent, a.Size)
 	}
 	return max(left, 0)
 }

@@ -30,6 +30,7 @@ type ActiveUpload struct {
 	Destination string `json:"destination"` // for a group, that of its first file
 	Files       int    `json:"files"`
 	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
+	Sent        int64  `json:"sent"`      // bytes that are durable or were handed to the network
 	Size        int64  `json:"size"`      // bytes
 }
 
@@ -52,9 +53,10 @@ func (w *Worker) Status() WorkerStatus {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.active)) {
 		d := w.active[id]
+		committed := d.execution.committed.Load()
 		s.Active = append(s.Active, ActiveUpload{
 			Task: id, Destination: d.task.spec(d.task.Files[0]).URL(), Files: len(d.task.Files),
-			Committed: d.execution.committed.Load(), Size: d.task.Bytes(),
+			Committed: committed, Sent: max(committed, d.execution.sent.Load()), Size: d.task.Bytes(),
 		})
 	}
 	return s

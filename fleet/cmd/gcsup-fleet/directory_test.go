@@ -18,7 +18,7 @@ import (
 // work starts a worker that serves the queue of the directory.
 func (w *world) work(args ...string) *exec.Cmd {
 	w.t.Helper()
-	cmd := w.command(append([]string{"work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--chunk-size=256KiB", "--log=off"}, args...)...)
+	cmd := w.command(append([]string{"work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--log=off"}, args...)...)
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -97,8 +97,8 @@ type progressLine struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"` // progress
 	Done    int    `json:"files_done"`
-	Files   int    `json:"files"` // all, without those that failed
-	Stored  int64  `json:"bytes_done"`
+	Files   int    `json:"files"`      // all, without those that failed
+	Sent    int64  `json:"bytes_done"` // durable, or handed to the network
 	Bytes   int64  `json:"bytes"`
 	Failed  int    `json:"failed"`
 	Rate    int64  `json:"bytes_per_s"` // mean of the last 10 s
@@ -118,7 +118,7 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		V: 1, Type: "progress", Done: s.Done.Files, Files: s.Done.Files + s.Active.Files + s.Waiting.Files,
 		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(s.Live()), Drain: s.Draining,
 	}
-	l.Stored = l.Bytes - s.Left()
+	l.Sent = l.Bytes - s.Left()
 	for _, w := range s.Live() {
 		if w.Unfit != nil {
 			l.Unfit++
@@ -138,12 +138,12 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 func (l progressLine) String() string {
 	percent := 100
 	if l.Bytes > 0 {
-		percent = int(float64(l.Stored) / float64(l.Bytes) * 100)
+		percent = int(float64(l.Sent) / float64(l.Bytes) * 100)
 	}
 	parts := []string{
 		fmt.Sprintf("%d%%", percent),
 		fmt.Sprintf("%s of %s files", humanize.Comma(int64(l.Done)), humanize.Comma(int64(l.Files))),
-		fmt.Sprintf("%s of %s", humanize.IBytes(uint64(l.Stored)), humanize.IBytes(uint64(l.Bytes))),
+		fmt.Sprintf("%s of %s", humanize.IBytes(uint64(l.Sent)), humanize.IBytes(uint64(l.Bytes))),
 		humanize.IBytes(uint64(l.Rate)) + "/s",
 	}
 	if l.ETA != nil {

@@ -19,9 +19,9 @@ func TestProgressLine(t *testing.T) {
 		Done: fleet.Count{Files: 1000, Bytes: 1 << 30}, Active: fleet.Count{Files: 1, Bytes: 1 << 30}, Waiting: fleet.Count{Files: 499, Bytes: 2 << 30},
 		Failed: 2, Rate: 100 << 20, Draining: true,
 		Workers: []fleet.WorkerStatus{
-			{Name: "a", Condition: "sending", Active: []fleet.ActiveUpload{{Task: "t", Committed: 1 << 29, Size: 1 << 30}}},
+			{Name: "a", Condition: "sending", Active: []fleet.ActiveUpload{{Task: "t", Sent: 1 << 29, Size: 1 << 30}}},
 			{Name: "b", Condition: "unfit", Unfit: &fleet.Unfitness{}},
-			{Name: "c", Condition: "silent", Active: []fleet.ActiveUpload{{Task: "u", Committed: 1 << 29, Size: 1 << 30}}},
+			{Name: "c", Condition: "silent", Active: []fleet.ActiveUpload{{Task: "u", Sent: 1 << 29, Size: 1 << 30}}},
 		},
 	}
 	var out, messages bytes.Buffer
