@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,16 @@ func TestWorkerName(t *testing.T) {
 	if !errors.Is(err, fleet.ErrNameInUse) || !strings.Contains(err.Error(), "give this worker another --name") {
 		t.Errorf("error %v, want ErrNameInUse", err)
 	}
-	if got := w.status(q).Workers; len(got) != 1 {
-		t.Errorf("workers %+v, want the first", got)
+	workers := w.status(q).Workers
+	if len(workers) != 1 {
+		t.Fatalf("workers %+v, want the first", workers)
 	}
-	before := w.status(q).Workers[0].Run
+	before := workers[0].Run
 	first.kill()
 	<-first.done
 	killed := time.Now()
 	w.start("a", stays)
-	for end := time.Now().Add(time.Minute); w.status(q).Workers[0].Run == before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(w.status(q).Workers, func(s fleet.WorkerStatus) bool { return s.Run == before }); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the name of a worker that was killed is still in use")
 		}
