@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -21,17 +22,21 @@ const (
 )
 
 // keepBeating calls beat at intervals until ctx is done. last has the settings at the start of the
-// worker, if known is set.
-func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
+// worker, if known is set. It returns an error if another worker has taken the name.
+func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) error {
 	for {
 		w.mu.Lock()
 		interval := crowd.Interval(len(w.others))
 		w.mu.Unlock()
 		pause(ctx, interval)
 		if ctx.Err() != nil {
-			return
+			return nil
 		}
-		if s, ok := w.beat(ctx); ok {
+		s, ok, err := w.beat(ctx)
+		if err != nil {
+			return err
+		}
+		if ok {
 			if known && s.canceled != last.canceled {
 				w.cancel(s.canceled)
 			}
@@ -42,8 +47,8 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 
 // beat publishes the condition of this worker, reads those of the others and the
 // settings, and adapts this worker to them. It returns the settings. If NATS cannot
-// be reached, it returns false, and the worker continues as before.
-func (w *Worker) beat(ctx context.Context) (settings, bool) {
+// be reached, it returns false, and the worker continues as before. The error wraps [ErrNameInUse].
+func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	var s settings
@@ -57,12 +62,15 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 		}
 		return conditions(ctx, w.q.open.Load().workers, others)
 	})
+	if errors.Is(err, ErrNameInUse) {
+		return s, false, err
+	}
 	if err != nil {
 		w.log.Warn("NATS cannot be reached", "err", err)
-		return s, false
+		return s, false, nil
 	}
 	w.follow(others, s)
-	return s, true
+	return s, true, nil
 }
 
 // condition returns the condition of this worker. The caller holds w.mu.
@@ -92,10 +100,10 @@ func (w *Worker) publish(ctx context.Context) error {
 	cond := w.condition()
 	w.mu.Unlock()
 	kv := w.q.open.Load().workers
-	if _, err := kv.PutString(ctx, conditionPrefix+w.opts.Name, string(cond)); err != nil {
+	if err := w.publishDetail(ctx, kv, detail); err != nil {
 		return err
 	}
-	_, err = kv.Put(ctx, detailPrefix+w.opts.Name, detail)
+	_, err = kv.PutString(ctx, conditionPrefix+w.opts.Name, string(cond))
 	return err
 }
 
@@ -159,7 +167,8 @@ func (w *Worker) limitRate(share float64) {
 func (w *Worker) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	for _, prefix := range []string{conditionPrefix, detailPrefix} {
-		_ = w.q.open.Load().workers.Purge(ctx, prefix+w.opts.Name)
+	kv := w.q.open.Load().workers
+	if kv.Purge(ctx, detailPrefix+w.opts.Name, jetstream.LastRevision(w.revision)) == nil {
+		_ = kv.Purge(ctx, conditionPrefix+w.opts.Name)
 	}
 }

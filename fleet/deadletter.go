@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +23,8 @@ type DeadLetter struct {
 	Reason string    `json:"reason"`         // for people
 	Tries  int       `json:"tries"`          // deliveries that failed in a row
 	Time   time.Time `json:"time"`
+
+	Submission string `json:"submission,omitempty"` // ID of the submission of the task
 }
 
 // reasonLimit bounds the reason of a dead letter, in bytes.
@@ -107,22 +111,64 @@ func letterOf(e jetstream.KeyValueEntry) DeadLetter {
 	return l
 }
 
+// ErrNoDeadLetter means that there is no dead letter with a key.
+var ErrNoDeadLetter = errors.New("there is no dead letter with this key: see gcsup-fleet status --failed")
+
+// Retry puts the file of a dead letter back into the queue. key is the ID that Failed reports. The error
+// wraps [ErrNoDeadLetter] if there is none.
+func (q *Queue) Retry(ctx context.Context, key string) error {
+	e, err := q.letter(ctx, key)
+	if err == nil {
+		_, err = q.retry(ctx, e)
+	}
+	return err
+}
+
+// Forget deletes a dead letter. Its file no longer counts as failed, until it is submitted again. key is
+// the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none.
+func (q *Queue) Forget(ctx context.Context, key string) error {
+	e, err := q.letter(ctx, key)
+	if err != nil {
+		return err
+	}
+	return q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
+}
+
+var letterKey = regexp.MustCompile(`^[0-9a-f]+$`)
+
+// letter returns the dead letter with a key.
+func (q *Queue) letter(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if !letterKey.MatchString(key) {
+		return nil, fmt.Errorf("%q: %w", key, ErrNoDeadLetter)
+	}
+	e, err := q.open.Load().failed.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoDeadLetter)
+	}
+	return e, err
+}
+
+// retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter.
+func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry) (added bool, err error) {
+	if l := letterOf(e); l.Task != nil {
+		if added, _, err = q.enqueue(ctx, l.Task, l.Submission); err != nil {
+			return false, err
+		}
+	}
+	return added, q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
+}
+
 // RetryFailed puts the files of all dead letters back into the queue and returns their number,
 // without those that were in the queue already. It deletes the dead letters, including those
 // whose message was damaged.
 func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	n := 0
 	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
-		if l := letterOf(e); l.Task != nil {
-			added, _, err := q.enqueue(ctx, l.Task)
-			if err != nil {
-				return err
-			}
-			if added {
-				n++
-			}
+		added, err := q.retry(ctx, e)
+		if added {
+			n++
 		}
-		return q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
+		return err
 	})
 	return n, err
 }

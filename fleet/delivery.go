@@ -199,7 +199,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
-	r, _, err := d.w.q.record(ctx, d.id)
+	r, revision, err := d.w.q.record(ctx, d.id)
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
@@ -213,7 +213,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if r.Attempts.Failures >= d.w.opts.Tries {
 		return false
 	}
-	if err := d.w.q.repeat(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
+	if err := d.w.q.repeat(ctx, func() error { return d.w.q.putRecord(ctx, d.id, r, revision) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
 	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
@@ -229,11 +229,14 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	}
 	writes, each := errgroup.WithContext(ctx)
 	writes.SetLimit(letterJobs)
+	if before.Superseded {
+		t.failed = nil // other tasks have these files
+	}
 	for _, o := range t.failed {
 		one := d.task.one(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
-			return q.putLetter(each, one.ID(), DeadLetter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1})
+			return q.putLetter(each, one.ID(), DeadLetter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1, Submission: before.Submission})
 		})
 	}
 	if err := writes.Wait(); err != nil {
@@ -242,7 +245,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	r := record{
 		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
-		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
+		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts, Submission: before.Submission,
 	}
 	r.Split = len(d.task.Files) > 1 && len(t.failed) > 0
 	if before.Split {
@@ -259,7 +262,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	}
 	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)
 	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(t.failed))
-	return q.setRecord(ctx, d.id, r)
+	return q.finishRecord(ctx, d.id, r)
 }
 
 // settleTimeout bounds the requests to NATS at the end of a delivery, and those of a beat.

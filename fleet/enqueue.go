@@ -12,15 +12,15 @@ import (
 // enqueue adds a task to the queue. If the task is in the queue already, added is
 // false, and changed is the number of its files that differ from those in the queue.
 // It writes the record of the task after the message. If it dies in between, the
-// worker writes the record.
-func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
+// worker writes the record. submission is the ID of the submission, or "".
+func (q *Queue) enqueue(ctx context.Context, t *Task, submission string) (added bool, changed int, err error) {
 	id := t.ID()
 	for {
 		before, revision, err := q.record(ctx, id)
 		if err != nil {
 			return false, 0, err
 		}
-		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
+		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Submission: submission}
 		if err = q.publish(ctx, t); err == nil {
 			return true, 0, q.putRecord(ctx, id, r, revision)
 		}
@@ -31,7 +31,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, 
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue // a worker has finished it meanwhile
 		}
-		if err == nil && before.State == "" {
+		if err == nil && (before.State == "" || before.Superseded) {
 			err = q.putRecord(ctx, id, r, revision)
 		}
 		if err != nil {

@@ -32,6 +32,7 @@ type execution struct {
 	// their destinations are looked up before they are sent.
 	first bool
 
+	sent      atomic.Int64 // bytes of the current file that were handed to the network; of a group, 0
 	committed atomic.Int64 // bytes of the current file that are durable; of a group, those of finished files
 }
 
@@ -171,6 +172,7 @@ func (x *execution) observe(e upload.Event) {
 	x.w.totals.observe(e)
 	if e.Kind != upload.Held {
 		x.committed.Store(e.Committed)
+		x.sent.Store(e.Sent)
 	}
 }
 

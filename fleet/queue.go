@@ -118,8 +118,11 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 // tasks of a worker.
 func (q *Queue) AckWait() time.Duration { return q.open.Load().ackWait }
 
+// streamPrefix is the beginning of the names of the streams of tasks.
+const streamPrefix = "gcsup-"
+
 // stream returns the name of the stream of tasks.
-func (q *Queue) stream() string { return "gcsup-" + q.opts.Fleet }
+func (q *Queue) stream() string { return streamPrefix + q.opts.Fleet }
 
 // subject returns the subject of a task.
 func (q *Queue) subject(id string) string { return "gcsup." + q.opts.Fleet + ".task." + id }

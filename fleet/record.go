@@ -30,6 +30,13 @@ type record struct {
 	Split bool `json:"split,omitempty"`
 
 	Attempts attempts `json:"attempts,omitzero"`
+
+	// Submission is the ID of the submission that added the task last.
+	Submission string `json:"submission,omitempty"`
+
+	// Superseded means that a later submit of the same sources has put the files of this queued
+	// task into other tasks. They count there.
+	Superseded bool `json:"superseded,omitempty"`
 }
 
 // taskState is the state of a task.
@@ -126,6 +133,34 @@ func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	}
 	_, err = q.open.Load().records.Put(ctx, id, data)
 	return err
+}
+
+// finishRecord writes the record of a task that leaves the queue. If a later submit has superseded the
+// task, it deletes the record instead.
+func (q *Queue) finishRecord(ctx context.Context, id string, r record) error {
+	for {
+		before, revision, err := q.record(ctx, id)
+		if err != nil {
+			return err
+		}
+		if before.Superseded {
+			return q.open.Load().records.Purge(ctx, id)
+		}
+		if revision == 0 {
+			return q.setRecord(ctx, id, r)
+		}
+		if before.Submission != "" {
+			r.Submission = before.Submission
+		}
+		r.V = 1
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if _, err = q.open.Load().records.Update(ctx, id, data, revision); !wrongRevision(err) {
+			return err
+		}
+	}
 }
 
 // dropRecords deletes the records of single files of a group that were retried alone

@@ -16,6 +16,7 @@ import (
 // Status is the state of a fleet.
 type Status struct {
 	V     int    `json:"v"`
+	Type  string `json:"type"` // status
 	Fleet string `json:"fleet"`
 
 	// Files by their state, from the records and the dead letters.
@@ -78,7 +79,7 @@ func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 // Status returns the state of the fleet. It reads every record, but keeps none in memory.
 func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	p := q.open.Load()
-	s := &Status{V: 1, Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}}
+	s := &Status{V: 1, Type: "status", Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}}
 	info, err := p.stream.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	if err := q.readFailed(ctx, s); err != nil {
 		return nil, err
 	}
-	s.estimate(active)
+	s.estimate()
 	return s, nil
 }
 
@@ -125,7 +126,7 @@ func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]Ac
 	})
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		if last.Sub(heard[i]) > 3*crowd.Interval(len(s.Workers)) {
+		if last.Sub(heard[i]) > silentAfter*crowd.Interval(len(s.Workers)) {
 			w.Condition, w.Rate = silent, 0
 			continue
 		}
@@ -149,7 +150,7 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 			return nil
 		}
 		var r record
-		if json.Unmarshal(e.Value(), &r) != nil {
+		if json.Unmarshal(e.Value(), &r) != nil || r.Superseded {
 			return nil
 		}
 		count := &s.Waiting
@@ -200,13 +201,34 @@ func (q *Queue) readFailed(ctx context.Context, s *Status) error {
 }
 
 // estimate sets the ETA.
-func (s *Status) estimate(active map[string]ActiveUpload) {
-	left := s.Waiting.Bytes + s.Active.Bytes
-	for _, a := range active {
-		left -= min(a.Committed, a.Size)
-	}
+func (s *Status) estimate() {
 	if s.Rate > 0 {
-		seconds := max(left, 0) / s.Rate
+		seconds := s.Left() / s.Rate
 		s.ETA = &seconds
 	}
+}
+
+// Left returns the number of bytes that must still be sent.
+func (s *Status) Left() int64 {
+	active := map[string]ActiveUpload{}
+	for _, w := range s.Live() {
+		for _, a := range w.Active {
+			active[a.Task] = a
+		}
+	}
+	left := s.Waiting.Bytes + s.Active.Bytes
+	for _, a := range active {
+		left -= min(a.Sent, a.Size)
+	}
+	return max(left, 0)
+}
+
+// Live returns the workers that are not silent.
+func (s *Status) Live() (live []WorkerStatus) {
+	for _, w := range s.Workers {
+		if w.Condition != silent {
+			live = append(live, w)
+		}
+	}
+	return live
 }

@@ -154,7 +154,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 		id, ok := strings.CutPrefix(e.Key(), submissionPrefix)
 		if !ok {
 			var r record
-			if json.Unmarshal(e.Value(), &r) == nil && r.State == stateQueued {
+			if json.Unmarshal(e.Value(), &r) == nil && r.State == stateQueued && !r.Superseded {
 				queued += r.Files
 			}
 			return nil

@@ -94,7 +94,11 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
 		defer cancel()
 		r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
-		if failed := sub.recordSubmission(ctx, r); err == nil {
+		failed := sub.recordSubmission(ctx, r)
+		if err == nil && failed == nil {
+			failed = q.supersede(ctx, sub.id(), sub.tasks)
+		}
+		if err == nil {
 			err = failed
 		}
 	}
@@ -110,6 +114,7 @@ type submitter struct {
 	mu    sync.Mutex
 	done  Submitted
 	total Count // of all files, even if they were in the queue or finished before
+	tasks taskSet
 }
 
 // files yields the files that can be submitted, and reports the others.
@@ -185,7 +190,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Files); finished {
 			return nil
 		}
-		if added, changed, err = s.q.enqueue(ctx, t); err != nil || !added {
+		if added, changed, err = s.q.enqueue(ctx, t, s.id()); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)
@@ -195,6 +200,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tasks.add(t.ID())
 	s.total.Files += len(t.Files)
 	s.total.Bytes += t.Bytes()
 	switch files := int64(len(t.Files)); {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/cipher"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,7 @@ import (
 // WorkerOptions configure a Worker. Name, StateBucket, and AEAD or Unsealed are required.
 type WorkerOptions struct {
 	// Name names the worker: 1 to 64 letters, digits, - and _. Two live workers must not have
-	// the same name. It is required.
+	// the same name: Run fails with [ErrNameInUse]. It is required.
 	Name string
 
 	// Jobs is the number of tasks that the worker processes at a time. 0 means 4.
@@ -76,6 +77,8 @@ type WorkerOptions struct {
 type Worker struct {
 	q         *Queue
 	opts      WorkerOptions
+	run       string // random, to distinguish workers with the same name
+	revision  uint64 // of the last beat, or 0
 	log       *slog.Logger
 	store     *bucketstore.Store
 	state     *stateBucket
@@ -122,7 +125,7 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 		return nil, fmt.Errorf("%w: the jobs, tries and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
-		q: q, opts: opts, log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
+		q: q, opts: opts, run: rand.Text(), log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
 		active: map[string]*delivery{}, changed: make(chan struct{}),
 	}
 	if w.log == nil {
@@ -191,9 +194,12 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, if files were submitted to another endpoint ([ErrEndpoint]), or if the queue is empty
-// and not settled, see [Queue.Settled].
+// permissions, if another live worker has the name ([ErrNameInUse]), if files were submitted to another
+// endpoint ([ErrEndpoint]), or if the queue is empty and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.takeName(ctx); err != nil {
+		return err
+	}
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -201,16 +207,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
-	begin, known := w.beat(ctx)
+	begin, known, err := w.beat(ctx)
+	if err != nil {
+		return err
+	}
 	if refused := w.q.js.Conn().LastError(); !known && errors.Is(refused, nats.ErrPermissionViolation) {
 		stopBeats()
 		return fmt.Errorf("NATS: %w", refused)
 	}
-	running.Go(func() { w.keepBeating(beats, begin, known) })
+	running.Go(func() {
+		if err := w.keepBeating(beats, begin, known); err != nil {
+			refuse(err)
+		}
+	})
 
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
-	err := w.take(ctx, slots, func(msg jetstream.Msg) {
+	err = w.take(ctx, slots, func(msg jetstream.Msg) {
 		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
@@ -227,7 +240,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrEndpoint) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndpoint) || errors.Is(cause, ErrNameInUse) {
 		return cause
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 type WorkerStatus struct {
 	V         int            `json:"v"`
 	Name      string         `json:"name"`
+	Run       string         `json:"run"` // random; another worker of this name has another one
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
@@ -30,6 +31,7 @@ type ActiveUpload struct {
 	Destination string `json:"destination"` // for a group, that of its first file
 	Files       int    `json:"files"`
 	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
+	Sent        int64  `json:"sent"`      // bytes that are durable or were handed to the network
 	Size        int64  `json:"size"`      // bytes
 }
 
@@ -43,7 +45,7 @@ func (w *Worker) Status() WorkerStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := WorkerStatus{
-		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Endpoint: w.uploaders.large.Endpoint(), Condition: string(w.condition()),
+		V: 1, Name: w.opts.Name, Run: w.run, Host: host, PID: os.Getpid(), Started: w.totals.started, Endpoint: w.uploaders.large.Endpoint(), Condition: string(w.condition()),
 		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
 	}
 	if w.fitness.unfit != nil {
@@ -52,9 +54,10 @@ func (w *Worker) Status() WorkerStatus {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.active)) {
 		d := w.active[id]
+		committed := d.execution.committed.Load()
 		s.Active = append(s.Active, ActiveUpload{
 			Task: id, Destination: d.task.spec(d.task.Files[0]).URL(), Files: len(d.task.Files),
-			Committed: d.execution.committed.Load(), Size: d.task.Bytes(),
+			Committed: committed, Sent: max(committed, d.execution.sent.Load()), Size: d.task.Bytes(),
 		})
 	}
 	return s

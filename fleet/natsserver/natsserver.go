@@ -2,9 +2,13 @@
 package natsserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,16 +27,41 @@ type Options struct {
 
 	// Token is the secret with which clients authenticate. It is required unless Port is 0.
 	Token string
+
+	// Report, if not nil, is called for each warning and error of the server. The text does not
+	// contain Token. Report may be called by several goroutines at a time.
+	Report func(level slog.Level, text string)
+
+	// Restarted, if not nil, is called when the server was started again after its disk was full. The
+	// connection is to the server. Acknowledgments may have been saved, and the messages be in
+	// their streams nevertheless.
+	Restarted func(ctx context.Context, nc *nats.Conn) error
 }
 
-// Server is a running NATS server.
+// ErrStopped means that the server could not be started again after its disk was full.
+var ErrStopped = errors.New("the NATS server cannot be started again")
+
+// Server is a running NATS server. If its disk is full, it reports that. When there is space again, it
+// is started again: a store of JetStream refuses all writes after one that failed.
 type Server struct {
-	server *server.Server
-	token  string
+	opts   Options
+	full   chan error // a write failed because the disk is full
+	fatal  chan error // why the server cannot start
+	failed chan error
+
+	mu     sync.Mutex
+	server *server.Server // replaced by restart
+
+	stop  context.CancelFunc
+	ended chan struct{} // closed when keep has returned
 }
 
 // readyTimeout bounds the start of a server, which reads the queue from disk.
 const readyTimeout = time.Minute
+
+// maxStore is the limit of JetStream for its files, in bytes. The default is 75 % of what is free at the start,
+// which would refuse writes later although there is space.
+const maxStore = 1 << 50
 
 // Start starts a server and waits until it accepts connections, for at most one minute. The caller
 // must call Close.
@@ -40,51 +69,108 @@ func Start(o Options) (*Server, error) {
 	if o.Port != 0 && o.Token == "" {
 		return nil, errors.New("a NATS server with a port needs a token")
 	}
+	if o.Report == nil {
+		o.Report = func(slog.Level, string) {}
+	}
+	if o.Restarted == nil {
+		o.Restarted = func(context.Context, *nats.Conn) error { return nil }
+	}
+	s := &Server{
+		opts: o, full: make(chan error, 1), fatal: make(chan error, 1), failed: make(chan error, 1), ended: make(chan struct{}),
+	}
+	var err error
+	if s.server, err = s.start(); err != nil {
+		return nil, err
+	}
+	if at, ok := s.server.Addr().(*net.TCPAddr); ok {
+		s.opts.Port = at.Port // the clients know it
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go s.keep(ctx)
+	return s, nil
+}
+
+// start starts a server of NATS.
+func (s *Server) start() (*server.Server, error) {
 	// Create the directory first, because the server does not report why it cannot use
 	// it.
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	s, err := server.NewServer(&server.Options{
+	n, err := server.NewServer(&server.Options{
 		ServerName: "gcsup-fleet",
-		Host:       "127.0.0.1", Port: o.Port, DontListen: o.Port == 0,
-		Authorization: o.Token,
-		JetStream:     true, StoreDir: o.Dir,
+		Host:       "127.0.0.1", Port: s.opts.Port, DontListen: s.opts.Port == 0,
+		Authorization: s.opts.Token,
+		JetStream:     true, StoreDir: s.opts.Dir,
 		// The default is 75 % of the memory of the machine. The queue is stored in files.
-		JetStreamMaxMemory: 64 << 20,
-		NoSigs:             true, NoLog: true,
+		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: maxStore,
+		NoSigs: true, NoLog: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	go s.Start()
-	if !s.ReadyForConnections(readyTimeout) || !s.JetStreamEnabled() {
-		s.Shutdown()
-		return nil, fmt.Errorf("NATS server: not ready after %v, or its directory %s cannot be used", readyTimeout, o.Dir)
+	n.SetLoggerV2(&logger{s}, false, false, false)
+	go n.Start()
+	err = fmt.Errorf("not ready after %v", readyTimeout)
+	for end := time.Now().Add(readyTimeout); time.Now().Before(end); {
+		if n.ReadyForConnections(100 * time.Millisecond) {
+			err = nil
+			break
+		}
+		if len(s.fatal) > 0 {
+			break
+		}
 	}
-	return &Server{server: s, token: o.Token}, nil
+	select {
+	case err = <-s.fatal:
+	default:
+		if err == nil && !n.JetStreamEnabled() {
+			err = errors.New("JetStream is not available")
+		}
+	}
+	if err != nil {
+		n.Shutdown()
+		n.WaitForShutdown()
+		return nil, fmt.Errorf("NATS server in %s: %w", s.opts.Dir, err)
+	}
+	return n, nil
+}
+
+// current returns the server, which restart replaces.
+func (s *Server) current() *server.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
 }
 
 // URL returns the address for clients, or "" if the server has no port.
 func (s *Server) URL() string {
-	if s.server.Addr() == nil {
+	if s.opts.Port == 0 {
 		return ""
 	}
-	return s.server.ClientURL()
+	return fmt.Sprintf("nats://127.0.0.1:%d", s.opts.Port)
 }
 
 // Connect connects this process to the server without using a port.
 func (s *Server) Connect() (*nats.Conn, error) {
-	opts := []nats.Option{nats.InProcessServer(s.server), nats.MaxReconnects(-1)}
-	if s.token != "" {
-		opts = append(opts, nats.Token(s.token))
+	opts := []nats.Option{nats.InProcessServer(s), nats.MaxReconnects(-1)}
+	if s.opts.Token != "" {
+		opts = append(opts, nats.Token(s.opts.Token))
 	}
 	return nats.Connect("", opts...)
 }
 
+// InProcessConn returns a connection to the server. It implements [nats.InProcessConnProvider].
+func (s *Server) InProcessConn() (net.Conn, error) { return s.current().InProcessConn() }
+
+// Failed returns a channel that gets an error if the server has ended and cannot be started again. The
+// error wraps [ErrStopped].
+func (s *Server) Failed() <-chan error { return s.failed }
+
 // Memory returns the bytes of memory and disk that JetStream reports as used.
 func (s *Server) Memory() (memory, disk uint64) {
-	j, err := s.server.Jsz(nil)
+	j, err := s.current().Jsz(nil)
 	if err != nil {
 		return 0, 0
 	}
@@ -94,6 +180,8 @@ func (s *Server) Memory() (memory, disk uint64) {
 // Close stops the server and waits until it has ended. The queue stays in its
 // directory.
 func (s *Server) Close() {
-	s.server.Shutdown()
-	s.server.WaitForShutdown()
+	s.stop()
+	<-s.ended
+	s.current().Shutdown()
+	s.current().WaitForShutdown()
 }

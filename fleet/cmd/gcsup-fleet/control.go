@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,21 +32,60 @@ func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l 
 
 func newRetry(std stdio) *cobra.Command {
 	var failed bool
-	cmd := onQueue(std, "retry --failed", "Put the files that failed back into the queue",
-		"retry puts the files that are no longer tried back into the queue. If another program\nreplaced an object meanwhile, submit the tree again instead.",
-		func(ctx context.Context, l *link) error {
-			n, err := l.RetryFailed(ctx)
+	var keys []string
+	cmd := onQueue(std, "retry --failed|KEY...", "Put files that failed back into the queue",
+		"retry puts files that are no longer tried back into the queue: all with --failed, or those\nwith the keys that status --failed prints. If another program replaced an object\nmeanwhile, submit the tree again instead.",
+		func(ctx context.Context, l *link) (err error) {
+			n := len(keys)
+			if failed {
+				n, err = l.RetryFailed(ctx)
+			} else if n, err = eachKey(keys, func(key string) error { return l.Retry(ctx, key) }); n == 0 && err != nil {
+				return err
+			}
 			fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
 			return err
 		})
 	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if !failed {
-			return failure.Usagef("retry: want --failed")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if keys = args; failed == (len(args) > 0) {
+			return failure.Usagef("retry: want --failed, or keys of status --failed")
 		}
-		return usage.NoArgs(cmd, args)
+		return nil
 	}
 	return cmd
+}
+
+func newForget(std stdio) *cobra.Command {
+	var keys []string
+	cmd := onQueue(std, "forget KEY...", "Forget files that failed",
+		"forget deletes the records of files that failed, by the keys that status --failed prints.\nThe files no longer count as failed. If the tree is submitted again, they are, too.",
+		func(ctx context.Context, l *link) error {
+			n, err := eachKey(keys, func(key string) error { return l.Forget(ctx, key) })
+			if n > 0 || err == nil {
+				fmt.Fprintf(std.out, "%d files are forgotten\n", n)
+			}
+			return err
+		})
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if keys = args; len(args) == 0 {
+			return failure.Usagef("forget: want keys of status --failed")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// eachKey calls f for each key, and returns the number of calls without an error, and the errors of the
+// others.
+func eachKey(keys []string, f func(key string) error) (n int, err error) {
+	for _, key := range keys {
+		failed := f(key)
+		if failed == nil {
+			n++
+		}
+		err = errors.Join(err, failed)
+	}
+	return n, err
 }
 
 func newCancel(std stdio) *cobra.Command {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,17 @@ func TestStatusWait(t *testing.T) {
 	status("--json", exitcode.Data, `"failed":1`)
 	status("--failed", exitcode.Data, w.tree+"/b: ")
 	status("--failed --json", exitcode.Data, `"kind":"no_input"`)
+	var letter struct{ Key string }
+	if err := json.Unmarshal(w.output("status", "--failed", "--json"), &letter); err != nil || letter.Key == "" {
+		t.Errorf("the dead letter has no key: %v", err)
+	}
+	if code, messages := w.run("forget", letter.Key+"0"); code != exitcode.NoInput {
+		t.Errorf("forget a wrong key: exit code %d: %s", code, messages)
+	}
+	if out := w.output("forget", letter.Key); string(out) != "1 files are forgotten\n" {
+		t.Errorf("forget: %s", out)
+	}
+	status("", exitcode.OK, "done ")
 	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet"
+	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 )
@@ -38,6 +39,10 @@ func exitCodeOf(err error) int {
 		{fleet.ErrNoQueue, exitcode.Unavailable},
 		{fleet.ErrFilesFailed, exitcode.Data},
 		{errLocked, exitcode.Temporary},
+		{errAbandoned, exitcode.Temporary},
+		{fleet.ErrNameInUse, exitcode.Temporary},
+		{fleet.ErrNoDeadLetter, exitcode.NoInput},
+		{natsserver.ErrStopped, exitcode.Temporary},
 		{nats.ErrNoServers, exitcode.Temporary},
 		{nats.ErrTimeout, exitcode.Temporary},
 		{context.DeadlineExceeded, exitcode.Temporary},

@@ -90,7 +90,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.SetHelpCommand(usage.NewHelp())
-	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(std), newLimit(std))
+	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root, started
 }

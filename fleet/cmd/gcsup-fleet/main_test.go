@@ -108,7 +108,14 @@ func (w *world) output(args ...string) []byte {
 // up starts a server and workers, and stops them when the test ends.
 func (w *world) up(args ...string) *exec.Cmd {
 	w.t.Helper()
+	return w.upTo(w.t.Output(), args...)
+}
+
+// upTo is like up, with the messages of the command in log.
+func (w *world) upTo(log io.Writer, args ...string) *exec.Cmd {
+	w.t.Helper()
 	cmd := w.command(append([]string{"up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB"}, args...)...)
+	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -339,6 +346,9 @@ func TestUsage(t *testing.T) {
 		"up --nats nats://x": exitcode.Usage,
 		"up --workers 0":     exitcode.Usage,
 		"retry":              exitcode.Usage,
+		"retry --failed key": exitcode.Usage,
+		"forget":             exitcode.Usage,
+		"forget key":         exitcode.Unavailable,
 		"status x":           exitcode.Usage,
 		"status --nats-cert x --nats nats://127.0.0.1:1": exitcode.Usage,
 		"status --nats nats://127.0.0.1:1":               exitcode.Temporary,

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,7 +34,11 @@ type natsFlags struct {
 	dir, fleet                string
 	replicas                  int
 	ackWait                   time.Duration
-	creates                   bool // the command may create the queue
+	creates                   bool   // the command may create the queue
+	works                     bool   // the command is a worker: others can use its server
+	state                     string // of that worker
+
+	log *slog.Logger // of a server in this process; nil prints its warnings as messages
 }
 
 func (f *natsFlags) add(fs *pflag.FlagSet) {
@@ -58,7 +65,24 @@ type link struct {
 	refused  *atomic.Pointer[error] // the last request that the permissions of this client do not allow
 	endpoint string                 // of the emulator of gcsup-fleet up; "" if there is none
 	state    string                 // --state of gcsup-fleet up; "" if there is none
+	failed   <-chan error           // gets an error if the server in this process fails; nil if there is none
+	dir      string                 // whose server is in another process; "" if there is none
 	close    func()
+}
+
+// abandoned reports whether the queue is in a directory that no other process serves.
+func (l *link) abandoned() bool {
+	if l.failed != nil {
+		return true
+	}
+	if l.dir == "" || l.conn.IsConnected() {
+		return false
+	}
+	lock, err := lockDir(l.dir)
+	if err == nil {
+		_ = lock.Unlock()
+	}
+	return err == nil
 }
 
 // explain returns err, or why the servers refused a request. They do not reply to such a request,
@@ -95,7 +119,8 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
-	l, err := backoff.Retry(ctx, openPolicy, f.tryOpen, &backoff.Options{
+	try := func(ctx context.Context) (*link, error) { return f.tryOpen(ctx, std) }
+	l, err := backoff.Retry(ctx, openPolicy, try, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
 			if exitCodeOf(err) == exitcode.Temporary && !errors.Is(err, errLocked) {
 				return backoff.Transient
@@ -121,13 +146,13 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 }
 
 // tryOpen is one try of open.
-func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
+func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
 	l := &link{close: func() {}, refused: new(atomic.Pointer[error])}
 	var err error
 	if f.url != "" {
 		l.conn, err = f.dial(f.url, "", l.refused)
 	} else {
-		err = f.openDir(l)
+		err = f.openDir(l, std)
 	}
 	if err != nil {
 		return nil, err
@@ -200,7 +225,7 @@ func withoutPasswords(urls string) (string, error) {
 }
 
 // openDir connects to the server that uses the directory, or starts one in this process.
-func (f *natsFlags) openDir(l *link) error {
+func (f *natsFlags) openDir(l *link, std stdio) error {
 	dir, err := f.directory()
 	if err != nil {
 		return err
@@ -211,7 +236,10 @@ func (f *natsFlags) openDir(l *link) error {
 		if err != nil {
 			return err
 		}
-		l.endpoint, l.state = at.Endpoint, at.State
+		if at.OfWork && f.works {
+			return failure.WithKind(fmt.Errorf("another gcsup-fleet work has the queue in %s: for several workers on this machine, use gcsup-fleet up", dir), errLocked)
+		}
+		l.endpoint, l.state, l.dir = at.Endpoint, at.State, dir
 		l.conn, err = f.dial(at.URL, at.Token, l.refused)
 		return err
 	}
@@ -219,19 +247,61 @@ func (f *natsFlags) openDir(l *link) error {
 		return err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats")})
+	a, port := address{OfWork: true, State: f.state}, 0
+	if f.works {
+		a.Token, port = newToken(), -1
+	}
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: port, Token: a.Token, Report: reportTo(f.log, std), Restarted: fleet.Redeliver})
 	if err != nil {
 		_ = lock.Unlock()
 		return err
 	}
+	l.failed = server.Failed()
 	l.close = func() {
 		server.Close()
 		_ = lock.Unlock()
 	}
-	if l.conn, err = server.Connect(); err != nil {
+	l.conn, err = server.Connect()
+	if err == nil && f.creates {
+		err = fleet.Redeliver(context.Background(), l.conn) // no other process has a task
+	}
+	if err == nil && f.works {
+		a.URL = server.URL()
+		var remove func()
+		if remove, err = writeAddress(dir, a); err == nil {
+			stop := l.close
+			l.close = func() {
+				remove()
+				stop()
+			}
+		}
+	}
+	if err != nil {
 		l.close()
 	}
 	return err
+}
+
+// reportTo returns a function for natsserver.Options.Report. It writes to log, or prints messages if that
+// is nil.
+func reportTo(log *slog.Logger, std stdio) func(slog.Level, string) {
+	if log == nil {
+		return func(_ slog.Level, text string) { std.message("%s", text) }
+	}
+	return func(level slog.Level, text string) { log.Log(context.Background(), level, text) }
+}
+
+// untilFailed returns a context that also ends when failed gets an error, which is then its cause.
+func untilFailed(ctx context.Context, failed <-chan error) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-failed:
+			end(err)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
 }
 
 // directory returns the directory of the queue, and creates it if necessary.
@@ -259,12 +329,20 @@ func lockDir(dir string) (*flock.Flock, error) {
 	return lock, err
 }
 
-// address has the URL of the server of gcsup-fleet up and its token, which is secret.
+// address has the URL of the server of gcsup-fleet up or work and its token, which is secret.
 type address struct {
 	URL      string `json:"url"`
 	Token    string `json:"token"`
 	Endpoint string `json:"endpoint,omitempty"` // of the emulator
 	State    string `json:"state,omitempty"`    // --state of the workers
+	OfWork   bool   `json:"of_work,omitempty"`  // the server is that of a gcsup-fleet work, and ends with it
+}
+
+// newToken returns a random token.
+func newToken() string {
+	var token [32]byte
+	_, _ = rand.Read(token[:])
+	return hex.EncodeToString(token[:])
 }
 
 // addressFile is the file with the address, which only the user can read.

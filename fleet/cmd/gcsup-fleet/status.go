@@ -18,66 +18,103 @@ import (
 	"gcsup/internal/cli/usage"
 )
 
+// statusFlags choose what status prints.
+type statusFlags struct {
+	nats               natsFlags
+	json, failed, wait bool
+}
+
 func newStatus(std stdio) *cobra.Command {
-	nats := &natsFlags{}
-	var asJSON, failed, wait bool
+	f := &statusFlags{}
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of the fleet",
 		Long: `status prints how much is done, active, waiting and failed, and what each worker does. With
---wait the exit code is 0 only if all that was submitted is done: it is 65 if files
-failed, and 75 if the queue was lost or it is not known what was submitted.`,
+--wait it shows the progress until the queue is empty: on a terminal in one line, otherwise
+in a line every 10 seconds on standard error, and with --json in a line every second on
+standard output. The exit code is 0 only if all that was submitted is done: it is 65 if
+files failed, and 75 if the queue was lost, if its server has ended, or if it is not known
+what was submitted.`,
 		Args: usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := nats.open(cmd.Context(), std)
-			if wait && errors.Is(err, fleet.ErrNoQueue) {
-				return fmt.Errorf("%w: %w", fleet.ErrUnknownTotal, err)
-			}
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			var settled error
-			if wait {
-				settled = awaitSettled(cmd.Context(), l.Queue)
-				if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
-					return l.explain(settled)
-				}
-			}
-			if failed {
-				err = printFailed(cmd, std.out, l.Queue, asJSON)
-			} else {
-				err = printAll(cmd.Context(), std.out, l.Queue, asJSON)
-			}
-			if err == nil && settled != nil {
-				err = exitcode.Printed(exitcode.Data) // the output has the files that failed
-			}
-			return l.explain(err)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, std) },
 	}
-	nats.add(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON; with --failed, one for each file")
-	cmd.Flags().BoolVar(&failed, "failed", false, "print the files that failed, with their reasons")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the queue is empty")
+	f.nats.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one line of JSON; with --failed, one for each file; with --wait, also the progress")
+	cmd.Flags().BoolVar(&f.failed, "failed", false, "print the files that failed, with their keys for retry and forget, and their reasons")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until the queue is empty, and show the progress")
 	return cmd
 }
 
-// awaitSettled waits until the queue is empty, and returns whether it is settled, see
-// [fleet.Queue.Settled].
-func awaitSettled(ctx context.Context, q *fleet.Queue) error {
+func (f *statusFlags) run(cmd *cobra.Command, std stdio) error {
+	ctx := cmd.Context()
+	l, err := f.nats.open(ctx, std)
+	if f.wait && errors.Is(err, fleet.ErrNoQueue) {
+		return fmt.Errorf("%w: %w", fleet.ErrUnknownTotal, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { l.close() }()
+	var settled error
+	if f.wait {
+		progress := newProgress(std, f.json)
+		settled = f.await(ctx, l.Queue, l.abandoned, progress)
+		if errors.Is(settled, errAbandoned) {
+			// The process with the server has ended, perhaps because its work is done.
+			l.close()
+			if l, err = f.nats.open(ctx, std); err != nil {
+				progress.clear()
+				l = &link{close: func() {}}
+				return err
+			}
+			settled = f.await(ctx, l.Queue, l.abandoned, progress)
+		}
+		progress.clear()
+		if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
+			return l.explain(settled)
+		}
+	}
+	if f.failed {
+		err = printFailed(cmd, std.out, l.Queue, f.json)
+	} else {
+		err = printAll(ctx, std.out, l.Queue, f.json)
+	}
+	if err == nil && settled != nil {
+		err = exitcode.Printed(exitcode.Data) // the output has the files that failed
+	}
+	return l.explain(err)
+}
+
+// errAbandoned means that no process serves the queue any longer.
+var errAbandoned = errors.New("files are left, and no process serves the queue: start gcsup-fleet up, or work")
+
+// await waits until the queue is empty, and returns whether it is settled, see
+// [fleet.Queue.Settled]. If abandoned returns true before, the error is errAbandoned.
+func (f *statusFlags) await(ctx context.Context, q *fleet.Queue, abandoned func() bool, p *progress) error {
+	var next time.Time // when the progress is shown again
 	for {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
 		tasks, err := q.Tasks(ask)
-		cancel()
 		if err == nil && tasks == 0 {
-			err = q.Settled(ctx, nil)
-			if !errors.Is(err, fleet.ErrNotEmpty) {
+			if err = q.Settled(ask, nil); !errors.Is(err, fleet.ErrNotEmpty) && !errors.Is(err, context.DeadlineExceeded) {
+				cancel()
 				return err
 			}
 		}
+		gone := abandoned()
+		if began := time.Now(); err == nil && !gone && !began.Before(next) {
+			if s, failed := q.Status(ask); failed == nil {
+				p.show(s, time.Now())
+			}
+			// With millions of tasks, a look takes long: it must not load the servers.
+			next = time.Now().Add(max(p.every, 10*time.Since(began)))
+		}
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case gone:
+			return errAbandoned
 		case err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fleet.ErrNotEmpty):
 			return err
 		}
@@ -146,6 +183,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 type failedLine struct {
 	V           int       `json:"v"`
 	Type        string    `json:"type"`
+	Key         string    `json:"key"` // for retry and forget
 	Source      string    `json:"source"`
 	Destination string    `json:"destination"`
 	Kind        string    `json:"kind"`
@@ -158,8 +196,8 @@ type failedLine struct {
 func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	return q.Failed(cmd.Context(), func(_ string, l fleet.DeadLetter) error {
-		line := failedLine{V: 1, Type: "failed", Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
+	return q.Failed(cmd.Context(), func(key string, l fleet.DeadLetter) error {
+		line := failedLine{V: 1, Type: "failed", Key: key, Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
 		if l.Task != nil && len(l.Task.Files) > 0 {
 			f := l.Task.Files[0]
 			line.Source, line.Destination = f.Path, "gs://"+l.Task.Settings.Bucket+"/"+f.Object
@@ -167,7 +205,7 @@ func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool)
 		if asJSON {
 			return enc.Encode(line)
 		}
-		_, err := fmt.Fprintf(out, "%s: %s (%s, %d tries)\n", printable.Line(line.Source), printable.Line(line.Reason), line.Kind, line.Tries)
+		_, err := fmt.Fprintf(out, "%s  %s: %s (%s, %d tries)\n", key, printable.Line(line.Source), printable.Line(line.Reason), line.Kind, line.Tries)
 		return err
 	})
 }

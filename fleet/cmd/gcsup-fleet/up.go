@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,7 +100,8 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	if f.work.state, err = f.state(dir); err != nil {
 		return err
 	}
-	if _, err := f.work.options(std); err != nil {
+	opts, err := f.work.options(std)
+	if err != nil {
 		return err
 	}
 	lock, err := lockDir(dir)
@@ -113,14 +113,14 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	defer func() { _ = lock.Unlock() }()
-	var token [32]byte
-	_, _ = rand.Read(token[:])
-	a := address{Token: hex.EncodeToString(token[:])}
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: -1, Token: a.Token})
+	a := address{Token: newToken()}
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: -1, Token: a.Token, Report: reportTo(opts.Logger, std), Restarted: fleet.Redeliver})
 	if err != nil {
 		return err
 	}
 	defer server.Close()
+	ctx, end := untilFailed(ctx, server.Failed())
+	defer end()
 	if err := createQueue(ctx, server, n.queueOptions()); err != nil {
 		return err
 	}
@@ -167,8 +167,10 @@ func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.Queu
 		return err
 	}
 	defer nc.Close()
-	_, err = fleet.OpenQueue(ctx, nc, opts)
-	return err
+	if _, err = fleet.OpenQueue(ctx, nc, opts); err != nil {
+		return err
+	}
+	return fleet.Redeliver(ctx, nc) // the workers of an earlier server have ended
 }
 
 // portFile is the file with the port of the emulator. The files in the queue were submitted to this

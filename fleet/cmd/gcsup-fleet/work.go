@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
+	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/bytesize"
 	"gcsup/internal/cli/contenttype"
 	"gcsup/internal/cli/failure"
@@ -83,11 +85,14 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
+	f.nats.log, f.nats.works, f.nats.state = opts.Logger, true, f.state.url
 	l, err := f.nats.open(ctx, std)
 	if err != nil {
 		return err
 	}
 	defer l.close()
+	ctx, end := untilFailed(ctx, l.failed)
+	defer end()
 	client, err := f.service.connect(ctx, l.endpoint)
 	if err != nil {
 		return err
@@ -108,7 +113,11 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		}
 		defer stop()
 	}
-	return l.explain(w.Run(ctx))
+	err = w.Run(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, natsserver.ErrStopped) {
+		return cause
+	}
+	return l.explain(err)
 }
 
 // options returns the options of the worker.

@@ -1,0 +1,43 @@
+package fleet_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fleet"
+)
+
+// TestWorkerName starts workers with one name. The second is refused while the first lives, and soon after the
+// first was killed another one gets the name.
+func TestWorkerName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	q := w.queue()
+	stays := func(o *fleet.WorkerOptions) { o.UntilEmpty = false }
+	first := w.start("a", stays)
+	for end := time.Now().Add(time.Minute); len(w.status(q).Workers) == 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	err := w.worker(q, "a", nil).Run(t.Context())
+	if !errors.Is(err, fleet.ErrNameInUse) || !strings.Contains(err.Error(), "give this worker another --name") {
+		t.Errorf("error %v, want ErrNameInUse", err)
+	}
+	workers := w.status(q).Workers
+	if len(workers) != 1 {
+		t.Fatalf("workers %+v, want the first", workers)
+	}
+	before := workers[0].Run
+	first.kill()
+	<-first.done
+	killed := time.Now()
+	w.start("a", stays)
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(w.status(q).Workers, func(s fleet.WorkerStatus) bool { return s.Run == before }); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the name of a worker that was killed is still in use")
+		}
+	}
+	t.Logf("the name was free %v after its worker was killed", time.Since(killed))
+}
