@@ -135,12 +135,13 @@ SHARED_RUNS = 100
 shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
 
-# fleet-fire runs fleets of processes, with three NATS servers each. Workers are killed,
-# stopped and disconnected, and have wrong clocks; servers are killed and wiped. The first
-# run on a machine builds a standard library with a wrong clock, which takes some minutes.
-FLEETS = 100
+# fleet-fire runs fleets of processes, with one or three NATS servers each. Workers are
+# killed, stopped and disconnected, are unfit, and have wrong clocks; servers are killed and
+# wiped, and have full disks. The first run on a machine builds a standard library with a
+# wrong clock, which takes some minutes.
+FLEETS = 200
 fleet-fire:
-	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 3
+	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 8
 
 # fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:
