@@ -74,6 +74,7 @@ func (f *fire) checkObjects(all *totals) {
 			f.t.Errorf("there is an object %s, and no such file", v.Name)
 		}
 	}
+	var missing []string
 	for name, data := range f.files {
 		want := 1
 		if bad, ok := f.bad[name]; ok {
@@ -90,8 +91,7 @@ func (f *fire) checkObjects(all *totals) {
 				continue
 			}
 		case 0:
-			all.lost++
-			f.t.Errorf("%s is lost", name)
+			missing = append(missing, name)
 			continue
 		default:
 			all.doubled++
@@ -101,6 +101,9 @@ func (f *fire) checkObjects(all *totals) {
 			all.wrong++
 			f.t.Errorf("%s is wrong (%v)", name, err)
 		}
+	}
+	if all.lost += len(missing); len(missing) > 0 {
+		f.t.Errorf("%d files are lost, such as %s", len(missing), missing[0])
 	}
 	saved, err := f.emulator.versions("state")
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/testsize"
 )
 
 // cluster is one or three NATS servers.
@@ -73,7 +75,7 @@ no_auth_user: fleet
 
 // newCluster returns servers that are not started.
 func newCluster(t *testing.T, n int) *cluster {
-	c := &cluster{t: t, dir: t.TempDir()}
+	c := &cluster{t: t, dir: testsize.MemDir(t)} // after SIGKILL it is as on a disk
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		c.nodes = append(c.nodes, &node{name: name, host: loopback(), dir: filepath.Join(c.dir, name)})
@@ -105,7 +107,7 @@ func (c *cluster) start(n *node) {
 // ready waits until the servers have elected a leader.
 func (c *cluster) ready() {
 	c.t.Helper()
-	if !await(time.Minute, func() bool {
+	if !poll(200*time.Millisecond, time.Minute, func() bool {
 		for _, n := range c.nodes {
 			var health struct{ Status string }
 			if n.get("healthz", &health) != nil || health.Status != "ok" {
