@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -71,6 +71,13 @@ bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
 
+# bench-fleet uploads 100,000 files of 16 KiB with gcsup cp -r and with a fleet, and compares the CPU
+# time of their processes. BENCHFLEET has further flags: BENCHFLEET='-runs 3 -files 10000'.
+bench-fleet:
+	go build -o bin/gcsup ./cmd/gcsup
+	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
+	cd fleet && go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
+
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are
 # installed. make compat CLIENT=rclone runs one. With COMPAT_ALL=1 it fails if one is
@@ -128,12 +135,13 @@ SHARED_RUNS = 100
 shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
 
-# fleet-fire runs fleets of processes, with three NATS servers each. Workers are killed,
-# stopped and disconnected, and have wrong clocks; servers are killed and wiped. The first
-# run on a machine builds a standard library with a wrong clock, which takes some minutes.
-FLEETS = 100
+# fleet-fire runs fleets of processes, with one or three NATS servers each. Workers are
+# killed, stopped and disconnected, are unfit, and have wrong clocks; servers are killed and
+# wiped, and have full disks. The first run on a machine builds a standard library with a
+# wrong clock, which takes some minutes.
+FLEETS = 200
 fleet-fire:
-	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 3
+	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 8
 
 # fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:

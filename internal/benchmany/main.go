@@ -15,7 +15,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -44,7 +43,7 @@ func main() {
 
 func compare(s *benchrun.Suite) error {
 	tree := filepath.Join(s.Dir, "tree")
-	if err := grow(tree); err != nil {
+	if err := benchrun.FillTree(tree, *files, *size); err != nil {
 		return err
 	}
 	time.Sleep(2 * time.Second) // a second run trusts modification times that are so old
@@ -107,28 +106,6 @@ func compare(s *benchrun.Suite) error {
 // upload returns the command of gcsup that uploads a tree.
 func upload(args ...string) *exec.Cmd {
 	return exec.Command(*gcsup, append([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(*jobs)}, args...)...)
-}
-
-// grow makes the tree. Each directory has 100 files with different bytes.
-func grow(tree string) error {
-	random := rand.NewChaCha8([32]byte{1})
-	data := make([]byte, *size)
-	_, _ = random.Read(data)
-	for i := range *files {
-		path := filepath.Join(tree, fmt.Sprintf("d%04d", i/100), fmt.Sprintf("f%06d", i))
-		if i%100 == 0 {
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				return err
-			}
-		}
-		if len(data) >= 8 {
-			binary.LittleEndian.PutUint64(data, uint64(i))
-		}
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // bareLoop measures the minimum cost of a checked upload of many files: each worker

@@ -10,6 +10,7 @@ package benchrun
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -250,6 +251,28 @@ func (s *Suite) Environ(p *Process) []string {
 		"CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE="+p.Endpoint+"/", "CLOUDSDK_CONFIG="+filepath.Join(s.Dir, "gcloud"), "CLOUDSDK_CORE_PROJECT=p",
 		"CLOUDSDK_AUTH_DISABLE_CREDENTIALS=1", "CLOUDSDK_CORE_DISABLE_PROMPTS=1", "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=1",
 		"CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=1")
+}
+
+// FillTree makes a tree of small files. Each directory has 100 files with different bytes.
+func FillTree(tree string, files, size int) error {
+	random := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, size)
+	_, _ = random.Read(data)
+	for i := range files {
+		path := filepath.Join(tree, fmt.Sprintf("d%04d", i/100), fmt.Sprintf("f%06d", i))
+		if i%100 == 0 {
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				return err
+			}
+		}
+		if len(data) >= 8 {
+			binary.LittleEndian.PutUint64(data, uint64(i))
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Fill writes a file of n random bytes. It syncs the file, because gcsup would wait for

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gcsup/fakegcs"
@@ -31,6 +32,18 @@ func (f *fire) check(all *totals) {
 	for _, k := range f.kinds {
 		all.byKind[k]++
 	}
+	if all.byDefect == nil {
+		all.byDefect = map[defect]int{}
+	}
+	for _, u := range f.unfit {
+		all.byDefect[u.defect]++
+		if u.noted {
+			all.noted++
+		}
+		if u.cured {
+			all.cured++
+		}
+	}
 	f.checkObjects(all)
 	requests := map[string][]fakegcs.Request{}
 	for _, r := range f.emulator.requests() {
@@ -45,6 +58,7 @@ func (f *fire) check(all *totals) {
 			f.checkSmall(name, requests[name], all)
 		}
 	}
+	f.checkTakeovers(requests, all)
 }
 
 // checkObjects counts objects that are lost, wrong or made twice, and saved uploads that are left.
@@ -60,29 +74,44 @@ func (f *fire) checkObjects(all *totals) {
 			f.t.Errorf("there is an object %s, and no such file", v.Name)
 		}
 	}
+	var missing []string
 	for name, data := range f.files {
-		all.objects++
+		want := 1
+		if bad, ok := f.bad[name]; ok {
+			all.bad++
+			if data = bad.object; data == nil {
+				want = 0
+			}
+		}
+		all.objects += want
 		all.bytes += int64(len(data))
 		switch made[name] {
+		case want:
+			if want == 0 {
+				continue
+			}
 		case 0:
-			all.lost++
-			f.t.Errorf("%s is lost", name)
+			missing = append(missing, name)
 			continue
-		case 1:
 		default:
 			all.doubled++
-			f.t.Errorf("%s was made %d times", name, made[name])
+			f.t.Errorf("%s was made %d times, want %d", name, made[name], want)
 		}
 		if got, err := f.emulator.object("data", name); err != nil || !bytes.Equal(got, data) {
 			all.wrong++
 			f.t.Errorf("%s is wrong (%v)", name, err)
 		}
 	}
+	if all.lost += len(missing); len(missing) > 0 {
+		f.t.Errorf("%d files are lost, such as %s", len(missing), missing[0])
+	}
 	saved, err := f.emulator.versions("state")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	saved = slices.DeleteFunc(saved, func(v version) bool { return v.Name == "uploads/fleet-key" })
+	saved = slices.DeleteFunc(saved, func(v version) bool {
+		return v.Name == "uploads/fleet-key" || strings.HasPrefix(v.Name, "uploads/submissions/")
+	})
 	all.left += len(saved)
 	if len(saved) > 0 {
 		f.t.Errorf("%d saved uploads are left: %v", len(saved), saved)
@@ -111,7 +140,7 @@ func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, a
 			if f.arrivedLate(q.Time) {
 				late += again
 			} else if again > 0 {
-				f.t.Errorf("%s: a request began at %d, and the service had reported %d as committed: %s %v status %d, %d bytes received", name, from, known, q.Time.UTC().Format("15:04:05.000"), q.Elapsed, q.Status, q.Received)
+				f.t.Errorf("%s: a request began at %d, and the service had reported %d as committed:\n%s", name, from, known, describe(requests[:i+1]))
 			}
 		}
 	}
@@ -140,6 +169,16 @@ func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) 
 	if made > 1 {
 		f.t.Errorf("%s: %d requests made the object", name, made)
 	}
+}
+
+// describe lists requests.
+func describe(requests []fakegcs.Request) string {
+	var lines strings.Builder
+	for _, q := range requests {
+		fmt.Fprintf(&lines, "%s to %s %s %s: %d, %d bytes received, committed %s\n", q.Time.UTC().Format("15:04:05.000"),
+			q.Time.Add(q.Elapsed).UTC().Format("15:04:05.000"), q.Op, q.ContentRange, q.Status, q.Received, q.Range)
+	}
+	return lines.String()
 }
 
 func succeeded(status int) bool {

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/testsize"
 )
 
-// cluster is three NATS servers.
+// cluster is one or three NATS servers.
 type cluster struct {
 	t     *testing.T
 	dir   string
@@ -25,6 +27,7 @@ type cluster struct {
 type node struct {
 	name, host, dir string
 	config          string
+	disk            *disk // that has dir; nil if it is an ordinary directory
 	process         *process
 }
 
@@ -36,12 +39,20 @@ const (
 
 func (n *node) addr() string { return n.host + ":" + clientPort }
 
-func startCluster(t *testing.T) *cluster {
+// strangerLogin is the login of a user of NATS that may do nothing. Clients without a login may do
+// everything.
+const strangerLogin = "stranger:x"
+
+// startCluster starts n servers. makeDisk makes the disk of each; it may be nil.
+func startCluster(t *testing.T, n int, makeDisk func(dir string) *disk) *cluster {
 	t.Helper()
-	c := newCluster(t)
+	c := newCluster(t, n)
 	var routes []string
 	for _, n := range c.nodes {
 		routes = append(routes, fmt.Sprintf("nats-route://%s:%s", n.host, clusterPort))
+		if makeDisk != nil {
+			n.disk = makeDisk(n.dir)
+		}
 	}
 	for _, n := range c.nodes {
 		// Clients must use only the given addresses, which are those of the links.
@@ -50,17 +61,22 @@ server_name: %s
 listen: "%s:%s"
 http: "%s:%s"
 jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 1GB }
-cluster { name: fire, listen: "%s:%s", no_advertise: true, routes: [%s] }
-`, n.name, n.host, clientPort, n.host, monitorPort, n.dir, n.host, clusterPort, strings.Join(routes, ", "))
+authorization { users: [ { user: fleet, password: x }, { user: stranger, password: x, permissions: { publish: { deny: [">"] } } } ] }
+no_auth_user: fleet
+`, n.name, n.host, clientPort, n.host, monitorPort, n.dir)
+		if len(c.nodes) > 1 {
+			n.config += fmt.Sprintf(`cluster { name: fire, listen: "%s:%s", no_advertise: true, routes: [%s] }
+`, n.host, clusterPort, strings.Join(routes, ", "))
+		}
 	}
 	c.startAll()
 	return c
 }
 
-// newCluster returns three servers that are not started.
-func newCluster(t *testing.T) *cluster {
-	c := &cluster{t: t, dir: t.TempDir()}
-	for i := range 3 {
+// newCluster returns servers that are not started.
+func newCluster(t *testing.T, n int) *cluster {
+	c := &cluster{t: t, dir: testsize.MemDir(t)} // after SIGKILL it is as on a disk
+	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		c.nodes = append(c.nodes, &node{name: name, host: loopback(), dir: filepath.Join(c.dir, name)})
 	}
@@ -81,13 +97,17 @@ func (c *cluster) startAll() {
 
 func (c *cluster) start(n *node) {
 	c.t.Helper()
-	n.process = start(c.t, nil, natsServer, "-c", n.dir+".conf")
+	if n.process != nil {
+		n.process.kill()
+	}
+	program, args := n.disk.inside("/", natsServer, "-c", n.dir+".conf")
+	n.process = start(c.t, nil, program, args...)
 }
 
 // ready waits until the servers have elected a leader.
 func (c *cluster) ready() {
 	c.t.Helper()
-	if !await(time.Minute, func() bool {
+	if !poll(200*time.Millisecond, time.Minute, func() bool {
 		for _, n := range c.nodes {
 			var health struct{ Status string }
 			if n.get("healthz", &health) != nil || health.Status != "ok" {
@@ -97,7 +117,7 @@ func (c *cluster) ready() {
 		var js struct {
 			Meta struct{ Leader string } `json:"meta_cluster"`
 		}
-		return c.nodes[0].get("jsz", &js) == nil && js.Meta.Leader != ""
+		return c.nodes[0].get("jsz", &js) == nil && (js.Meta.Leader != "" || len(c.nodes) == 1)
 	}) {
 		for _, n := range c.nodes {
 			c.t.Log(n.process.stderr())
@@ -120,8 +140,12 @@ func (n *node) get(page string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// leader returns the server that leads the stream of tasks; nil if there is none.
+// leader returns the server that leads the stream of tasks; nil if there is none. A single server
+// leads it.
 func (c *cluster) leader() *node {
+	if len(c.nodes) == 1 {
+		return c.nodes[0]
+	}
 	var js struct {
 		Accounts []struct {
 			Streams []struct {
@@ -152,7 +176,11 @@ func (c *cluster) wipe() {
 	c.t.Helper()
 	for _, n := range c.nodes {
 		n.process.kill()
-		if err := os.RemoveAll(n.dir); err != nil {
+		entries, err := os.ReadDir(n.disk.path(n.dir))
+		for _, e := range entries {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(n.disk.path(n.dir), e.Name())))
+		}
+		if err != nil {
 			c.t.Fatal(err)
 		}
 	}

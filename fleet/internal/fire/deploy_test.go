@@ -17,7 +17,7 @@ import (
 // nothing else.
 func TestDeployedNATS(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, 3)
 	certs := filepath.Join(c.dir, "certs")
 	args := []string{"../../deploy/certs.sh", certs}
 	for _, n := range c.nodes {

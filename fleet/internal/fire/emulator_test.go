@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // emulator is a process of gcsup emulator, with its data in a directory.
@@ -28,7 +29,7 @@ type emulator struct {
 
 func startEmulator(t *testing.T, rate string) *emulator {
 	t.Helper()
-	e := &emulator{t: t, addr: loopback() + ":4443", dir: filepath.Join(t.TempDir(), "gcs"), rate: rate}
+	e := &emulator{t: t, addr: loopback() + ":4443", dir: filepath.Join(testsize.MemDir(t), "gcs"), rate: rate}
 	e.start()
 	// Each generation of an object stays visible.
 	body := `{"name":"data","versioning":{"enabled":true}}`

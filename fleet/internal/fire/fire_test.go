@@ -4,11 +4,11 @@ package fire_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,7 +28,11 @@ func TestFire(t *testing.T) {
 		for i := range uint64(*seeds) {
 			t.Run(fmt.Sprintf("seed %d", first+i), func(t *testing.T) {
 				t.Parallel()
-				newFire(t, first+i).run(&all)
+				if (first+i)%upEvery == 0 {
+					newUpFire(t, first+i).run(&all)
+				} else {
+					newFire(t, first+i).run(&all)
+				}
 			})
 		}
 	})
@@ -41,25 +45,41 @@ type totals struct {
 
 	fleets, events                int
 	objects, lost, wrong, doubled int
+	bad                           int   // files that became dead letters for the right reason
 	bytes                         int64 // of the objects
 	again, committed, late        int64 // bytes received twice; of these, those committed before; of these, those under way during a cut or a stop
 	smallAgain                    int   // small files that were received twice
 	left                          int   // saved uploads that were not deleted
 	slowest                       time.Duration
 	byKind                        map[kind]int
+	byDefect                      map[defect]int
+	noted, cured                  int             // machines with a lasting defect that status showed as unfit, and that were cured
+	takeovers                     []time.Duration // from a SIGKILL to the next request of another worker
 }
 
 func (a *totals) String() string {
-	var kinds []string
-	for k, n := range a.byKind {
-		kinds = append(kinds, fmt.Sprintf("%d × %s", n, k))
+	longest := time.Duration(0)
+	if len(a.takeovers) > 0 {
+		longest = slices.Max(a.takeovers)
 	}
-	slices.Sort(kinds)
 	return fmt.Sprintf(`%d fleets, %d events: %s
-%d objects: %d lost, %d doubled, %d wrong; %d saved uploads were left
+unfit machines: %s; shown by status: %d; cured: %d
+%d objects: %d lost, %d doubled, %d wrong; %d bad files reported; %d saved uploads were left
 %d bytes; received twice: %d; of these, committed before: %d, of which were under way at a cut or a stop: %d; small files twice: %d
-the slowest fleet took %v`, a.fleets, a.events, strings.Join(kinds, ", "), a.objects, a.lost, a.doubled, a.wrong, a.left,
-		a.bytes, a.again, a.committed, a.late, a.smallAgain, a.slowest.Round(time.Second))
+%d takeovers after a SIGKILL, the longest %v (%v are allowed)
+the slowest fleet took %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.noted, a.cured,
+		a.objects, a.lost, a.doubled, a.wrong, a.bad, a.left,
+		a.bytes, a.again, a.committed, a.late, a.smallAgain,
+		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second))
+}
+
+// counts lists the numbers of a map in the order of its keys.
+func counts[K ~string](of map[K]int) string {
+	var texts []string
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		texts = append(texts, fmt.Sprintf("%d × %s", of[k], k))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // took records the duration of a fleet.
@@ -69,158 +89,133 @@ func (a *totals) took(d time.Duration) {
 	a.slowest = max(a.slowest, d)
 }
 
-// kind is a kind of failure.
-type kind string
-
-const (
-	kill    kind = "worker killed"
-	stop    kind = "worker stopped past its lease"
-	cut     kind = "link cut for 12 s"
-	leader  kind = "stream leader killed"
-	wipe    kind = "NATS wiped"
-	restart kind = "emulator killed and restarted"
-)
-
-const cutLength = 12 * time.Second
-
-// event is a failure at a time, or the end of one that lasts.
-type event struct {
-	at   time.Duration
-	text string
-	do   func()
-}
-
 // fire is one fleet with its failures.
 type fire struct {
 	*fleet
 	random   *rand.Rand
-	events   []event
+	unfit    []*unfit
 	kinds    []kind
+	events   []event
+	spoils   bool     // some files are bad
+	wiped    bool     // NATS was wiped after the watcher began
+	watcher  *process // status --wait; nil if there is none
+	sampling *process // status that runs beside the events; nil if there is none
+	sampled  time.Time
 	story    []string
 	started  time.Time
 	restored []time.Time // ends of cuts and stops, after which delayed requests may arrive
+	happened []time.Time // all events, except the next start of a worker
+	kills    []killed    // whose takeovers are measured
 }
 
 func newFire(t *testing.T, seed uint64) *fire {
 	t.Logf("seed %d", seed)
 	f := &fire{fleet: newFleet(t, "384KiB"), random: rand.New(rand.NewPCG(seed, 0))}
-	for i := range 12 {
+	f.fill(8)
+	calm := seed%2 == 1
+	f.choose(calm)
+	var makeDisk func(string) *disk
+	if slices.Contains(f.kinds, full) {
+		makeDisk = func(dir string) *disk { return newDisk(t, dir) }
+	}
+	f.cluster = startCluster(t, []int{1, 3}[f.random.IntN(2)], makeDisk)
+	clock := func() int { return 0 }
+	if *clocks {
+		clock = func() int { return f.random.IntN(31) - 15 }
+	}
+	args := []string{"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--tries", "3"}
+	if calm {
+		args[1] = "8" // so that a worker is free for each upload of a killed one
+	}
+	f.addWorkers(workers, clock, args...)
+	if *clocks {
+		f.slots[0].clock, f.slots[1].clock = -15, 15
+	}
+	f.plan(calm, args)
+	return f
+}
+
+// fill writes the tree.
+func (f *fire) fill(large int) {
+	for i := range large {
 		size := 2<<20 + f.random.IntN(4<<20)
 		if f.random.IntN(4) == 0 {
 			size += f.random.IntN(4 << 20)
 		}
 		f.write(fmt.Sprintf("large/%02d", i), size, f.random.Uint64())
 	}
-	for i := range 600 {
+	for i := range 400 {
 		f.write(fmt.Sprintf("small/%03d", i), f.random.IntN(32<<10), f.random.Uint64())
 	}
-	clock := func() int { return 0 }
-	if *clocks {
-		clock = func() int { return f.random.IntN(31) - 15 }
-	}
-	f.addWorkers(workers, clock, "--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB")
-	if *clocks {
-		f.slots[0].clock, f.slots[1].clock = -15, 15
-	}
-	f.plan()
-	return f
-}
-
-// plan chooses the events.
-func (f *fire) plan() {
-	for range 2 {
-		f.add(kill)
-	}
-	f.add([]kind{stop, cut}[f.random.IntN(2)])
-	for range 3 {
-		f.add([]kind{kill, stop, stop, cut, leader, leader, wipe, restart}[f.random.IntN(8)])
-	}
-	slices.SortStableFunc(f.events, func(a, b event) int { return int(a.at - b.at) })
-}
-
-// add adds an event and its end.
-func (f *fire) add(k kind) {
-	f.kinds = append(f.kinds, k)
-	s := f.slots[f.random.IntN(workers)]
-	at := time.Duration(f.random.Int64N(int64(12 * time.Second)))
-	next := func(after time.Duration, text string, do func()) {
-		f.events = append(f.events, event{at + after, text, do})
-	}
-	machine := fmt.Sprintf("machine %d: ", s.number)
-	pause := time.Duration(f.random.Int64N(int64(3 * time.Second)))
-	switch k {
-	case kill:
-		next(0, machine+"SIGKILL", s.kill)
-		next(pause, machine+"next worker", func() {
-			if s.down {
-				f.begin(s)
-			}
-		})
-	case stop:
-		next(0, machine+"SIGSTOP", func() { s.worker.signal(syscall.SIGSTOP) })
-		next(ackWait+pause, machine+"SIGCONT", func() { f.resume(s) })
-	case cut:
-		reset := f.random.IntN(2) == 0
-		next(0, machine+"links cut", s.cut)
-		next(cutLength, fmt.Sprintf("%slinks restored, reset %v", machine, reset), func() { f.restore(s, reset) })
-	case leader:
-		var n *node
-		next(0, "stream leader: SIGKILL", func() {
-			if n = f.cluster.leader(); n != nil {
-				n.process.kill()
-			}
-		})
-		next(pause, "stream leader: started again", func() {
-			if n != nil && !n.process.alive() {
-				f.cluster.start(n)
-			}
-		})
-	case wipe:
-		next(0, "NATS wiped", f.cluster.wipe)
-		next(0, "tree submitted again", func() {
-			f.revive() // submit lists the bucket
-			f.submit()
-		})
-	case restart:
-		next(0, "emulator: SIGKILL", f.emulator.kill)
-		next(pause/2, "emulator: started again", f.revive)
-	}
-}
-
-// revive starts the emulator if it was killed.
-func (f *fire) revive() {
-	if !f.emulator.process.alive() {
-		f.emulator.start()
-	}
-}
-
-func (f *fire) resume(s *slot) {
-	s.worker.signal(syscall.SIGCONT)
-	f.restored = append(f.restored, time.Now())
-}
-
-func (f *fire) restore(s *slot, reset bool) {
-	s.restore(reset)
-	f.restored = append(f.restored, time.Now())
 }
 
 func (f *fire) run(all *totals) {
 	f.submit()
 	f.started = time.Now()
-	for _, s := range f.slots {
+	if f.spoils {
+		f.spoil()
+	}
+	f.watcher = f.command("status", "--wait", "--failed", "--json")
+	for _, s := range f.slots[:workers] {
 		f.begin(s)
 	}
+	f.burn()
+	f.rest(2 * time.Minute)
+	for _, s := range f.slots {
+		if !s.down {
+			f.end(s)
+		}
+	}
+	f.judge(all)
+}
+
+// burn makes the events happen.
+func (f *fire) burn() {
 	for _, e := range f.events {
 		await(time.Until(f.started.Add(e.at)), func() bool {
 			f.supervise()
+			f.sample()
 			return false
 		})
 		f.tell(e.text)
+		if !e.harmless {
+			f.happened = append(f.happened, time.Now())
+		}
 		e.do()
 	}
 	f.tell("the last event is over")
-	f.rest(2 * time.Minute)
+}
+
+// rest waits until all files are uploaded or reported, and the queue is empty. The commands that wait
+// for that end with the right exit codes.
+func (f *fire) rest(limit time.Duration) {
+	f.t.Helper()
+	if !poll(300*time.Millisecond, limit, func() bool {
+		f.supervise()
+		f.sample()
+		return f.uploaded()
+	}) {
+		f.t.Errorf("not everything is uploaded %v after the last event", limit)
+		return
+	}
+	f.tell("everything is uploaded")
+	var tasks int
+	var err error
+	if !poll(500*time.Millisecond, time.Minute, func() bool {
+		f.supervise()
+		tasks, err = f.queued()
+		return err == nil && tasks == 0
+	}) {
+		f.t.Errorf("everything is uploaded, and the queue still has %d tasks (%v)", tasks, err)
+		return
+	}
+	f.tell("the queue is empty")
+	f.checkCodes()
 	f.tell("end")
+}
+
+// judge checks what the fleet has made.
+func (f *fire) judge(all *totals) {
 	all.took(time.Since(f.started))
 	f.emulator.hurry()
 	f.check(all)

@@ -4,12 +4,12 @@ package fire_test
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,14 +19,21 @@ const (
 	workers = 4
 )
 
-// fleet has four workers. Each has its own links to the servers.
+// fleet has workers. Each has its own links to the servers.
 type fleet struct {
 	t        *testing.T
 	emulator *emulator
-	cluster  *cluster
-	dir      string // with the key and the tree
+	cluster  *cluster // nil if gcsup-fleet up runs the server
+	dir      string   // with the key and the tree
 	files    map[string][]byte
+	bad      map[string]badFile // of files
 	slots    []*slot
+
+	// Of gcsup-fleet up:
+	fleetDir string // "" if there is a cluster
+	disk     *disk  // with fleetDir; nil if it is an ordinary directory
+	up       *process
+	upLogs   []string // of the processes that ended
 }
 
 // slot is a machine on which one worker runs at a time.
@@ -39,24 +46,61 @@ type slot struct {
 	worker *process
 	runs   int
 	ended  []*process // that were killed, or ended
-	down   bool       // the test killed the worker, and starts the next one
+	down   bool       // the test killed the worker, and starts the next one; or it has ended as it must
+
+	view     string              // the working directory of its workers, which has the tree
+	user     *syscall.Credential // of its workers; nil is that of the test
+	key      string              // the file with the key of its workers
+	stranger bool                // its user of NATS may do nothing
+	wants    int                 // the exit code with which its workers must end by themselves; 0 if they must not
 }
 
-// newFleet starts the servers. rate is that of each connection to the emulator.
+// newFleet starts an emulator. rate is that of each connection to it.
 func newFleet(t *testing.T, rate string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, emulator: startEmulator(t, rate), dir: t.TempDir(), files: map[string][]byte{}}
-	f.cluster = startCluster(t)
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	if err := os.WriteFile(f.key(), key, 0o600); err != nil {
+	f := &fleet{t: t, emulator: startEmulator(t, rate), dir: publicDir(t, "fire-"), files: map[string][]byte{}, bad: map[string]badFile{}}
+	if err := os.Symlink("/proc/self/cwd", f.mount()); err != nil {
 		t.Fatal(err)
 	}
+	f.writeKey(f.key())
 	return f
 }
 
-func (f *fleet) key() string  { return filepath.Join(f.dir, "key") }
-func (f *fleet) tree() string { return filepath.Join(f.dir, "tree") }
+// publicDir returns a new directory that other users can enter.
+func publicDir(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", name)
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// writeKey makes a file with a random key.
+func (f *fleet) writeKey(path string) {
+	f.t.Helper()
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	if err := os.WriteFile(path, key, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) key() string { return filepath.Join(f.dir, "key") }
+
+// tree is the directory with the files.
+func (f *fleet) tree() string { return filepath.Join(f.shared(), "tree") }
+
+// shared is the working directory of all processes that see the tree.
+func (f *fleet) shared() string { return filepath.Join(f.dir, "shared") }
+
+// mount stands for the volume with the tree on all machines. It is a link to the working directory
+// of the process that follows it, so that a machine can have another tree at the same path.
+func (f *fleet) mount() string { return filepath.Join(f.dir, "mount") }
 
 // write makes a file of the tree.
 func (f *fleet) write(name string, size int, seed uint64) {
@@ -68,9 +112,9 @@ func (f *fleet) write(name string, size int, seed uint64) {
 	}
 	_, _ = mathrand.NewChaCha8(key).Read(data)
 	path := filepath.Join(f.tree(), name)
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
+		err = os.WriteFile(path, data, 0o644)
 	}
 	if err != nil {
 		f.t.Fatal(err)
@@ -81,15 +125,21 @@ func (f *fleet) write(name string, size int, seed uint64) {
 // addWorkers makes the machines. clock returns the error of the clock of a machine, in seconds.
 func (f *fleet) addWorkers(n int, clock func() int, args ...string) {
 	f.t.Helper()
-	host := loopback()
-	for i := range n {
-		s := &slot{number: i + 1, clock: clock(), gcs: newLink(f.t, host, f.emulator.addr)}
-		for _, server := range f.cluster.nodes {
-			s.nats = append(s.nats, newLink(f.t, host, server.addr()))
-		}
-		s.args = args
-		f.slots = append(f.slots, s)
+	for range n {
+		f.addWorker(f.emulator.addr, clock(), args...)
 	}
+}
+
+// addWorker makes a machine whose link to the service leads to an address.
+func (f *fleet) addWorker(gcs string, clock int, args ...string) *slot {
+	f.t.Helper()
+	host := loopback()
+	s := &slot{number: len(f.slots) + 1, clock: clock, gcs: newLink(f.t, host, gcs), args: args, view: f.shared(), key: f.key()}
+	for _, server := range f.cluster.nodes {
+		s.nats = append(s.nats, newLink(f.t, host, server.addr()))
+	}
+	f.slots = append(f.slots, s)
+	return s
 }
 
 // begin starts a worker on a machine.
@@ -101,21 +151,32 @@ func (f *fleet) begin(s *slot) {
 	s.runs++
 	s.down = false
 	var urls []string
+	user := ""
+	if s.stranger {
+		user = strangerLogin + "@"
+	}
 	for _, l := range s.nats {
-		urls = append(urls, "nats://"+l.addr())
+		urls = append(urls, "nats://"+user+l.addr())
 	}
 	args := append([]string{
-		"work", "--nats", strings.Join(urls, ","), "--nats-replicas", "3", "--ack-wait", ackWait.String(),
-		"--state", "gs://state/uploads", "--state-key-file", f.key(),
-		"--name", fmt.Sprintf("m%d-%d", s.number, s.runs),
+		"work", "--nats", strings.Join(urls, ","), "--ack-wait", ackWait.String(),
+		"--state", stateURL, "--state-key-file", s.key,
+		"--name", s.name(),
 	}, s.args...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
-	s.worker = start(f.t, env, gcsupFleet, args...)
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: s.user}
+	s.worker = startIn(f.t, s.view, attr, env, gcsupFleet, args...)
 }
 
-// service returns the environment of a program that reaches the service at an address. All machines must
-// use the same name for the service. Each link is configured as a proxy: the emulator accepts requests
-// for a proxy.
+// name is the name of the last worker of a machine.
+func (s *slot) name() string { return fmt.Sprintf("m%d-%d", s.number, s.runs) }
+
+// stateURL is where the workers save their uploads.
+const stateURL = "gs://state/uploads"
+
+// service returns the environment of a program that reaches the service over an address. All
+// processes must use the same name for the service. Therefore the address is configured as a proxy:
+// the emulator accepts requests for a proxy.
 func service(addr string) []string {
 	return []string{"STORAGE_EMULATOR_HOST=http://gcs.test", "http_proxy=http://" + addr}
 }
@@ -129,67 +190,87 @@ func (s *slot) kill() {
 // supervise restarts workers that ended with exit code 75, for example because they started while the
 // servers elected a leader.
 func (f *fleet) supervise() {
+	f.superviseUp()
 	for _, s := range f.slots {
 		if s.down || s.worker == nil || s.worker.alive() {
 			continue
 		}
-		if code := s.worker.code(); code != 75 {
-			f.t.Errorf("worker m%d-%d ended with %d", s.number, s.runs, code)
+		switch code := s.worker.code(); {
+		case s.wants != 0 && code == s.wants:
+			s.down = true
+			continue
+		case code != 75:
+			f.t.Errorf("worker %s ended with %d, want %d or 75: %s", s.name(), code, s.wants, lastLine(s.worker.stderr()))
 		}
 		f.begin(s)
 	}
 }
 
+// lastLine returns the last line of a text.
+func lastLine(text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
 // cut cuts all links of a machine.
 func (s *slot) cut() {
-	for _, l := range append(s.nats, s.gcs) {
+	s.cutNATS()
+	s.gcs.cut()
+}
+
+// cutNATS cuts the links of a machine to the NATS servers.
+func (s *slot) cutNATS() {
+	for _, l := range s.nats {
 		l.cut()
 	}
 }
 
 // restore ends a cut of all links of a machine. With reset, it also resets their connections.
 func (s *slot) restore(reset bool) {
-	for _, l := range append(s.nats, s.gcs) {
-		if reset {
-			l.reset()
-		}
-		l.restore()
+	s.restoreNATS(reset)
+	s.gcs.end(reset)
+}
+
+// restoreNATS ends a cut of the links of a machine to the NATS servers.
+func (s *slot) restoreNATS(reset bool) {
+	for _, l := range s.nats {
+		l.end(reset)
 	}
 }
 
-// natsURL is the address of the servers without a link between.
-func (f *fleet) natsURL() string {
+// queueFlags select the queue, without a link between.
+func (f *fleet) queueFlags() []string {
+	if f.cluster == nil {
+		return []string{"--fleet-dir", f.fleetDir}
+	}
 	var urls []string
 	for _, n := range f.cluster.nodes {
 		urls = append(urls, "nats://"+n.addr())
 	}
-	return strings.Join(urls, ",")
+	return []string{"--nats", strings.Join(urls, ",")}
+}
+
+// command starts a command of gcsup-fleet on a machine that sees the tree.
+func (f *fleet) command(args ...string) *process {
+	f.t.Helper()
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
+	return startIn(f.t, f.shared(), attr, service(f.emulator.addr), program, args...)
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.
 func (f *fleet) submit() {
 	f.t.Helper()
 	var err error
-	if !await(time.Minute, func() bool {
-		_, err = commandWith(f.t, service(f.emulator.addr), gcsupFleet, "submit", "-r", f.tree()+"/.", "gs://data/", "--nats", f.natsURL(), "--nats-replicas", "3", "--ack-wait", ackWait.String())
+	if !poll(100*time.Millisecond, time.Minute, func() bool {
+		_, err = f.command("submit", "-r", f.mount()+"/tree/.", "gs://data/", "--ack-wait", ackWait.String(), "--state", stateURL).result()
 		return err == nil
 	}) {
 		f.t.Fatal(err)
 	}
 }
 
-// queued returns the number of tasks in the queue, and the number of dead letters.
-func (f *fleet) queued() (tasks, failed int, err error) {
-	out, err := command(f.t, gcsupFleet, "status", "--json", "--nats", f.natsURL())
-	if err != nil {
-		return 0, 0, err
-	}
-	var s struct{ Tasks, Failed int }
-	err = json.Unmarshal([]byte(out), &s)
-	return s.Tasks, s.Failed, err
-}
-
-// uploaded reports whether there is an object for each file.
+// uploaded reports whether there is an object for each file that is not bad.
 func (f *fleet) uploaded() bool {
 	all, err := f.emulator.versions("data")
 	if err != nil {
@@ -200,38 +281,11 @@ func (f *fleet) uploaded() bool {
 		names[v.Name] = true
 	}
 	for name := range f.files {
-		if !names[name] {
+		if _, bad := f.bad[name]; !bad && !names[name] {
 			return false
 		}
 	}
 	return true
-}
-
-// rest waits until all files are uploaded and the queue is empty, and ends the workers.
-func (f *fleet) rest(limit time.Duration) {
-	f.t.Helper()
-	if !await(limit, func() bool {
-		f.supervise()
-		return f.uploaded()
-	}) {
-		f.t.Errorf("not everything is uploaded %v after the last event", limit)
-		return
-	}
-	var tasks, failed int
-	var err error
-	if !await(time.Minute, func() bool {
-		f.supervise()
-		tasks, failed, err = f.queued()
-		return err == nil && tasks == 0
-	}) {
-		f.t.Errorf("everything is uploaded, and the queue still has %d tasks (%v)", tasks, err)
-	}
-	if failed > 0 {
-		f.t.Errorf("%d files failed for good", failed)
-	}
-	for _, s := range f.slots {
-		f.end(s)
-	}
 }
 
 // end stops a worker with SIGTERM, like a machine that is taken away.
@@ -258,5 +312,8 @@ func (f *fleet) logs() {
 				f.t.Logf("worker m%d-%d (clock %+d s):\n%s", s.number, i+1, s.clock, p.stderr())
 			}
 		}
+	}
+	if f.up != nil {
+		f.t.Logf("gcsup-fleet up:\n%s", f.upLog())
 	}
 }

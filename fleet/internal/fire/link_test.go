@@ -127,6 +127,14 @@ func (l *link) restore() {
 	}
 }
 
+// end ends a cut. With reset, it also resets the connections.
+func (l *link) end(reset bool) {
+	if reset {
+		l.reset()
+	}
+	l.restore()
+}
+
 // reset resets the connections, like a router that has lost its state.
 func (l *link) reset() {
 	l.mu.Lock()

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 		dir, err := os.MkdirTemp("", "fire-")
 		if err == nil {
 			defer os.RemoveAll(dir)
+			err = os.Chmod(dir, 0o755) // another user runs the programs, too
+		}
+		if err == nil {
 			err = build(dir)
 		}
 		if err != nil {

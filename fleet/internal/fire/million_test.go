@@ -24,7 +24,7 @@ func TestMillion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e := startEmulator(t, "")
-	n := newCluster(t).nodes[0]
+	n := newCluster(t, 1).nodes[0]
 	conf := fmt.Sprintf("server_name: n1\nlisten: %q\njetstream { store_dir: %q, max_memory_store: 64MB, max_file_store: 8GB }\n", n.addr(), n.dir)
 	if err := os.WriteFile(n.dir+".conf", []byte(conf), 0o600); err != nil {
 		t.Fatal(err)

@@ -101,13 +101,12 @@ func (p *process) alive() bool {
 // command runs a program to its end.
 func command(t *testing.T, program string, args ...string) (out string, err error) {
 	t.Helper()
-	return commandWith(t, nil, program, args...)
+	return start(t, nil, program, args...).result()
 }
 
-// commandWith is command with more variables in the environment.
-func commandWith(t *testing.T, env []string, program string, args ...string) (out string, err error) {
-	t.Helper()
-	p := start(t, env, program, args...)
+// result waits for the end of a command. It returns the standard output, and an error unless the exit
+// code is 0.
+func (p *process) result() (out string, err error) {
 	select {
 	case <-p.done:
 	case <-time.After(time.Minute):
@@ -115,7 +114,7 @@ func commandWith(t *testing.T, env []string, program string, args ...string) (ou
 		<-p.done
 	}
 	if code := p.code(); code != 0 {
-		err = fmt.Errorf("%q: exit code %d: %s%s", args, code, p.stdout(), p.stderr())
+		err = fmt.Errorf("%q: exit code %d: %s%s", p.cmd.Args[1:], code, p.stdout(), p.stderr())
 	}
 	return p.stdout(), err
 }
@@ -141,6 +140,11 @@ func loopback() string {
 
 // await polls until a condition is true. It returns false after a time.
 func await(limit time.Duration, is func() bool) bool {
+	return poll(10*time.Millisecond, limit, is)
+}
+
+// poll is like await, for a condition that costs more: it waits for interval between the calls.
+func poll(interval, limit time.Duration, is func() bool) bool {
 	for deadline := time.Now().Add(limit); ; {
 		if is() {
 			return true
@@ -148,6 +152,6 @@ func await(limit time.Duration, is func() bool) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(interval)
 	}
 }

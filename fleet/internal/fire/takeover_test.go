@@ -21,6 +21,7 @@ func TestTakeover(t *testing.T) {
 		limit       = ackWait + 3*time.Second
 	)
 	f := newFleet(t, "2MiB")
+	f.cluster = startCluster(t, 3, nil)
 	f.write("large", size, 1)
 	f.submit()
 	f.addWorkers(2, func() int { return 0 })
@@ -38,7 +39,7 @@ func TestTakeover(t *testing.T) {
 	}
 	killed := time.Now()
 	first.kill()
-	if !await(time.Minute, f.uploaded) {
+	if !poll(200*time.Millisecond, time.Minute, f.uploaded) {
 		f.logs()
 		t.Fatal("the file is not uploaded")
 	}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// status is the output of status --json.
+type status struct {
+	Tasks   int
+	Workers []struct {
+		Name   string
+		PID    int
+		Unfit  *struct{ Kind, Reason string }
+		Active []struct {
+			Destination string
+			Files       int
+		}
+	}
+}
+
+func (f *fleet) status() (status, error) { return parseStatus(f.command("status", "--json")) }
+
+// parseStatus waits for the end of status --json.
+func parseStatus(p *process) (s status, err error) {
+	out, err := p.result()
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &s)
+	}
+	return s, err
+}
+
+// sample runs status from time to time until it shows that the machines with a defect are unfit.
+func (f *fire) sample() {
+	f.t.Helper()
+	switch {
+	case f.sampling != nil && !f.sampling.alive():
+		if s, err := parseStatus(f.sampling); err == nil {
+			f.note(s)
+		}
+		f.sampling, f.sampled = nil, time.Now()
+	case f.sampling == nil && time.Since(f.sampled) > 2*time.Second && slices.ContainsFunc(f.unfit, func(u *unfit) bool {
+		return lasting[u.defect] != "" && u.worker != nil && !u.noted && !u.cured
+	}):
+		f.sampling = f.command("status", "--json")
+	}
+}
+
+// queued returns the number of tasks in the queue.
+func (f *fire) queued() (tasks int, err error) {
+	s, err := f.status()
+	if err == nil {
+		f.note(s)
+	}
+	return s.Tasks, err
+}
+
+// note notes which machines status shows as unfit. Only those with a defect may be.
+func (f *fire) note(s status) {
+	f.t.Helper()
+	for _, w := range s.Workers {
+		if w.Unfit == nil {
+			continue
+		}
+		known := false
+		for _, u := range f.unfit {
+			if kind := lasting[u.defect]; u.name() == w.Name {
+				known, u.noted = true, true
+				if w.Unfit.Kind != kind && !u.cured || w.Unfit.Reason == "" {
+					f.t.Errorf("%s has %s, and status shows %s: %s", w.Name, u.defect, w.Unfit.Kind, w.Unfit.Reason)
+				}
+			}
+		}
+		if !known {
+			f.t.Errorf("%s is fit, and status shows that it is not: %s: %s", w.Name, w.Unfit.Kind, w.Unfit.Reason)
+		}
+	}
+}
+
+// settledCode is the exit code of a command that waits until all that was submitted is done.
+func (f *fire) settledCode() int {
+	if len(f.bad) > 0 {
+		return 65
+	}
+	return 0
+}
+
+// untilEmpty runs another worker on a fit machine until the queue is empty, and returns its exit code.
+func (f *fire) untilEmpty(name string) (code int, text string) {
+	f.t.Helper()
+	p := f.command("work", "--until-empty", "--name", name, "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s")
+	select {
+	case <-p.done:
+	case <-time.After(time.Minute):
+		f.t.Errorf("%s does not end", name)
+		p.kill()
+	}
+	return p.code(), lastLine(p.stderr())
+}
+
+// checkLost checks that a worker notices that the queue was lost.
+func (f *fire) checkLost() {
+	f.t.Helper()
+	if code, text := f.untilEmpty("lost"); code != 75 {
+		f.t.Errorf("NATS was wiped, and work --until-empty ended with %d, want 75: %s", code, text)
+	}
+}
+
+// checkCodes checks the exit codes of the commands that end when the queue is empty, and the dead
+// letters.
+func (f *fire) checkCodes() {
+	f.t.Helper()
+	want := f.settledCode()
+	if code, text := f.untilEmpty("last"); code != want {
+		f.t.Errorf("work --until-empty ended with %d, want %d: %s", code, want, text)
+	}
+	status := f.command("status", "--wait", "--failed", "--json")
+	out, _ := status.result()
+	if code := status.code(); code != want {
+		f.t.Errorf("status --wait --failed ended with %d, want %d: %s", code, want, status.stderr())
+	}
+	f.checkLetters(out)
+	if f.wiped {
+		want = 75
+	}
+	f.checkWatcher(want)
+	for _, u := range f.unfit {
+		if u.wants != 0 && !poll(100*time.Millisecond, 30*time.Second, func() bool { f.supervise(); return u.down }) {
+			f.t.Errorf("a worker with %s does not end, want exit code %d", u.defect, u.wants)
+		}
+	}
+}
+
+// checkWatcher checks the exit code of the status --wait that began before the first worker.
+func (f *fire) checkWatcher(want int) {
+	f.t.Helper()
+	if f.watcher == nil {
+		return
+	}
+	if !await(30*time.Second, func() bool { return !f.watcher.alive() }) {
+		f.t.Errorf("status --wait does not end: %s", f.watcher.stderr())
+	} else if code := f.watcher.code(); code != want {
+		f.t.Errorf("status --wait ended with %d, want %d: %s", code, want, lastLine(f.watcher.stderr()))
+	}
+}

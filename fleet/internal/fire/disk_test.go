@@ -1,0 +1,107 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// disk is a small file system in memory, which can be full. It is in a mount namespace of its own:
+// only processes that are started inside see it. The methods of a nil disk are those of the disk of
+// this process.
+type disk struct {
+	t       *testing.T
+	dir     string // where it is mounted, inside
+	holder  *exec.Cmd
+	ballast string
+}
+
+// diskSize is the size of a disk, enough for everything that a fleet stores.
+const diskSize = "64m"
+
+// newDisk makes a disk that is mounted on a directory. It returns nil if this system does not allow
+// that.
+func newDisk(t *testing.T, dir string) *disk {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// The holder ends when its standard input is closed, even if the test is killed.
+	holder := exec.Command("unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+		`mount -t tmpfs -o size="$1" tmpfs "$2" && echo mounted && cat`, "sh", diskSize, dir)
+	in, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := holder.StdoutPipe()
+	if err == nil {
+		err = holder.Start()
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	end := sync.OnceFunc(func() {
+		_ = in.Close()
+		_ = holder.Wait()
+	})
+	if err != nil {
+		end()
+		t.Logf("NOT TESTED: a full disk, because a file system cannot be mounted in a namespace (%v)", err)
+		return nil
+	}
+	t.Cleanup(end)
+	d := &disk{t: t, dir: dir, holder: holder}
+	d.ballast = filepath.Join(d.path(dir), "ballast")
+	return d
+}
+
+// path returns the path outside of a path inside.
+func (d *disk) path(inside string) string {
+	if d == nil {
+		return inside
+	}
+	return fmt.Sprintf("/proc/%d/root%s", d.holder.Process.Pid, inside)
+}
+
+// inside returns the command line that runs a program inside, in a working directory.
+func (d *disk) inside(directory, program string, args ...string) (string, []string) {
+	if d == nil {
+		return program, args
+	}
+	return "nsenter", append([]string{"--user", "--mount", "--preserve-credentials", "--wdns=" + directory,
+		fmt.Sprintf("--target=%d", d.holder.Process.Pid), program}, args...)
+}
+
+// fill fills the disk.
+func (d *disk) fill() {
+	d.t.Helper()
+	f, err := os.OpenFile(d.ballast, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	for _, size := range []int{1 << 20, 4 << 10} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		d.t.Fatal(err)
+	}
+}
+
+// free removes what fill wrote.
+func (d *disk) free() {
+	d.t.Helper()
+	if err := os.Remove(d.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.t.Error(err)
+	}
+}
