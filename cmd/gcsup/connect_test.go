@@ -17,7 +17,7 @@ func TestEndpointMismatch(t *testing.T) {
 	for _, test := range []struct{ endpoint, want string }{
 		{localEndpoint(filepath.Join(f.state.dir, "emulator")), "it was started with --emulator: give --emulator again"},
 		{localEndpoint("/else"), "it was started with --emulator: give --emulator=DIR with the same directory"},
-		{"https://storage.googleapis.com", "it was started at https://storage.googleapis.com: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST"},
+		{"https://storage.googleapis.com", "it was started at https://storage.googleapis.com: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST and GOOGLE_API_USE_CLIENT_CERTIFICATE"},
 		{"https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
 		err := f.endpointMismatch(c, test.endpoint)

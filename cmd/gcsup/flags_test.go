@@ -44,7 +44,7 @@ func TestSendOptions(t *testing.T) {
 		t.Errorf("options %+v, %v", got, err)
 	}
 	for _, arg := range []string{
-		"--max-wait=1m", "--max-wait=0", "--max-wait=-1s", "--retry-for=-1s", "--stall-timeout=-1s", "--stall-rate=0", "--if-source-changed=maybe",
+		"--max-wait=1m", "--max-wait=0", "--stall-rate=0", "--if-source-changed=maybe",
 	} {
 		f, _ := parsed(t, arg)
 		if _, err := f.send.options(); err == nil || failure.Classify(err).Code != exitcode.Usage {

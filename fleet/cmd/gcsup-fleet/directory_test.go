@@ -30,8 +30,8 @@ func (w *world) work(args ...string) *exec.Cmd {
 // while it is stopped, and while it ends because the queue is empty.
 func TestStatusOfWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fakegcs.Options{Rate: 4 << 20})
-	files := map[string][]byte{"large": w.write("large", 12<<20), "a": w.write("a", 10)}
+	w := newWorld(t, fakegcs.Options{Rate: 2 << 20})
+	files := map[string][]byte{"large": w.write("large", 16<<20), "a": w.write("a", 10)}
 	first := w.work()
 	w.await("one worker", func(s *fleet.Status) bool { return len(s.Workers) == 1 })
 	if code, messages := w.run("work", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != exitcode.Temporary || !strings.Contains(messages, "use gcsup-fleet up") {
@@ -48,7 +48,7 @@ func TestStatusOfWork(t *testing.T) {
 	}
 	w.await("the upload", func(s *fleet.Status) bool { return s.Active.Files > 0 })
 	status, _, messages := wait()
-	w.await("progress", func(s *fleet.Status) bool { return s.Left() < 10<<20 })
+	w.await("progress", func(s *fleet.Status) bool { return s.Left() < 15<<20 })
 	send(t, first.Process.Pid, syscall.SIGTERM)
 	_, _ = first.Process.Wait()
 	_ = status.Wait()

@@ -152,7 +152,7 @@ func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
 	if f.url != "" {
 		l.conn, err = f.dial(f.url, "", l.refused)
 	} else {
-		err = f.openDir(l, std)
+		err = f.openDir(ctx, l, std)
 	}
 	if err != nil {
 		return nil, err
@@ -225,25 +225,21 @@ func withoutPasswords(urls string) (string, error) {
 }
 
 // openDir connects to the server that uses the directory, or starts one in this process.
-func (f *natsFlags) openDir(l *link, std stdio) error {
+func (f *natsFlags) openDir(ctx context.Context, l *link, std stdio) error {
 	dir, err := f.directory()
 	if err != nil {
 		return err
 	}
-	lock, err := lockDir(dir)
-	if errors.Is(err, errLocked) {
-		at, err := readAddress(dir)
-		if err != nil {
-			return err
-		}
+	lock, at, err := lockOrAddress(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if lock == nil {
 		if at.OfWork && f.works {
 			return failure.WithKind(fmt.Errorf("another gcsup-fleet work has the queue in %s: for several workers on this machine, use gcsup-fleet up", dir), errLocked)
 		}
 		l.endpoint, l.state, l.dir = at.Endpoint, at.State, dir
 		l.conn, err = f.dial(at.URL, at.Token, l.refused)
-		return err
-	}
-	if err != nil {
 		return err
 	}
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
@@ -327,6 +323,30 @@ func lockDir(dir string) (*flock.Flock, error) {
 		err = errLocked
 	}
 	return lock, err
+}
+
+// addressWait is how long lockOrAddress waits for a process that has the lock and no server yet, or no
+// longer.
+const addressWait = 3 * time.Second
+
+// lockOrAddress locks a directory with a queue. If another process has locked it, the lock is nil, and the
+// address is that of its server.
+func lockOrAddress(ctx context.Context, dir string) (*flock.Flock, address, error) {
+	for end := time.Now().Add(addressWait); ; {
+		lock, err := lockDir(dir)
+		if err == nil || !errors.Is(err, errLocked) {
+			return lock, address{}, err
+		}
+		at, err := readAddress(dir)
+		if err == nil || !errors.Is(err, errLocked) || time.Now().After(end) {
+			return nil, at, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, at, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // address has the URL of the server of gcsup-fleet up or work and its token, which is secret.
