@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -80,6 +81,12 @@ type CallOptions struct {
 	// the name, too.
 	SourceName string
 
+	// Accept, if not nil, is called with each file that File, Files or Resume opens, before
+	// anything of it is sent or compared. If it returns an error, the file is not uploaded, and
+	// the error of its upload wraps it. A change of the file after Accept is an error as
+	// always, [session.ErrSourceChanged]. In a batch, Accept must be safe for concurrent use.
+	Accept func(path string, info fs.FileInfo) error
+
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
@@ -117,6 +124,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	own.version = cmp.Or(o.SourceVersion, u.version)
 	own.source = cmp.Or(o.SourceName, u.source)
+	if o.Accept != nil {
+		own.accept = o.Accept
+	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm
 	}

@@ -123,6 +123,9 @@ func (j *job) open(path string) error {
 		return err
 	}
 	file, err := source.NewFile(src, path, j.reread)
+	if err == nil && j.u.accept != nil {
+		err = j.u.accept(path, file.Info())
+	}
 	if err == nil {
 		err = j.use(file, path)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"path/filepath"
 
@@ -20,11 +21,12 @@ import (
 type Uploader struct {
 	client  *session.Client
 	opts    Options
-	memory  *chunk.Memory      // of streams
-	expect  engine.Expectation // of each source, see With
-	version string             // of each source, see CallOptions.SourceVersion
-	source  string             // name of each file, see CallOptions.SourceName
-	invalid error              // of the options of With
+	memory  *chunk.Memory                             // of streams
+	expect  engine.Expectation                        // of each source, see With
+	version string                                    // of each source, see CallOptions.SourceVersion
+	source  string                                    // name of each file, see CallOptions.SourceName
+	accept  func(path string, info fs.FileInfo) error // see CallOptions.Accept; may be nil
+	invalid error                                     // of the options of With
 	retry   engine.RetryRule
 	link    *parts.Link
 	buckets *parts.Buckets
