@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -60,32 +61,15 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	for _, f := range files {
 		of[f.Object] = f
 	}
-	if !x.w.opts.AcceptChanged {
-		files = slices.DeleteFunc(slices.Clone(files), func(f File) bool {
-			err := stale(f)
-			if err != nil {
-				done = append(done, outcome{file: f, err: err})
-			}
-			return err != nil
-		})
-		if len(files) == 0 {
-			return done, nil
-		}
-	}
 	send := x.group
 	if len(x.task.Files) == 1 {
 		send = x.single
 	}
 	for res, err := range send(ctx, files, pass) {
 		f := of[res.Spec.Object]
-		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && (x.w.opts.AcceptChanged || asSubmitted(f))) {
+		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged)) {
 			again = append(again, f)
 			continue
-		}
-		if errors.Is(err, session.ErrSourceChanged) && !x.w.opts.AcceptChanged {
-			if changed := stale(f); changed != nil {
-				err = changed
-			}
 		}
 		changed := false
 		if err == nil {
@@ -109,7 +93,7 @@ func (x *execution) group(ctx context.Context, files []File, pass int) iter.Seq2
 		s := x.task.Settings
 		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
 	}
-	return x.w.uploaders.small.Files(ctx, x.jobs(files, blind), opts)
+	return x.w.uploaders.small.With(upload.CallOptions{Accept: x.accept}).Files(ctx, x.jobs(files, blind), opts)
 }
 
 // single uploads the only file of the task. It looks up the destination even in a first
@@ -121,7 +105,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 		u = x.w.uploaders.restart
 	}
 	f := files[0]
-	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path}
+	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path, Accept: x.accept}
 	if x.w.opts.TrustTimes {
 		call.SourceVersion = sourceVersion(f.Path)
 	}
@@ -130,10 +114,13 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 	}
 }
 
-// asSubmitted reports whether a file has the size and the modification time that were submitted.
-func asSubmitted(f File) bool {
-	info, err := os.Stat(f.Path)
-	return err == nil && f.same(info.Size(), info.ModTime().UnixNano())
+// accept refuses a file that is not as it was submitted, unless the worker accepts changed ones.
+func (x *execution) accept(path string, info fs.FileInfo) error {
+	i := slices.IndexFunc(x.task.Files, func(f File) bool { return f.Path == path })
+	if x.w.opts.AcceptChanged || i < 0 {
+		return nil
+	}
+	return stale(x.task.Files[i], info)
 }
 
 // uploaded returns f with the size and time of the uploaded content and the

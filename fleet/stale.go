@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 )
 
@@ -15,10 +14,9 @@ var errStale = errors.New("the file is not as it was submitted; --accept-changed
 const kindStale = "stale_copy"
 
 // stale returns an error that wraps errStale if a file has another size or modification time than
-// when it was submitted. It returns nil if it is no file: the upload reports that.
-func stale(f File) error {
-	info, err := os.Stat(f.Path)
-	if err != nil || !info.Mode().IsRegular() || f.same(info.Size(), info.ModTime().UnixNano()) {
+// when it was submitted. info describes the file.
+func stale(f File, info fs.FileInfo) error {
+	if f.same(info.Size(), info.ModTime().UnixNano()) {
 		return nil
 	}
 	was, is := time.Unix(0, f.ModTimeNS).UTC(), info.ModTime().UTC()
