@@ -18,6 +18,10 @@ import (
 	"gcsup/internal/cli/failure"
 )
 
+// errAuthTimeout equals the error of nats.Connect if the process did not run for seconds while
+// it connected, or the server is overloaded. Package nats compares such errors by their text.
+var errAuthTimeout = errors.New("nats: authentication timeout")
+
 // exitCodeOf returns the exit code for an error: that of gcsup, or that of an error of
 // the fleet or NATS. The first match counts.
 func exitCodeOf(err error) int {
@@ -45,6 +49,7 @@ func exitCodeOf(err error) int {
 		{natsserver.ErrStopped, exitcode.Temporary},
 		{nats.ErrNoServers, exitcode.Temporary},
 		{nats.ErrTimeout, exitcode.Temporary},
+		{errAuthTimeout, exitcode.Temporary},
 		{context.DeadlineExceeded, exitcode.Temporary},
 		{nats.ErrNoResponders, exitcode.Temporary},
 		{jetstream.ErrNoStreamResponse, exitcode.Temporary},

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"syscall"
 	"testing"
@@ -48,5 +50,27 @@ func TestExitCodeOfUploads(t *testing.T) {
 		if got := exitCodeOf(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
 		}
+	}
+}
+
+// TestAuthTimeout checks the exit code of a process whose connection a server gave up.
+func TestAuthTimeout(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		conn, err := server.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "INFO {}\r\n-ERR 'Authentication Timeout'\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	_, err = nats.Connect("nats://" + server.Addr().String())
+	if !errors.Is(err, errAuthTimeout) || exitCodeOf(err) != exitcode.Temporary {
+		t.Errorf("exit code %d: %v", exitCodeOf(err), err)
 	}
 }
