@@ -36,7 +36,7 @@ func newRetry(std stdio) *cobra.Command {
 	cmd := onQueue(std, "retry --failed|KEY...", "Put files that failed back into the queue",
 		"retry puts files that are no longer tried back into the queue: all with --failed, or those\nwith the keys that status --failed prints. If another program replaced an object\nmeanwhile, submit the tree again instead.",
 		func(ctx context.Context, l *link) (err error) {
-			n := len(keys)
+			var n int
 			if failed {
 				n, err = l.RetryFailed(ctx)
 			} else if n, err = eachKey(keys, func(key string) error { return l.Retry(ctx, key) }); n == 0 && err != nil {
