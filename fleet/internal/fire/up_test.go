@@ -83,12 +83,13 @@ func (f *upFire) killWorker(which int) {
 }
 
 func (f *upFire) run(all *totals) {
-	f.startUp()
 	f.submit()
 	f.started = time.Now()
 	if f.spoils {
 		f.spoil()
 	}
+	f.startUp()
+	f.started = time.Now()
 	f.burn()
 	f.rest(2 * time.Minute)
 	f.up.signal(syscall.SIGTERM)
