@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -30,34 +32,64 @@ func (w *world) work(args ...string) *exec.Cmd {
 // while it is stopped, and while it ends because the queue is empty.
 func TestStatusOfWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fakegcs.Options{Rate: 2 << 20})
-	files := map[string][]byte{"large": w.write("large", 16<<20), "a": w.write("a", 10)}
-	first := w.work()
+	const size, reached = 4 << 20, 2 << 20
+	// The uploads wait in the middle of the large file until the test has seen that.
+	busy := fakegcs.Fault{
+		Match: fakegcs.Match{Op: fakegcs.OpPut, From: reached, To: reached + 1}, Times: -1,
+		Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+	}
+	w := newWorld(t, fakegcs.Options{Faults: []fakegcs.Fault{busy}})
+	files := map[string][]byte{"large": w.write("large", size), "a": w.write("a", 10)}
+	first := w.work("--chunk-size=1MiB", "--max-wait=1s")
 	w.await("one worker", func(s *fleet.Status) bool { return len(s.Workers) == 1 })
 	if code, messages := w.run("work", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != exitcode.Temporary || !strings.Contains(messages, "use gcsup-fleet up") {
 		t.Errorf("a second worker: exit code %d: %s", code, messages)
 	}
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
-	wait := func() (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
-		cmd, out, messages := w.command("status", "--wait", "--json"), new(bytes.Buffer), new(bytes.Buffer)
-		cmd.Stdout, cmd.Stderr = out, messages
-		if err := cmd.Start(); err != nil {
+	wait := func() (cmd *exec.Cmd, out *bufio.Reader, messages *bytes.Buffer) {
+		cmd, messages = w.command("status", "--wait", "--json"), new(bytes.Buffer)
+		cmd.Stderr = messages
+		pipe, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		return cmd, out, messages
+		return cmd, bufio.NewReader(pipe), messages
 	}
-	w.await("the upload", func(s *fleet.Status) bool { return s.Active.Files > 0 })
-	status, _, messages := wait()
-	w.await("progress", func(s *fleet.Status) bool { return s.Left() < 15<<20 })
+	progress := func(out *bufio.Reader) {
+		var line struct {
+			Type  string
+			Files int
+		}
+		text, err := out.ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(text, &line)
+		}
+		if err != nil || line.Type != "progress" || line.Files != 2 {
+			t.Errorf("the first line is %s (%v)", text, err)
+		}
+	}
+	w.await("progress", func(s *fleet.Status) bool { return s.Left() <= size-reached })
+	status, out, messages := wait()
+	progress(out)
 	send(t, first.Process.Pid, syscall.SIGTERM)
 	_, _ = first.Process.Wait()
+	_, _ = io.Copy(io.Discard, out)
 	_ = status.Wait()
 	if code := status.ProcessState.ExitCode(); code != exitcode.Temporary || !strings.Contains(messages.String(), "no process serves the queue") {
 		t.Errorf("status --wait of a worker that was stopped: exit code %d: %s", code, messages)
 	}
-	second := w.work("--until-empty")
+	second := w.work("--chunk-size=1MiB", "--max-wait=1s", "--until-empty")
 	w.await("the upload", func(s *fleet.Status) bool { return s.Active.Files > 0 })
-	status, out, messages := wait()
+	status, out, messages = wait()
+	progress(out)
+	w.gcs.ClearFaults()
+	lines, err := io.ReadAll(out)
+	if err != nil {
+		t.Error(err)
+	}
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -65,17 +97,10 @@ func TestStatusOfWork(t *testing.T) {
 	if code := status.ProcessState.ExitCode(); code != exitcode.OK {
 		t.Errorf("status --wait of a worker that finished: exit code %d: %s", code, messages)
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	var line struct {
-		Type  string
-		Files int
-	}
-	if err := json.Unmarshal([]byte(lines[0]), &line); err != nil || line.Type != "progress" || line.Files != 2 {
-		t.Errorf("the first line is %s (%v)", lines[0], err)
-	}
-	last := lines[len(lines)-1]
+	lines = bytes.TrimSpace(lines)
+	last := lines[bytes.LastIndexByte(lines, '\n')+1:]
 	var s fleet.Status
-	if err := json.Unmarshal([]byte(last), &s); err != nil || s.Type != "status" || s.Done.Files != 2 {
+	if err := json.Unmarshal(last, &s); err != nil || s.Type != "status" || s.Done.Files != 2 {
 		t.Errorf("the last line is %s (%v)", last, err)
 	}
 	w.check(files)

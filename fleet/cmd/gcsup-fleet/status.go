@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,35 +55,49 @@ func (f *statusFlags) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return err
 	}
-	defer func() { l.close() }()
-	var settled error
-	if f.wait {
-		progress := newProgress(std, f.json)
-		settled = f.await(ctx, l.Queue, l.abandoned, progress)
-		if errors.Is(settled, errAbandoned) {
-			// The process with the server has ended, perhaps because its work is done.
-			l.close()
-			if l, err = f.nats.open(ctx, std); err != nil {
-				progress.clear()
-				l = &link{close: func() {}}
-				return err
-			}
-			settled = f.await(ctx, l.Queue, l.abandoned, progress)
-		}
-		progress.clear()
-		if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
-			return l.explain(settled)
-		}
+	if !f.wait {
+		defer l.close()
+		return l.explain(f.print(ctx, std.out, l.Queue))
 	}
-	if f.failed {
-		err = printFailed(cmd, std.out, l.Queue, f.json)
-	} else {
-		err = printAll(ctx, std.out, l.Queue, f.json)
+	progress := newProgress(std, f.json)
+	defer progress.clear()
+	var out bytes.Buffer
+	err = f.settle(ctx, &out, l, progress)
+	if err != nil && l.abandoned() {
+		// The process with the server has ended, perhaps because its work is done.
+		l.close()
+		if l, err = f.nats.open(ctx, std); err != nil {
+			return err
+		}
+		out.Reset()
+		err = f.settle(ctx, &out, l, progress)
 	}
+	defer l.close()
+	progress.clear()
+	if _, failed := out.WriteTo(std.out); err == nil {
+		err = failed
+	}
+	return l.explain(err)
+}
+
+// settle waits until the queue is empty, and prints what status prints then to out.
+func (f *statusFlags) settle(ctx context.Context, out io.Writer, l *link, p *progress) error {
+	settled := f.await(ctx, l.Queue, l.abandoned, p)
+	if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
+		return settled
+	}
+	err := f.print(ctx, out, l.Queue)
 	if err == nil && settled != nil {
 		err = exitcode.Printed(exitcode.Data) // the output has the files that failed
 	}
-	return l.explain(err)
+	return err
+}
+
+func (f *statusFlags) print(ctx context.Context, out io.Writer, q *fleet.Queue) error {
+	if f.failed {
+		return printFailed(ctx, out, q, f.json)
+	}
+	return printAll(ctx, out, q, f.json)
 }
 
 // errAbandoned means that no process serves the queue any longer.
@@ -193,10 +208,10 @@ type failedLine struct {
 }
 
 // printFailed prints each dead letter.
-func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool) error {
+func printFailed(ctx context.Context, out io.Writer, q *fleet.Queue, asJSON bool) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	return q.Failed(cmd.Context(), func(key string, l fleet.DeadLetter) error {
+	return q.Failed(ctx, func(key string, l fleet.DeadLetter) error {
 		line := failedLine{V: 1, Type: "failed", Key: key, Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
 		if l.Task != nil && len(l.Task.Files) > 0 {
 			f := l.Task.Files[0]
