@@ -81,9 +81,10 @@ func InParts(connections int, minPart int64) *Parts {
 }
 
 // AutoParts sends a file in parts, like [InParts], if several connections may be
-// faster than one. It chooses the number of connections: it begins with one, and adds
-// more as long as the total rate rises. All files of an Uploader share the
-// connections.
+// faster than one. It begins in a session of its own, which shows the rate of one connection
+// within 125 ms. If that is low, what was sent is discarded, and the file is sent in parts. The
+// number of connections rises as long as the total rate does. All files of an Uploader share
+// the connections, and the rate of one.
 //
 // maxConnections bounds their number, at most 256; 0 is 32. There is at most one for
 // each 4 MiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
@@ -93,7 +94,8 @@ func InParts(connections int, minPart int64) *Parts {
 // A file is sent over one connection, and the event [Undivided] has the reason, if
 //
 //   - the file has less than 150 MiB (without the event),
-//   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
+//   - its first 8 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
+//     answers within 3 ms,
 //   - a rate limit of at most 16 MiB/s is set, but not 0,
 //   - several connections were no faster for a file in the last ten minutes,
 //   - the caller may not read the object at the destination, or

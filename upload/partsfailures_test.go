@@ -31,7 +31,7 @@ func TestPartsMissingBucket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, distant(0), func(w *world) {
+			inBubble(t, distant(64*mib), func(w *world) {
 				_, err := w.uploader(func(o *upload.Options) { o.Parallel = parts }).File(w.t.Context(), w.file(data(multipartLarge)), upload.Spec{Bucket: "missing", Object: "obj"})
 				if !errors.Is(err, session.ErrNotFound) || strings.Contains(err.Error(), "refused") {
 					t.Errorf("error = %v", err)
@@ -250,10 +250,13 @@ func TestPartsRates(t *testing.T) {
 // facts of a missing bucket are not kept.
 func TestPartsBucketCreatedLater(t *testing.T) {
 	t.Parallel()
-	inBubble(t, distant(0), func(w *world) {
+	inBubble(t, distant(64*mib), func(w *world) {
 		to := upload.Spec{Bucket: "missing", Object: "obj"}
 		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib).By(upload.ByCompose) })
 		path := w.file(data(multipartLarge))
+		if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Parts == nil { // one connection is slow
+			t.Fatalf("%+v, %v", res.Parts, err)
+		}
 		if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("error = %v", err)
 		}

@@ -25,7 +25,7 @@ func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	why, undivided := err.(parts.Reason)
 	switch {
 	case undivided && why.Unmeasured:
-		j.measureFirst(why)
+		j.measureFirst()
 		return false, nil
 	case undivided:
 		j.reportUndivided(why)

@@ -415,7 +415,7 @@ func TestRateLimitZeroValue(t *testing.T) {
 // one connection would reach.
 func TestRateLimitPausedAutoParts(t *testing.T) {
 	t.Parallel()
-	inBubble(t, distant(0), func(w *world) {
+	inBubble(t, distant(64*mib), func(w *world) {
 		limit := upload.NewRateLimit(0)
 		time.AfterFunc(time.Minute, func() { limit.SetLimit(upload.Unlimited) })
 		res, err := w.uploader(auto, limited(limit)).File(w.t.Context(), w.file(data(12*mib)), spec)

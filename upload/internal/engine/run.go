@@ -136,11 +136,7 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.Unmet(); err != nil {
 		return session.Reply{}, err
 	}
-	size := r.sizer.size()
-	if r.Measure != nil {
-		size = min(size, r.Measure.Size)
-	}
-	p, err := r.content.Next(ctx, r.state.Committed, size)
+	p, err := r.content.Next(ctx, r.state.Committed, r.sizer.size())
 	if err != nil {
 		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
@@ -162,17 +158,14 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	if err := p.Finish(); err != nil {
 		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
+	if err := r.measurement.failed(); err != nil {
+		return reply, err
+	}
 	held, open := reply.Held()
 	switch {
 	case p.Last:
 	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
-		if measure := r.Measure; measure != nil {
-			r.Measure = nil
-			if err := measure.Check(p.Len(), took); err != nil {
-				return reply, err
-			}
-		}
 	case !open && reply.Sent > p.From:
 		r.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
@@ -388,7 +381,16 @@ func (t *Transfer) Meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
 const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
+	measurement := m.t.measurement
+	if measurement != nil {
+		if err := measurement.next(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := m.r.Read(p)
+	if measurement != nil {
+		measurement.add(n)
+	}
 	sent := m.t.Pos.Sent.Add(int64(n))
 	m.t.uplink.Tally.Sent.Add(int64(n))
 	if m.t.Moved != nil {

@@ -16,25 +16,28 @@ type Transfer struct {
 	content content.Source
 	record  Record
 	TransferOptions
+	measurement *measurement // nil if there is none
 }
 
 // TransferOptions are what not every transfer needs.
 type TransferOptions struct {
 	Expect  Expectation
 	Moved   func(n int64) // called after n bytes were handed to the network; may be nil
-	Measure *Measurement  // of the first request; nil after it, or if it is not measured
+	Measure Measure       // of the first bytes; nil if they are not measured
 }
 
-// Measurement makes the rate of a request be checked.
-type Measurement struct {
-	Size  int64                                   // maximum, of the request
-	Check func(n int64, took time.Duration) error // an error ends the upload
-}
+// Measure is called while the first bytes are sent: n of them were handed to the network in the
+// time took. done ends the measurement, and an error the upload.
+type Measure func(n int64, took time.Duration) (done bool, err error)
 
 // NewTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
 func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, o TransferOptions) *Transfer {
-	return &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
+	t := &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
+	if o.Measure != nil {
+		t.measurement = &measurement{measure: o.Measure}
+	}
+	return t
 }
 
 // checkObject checks whether this upload made the object at the destination, by a request

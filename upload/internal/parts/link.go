@@ -2,7 +2,6 @@ package parts
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,15 +12,13 @@ const (
 	// connection to it is usually fast enough.
 	nearReply = 3 * time.Millisecond
 
-	// nearReplies is the number of replies after which it is known whether the service is
-	// near. The first one includes the time to connect.
-	nearReplies = 3
-
-	// FirstBytes is the size of the request that measures a single connection to a near
-	// service, see [Link.Fast]. fastRate is the rate, in bytes per second, at which one
-	// connection is fast enough.
-	FirstBytes = 8 << 20
-	fastRate   = 64 << 20
+	// firstBytes is how many bytes at the start of a file show the rate of a single connection,
+	// see [Link.Measure]. One connection is fast enough from these rates, in bytes per second. A near
+	// service reaches the first one on a slow processor. Over a distance, several connections may
+	// be faster up to a rate at which the processor is the limit.
+	firstBytes  = 8 << 20
+	fastRate    = 64 << 20
+	fastRateFar = 512 << 20
 
 	// connectionMemory is the part of Link.Memory that one connection needs. Its buffers
 	// take a quarter of it.
@@ -44,9 +41,8 @@ type Link struct {
 	Limited func() bool          // reports whether one connection reaches the rate limit
 	Failing func() bool          // reports whether the service fails
 
-	fastest  atomic.Int64 // response time in nanoseconds; 0 until there is a reply
-	replies  atomic.Int64 // how many were measured
-	nearRate atomic.Int64 // bytes per second of a single connection to a near service; 0 until it is known
+	fastest atomic.Int64 // response time in nanoseconds; 0 until there is a reply
+	rate    atomic.Int64 // bytes per second of a single connection; 0 until it is known
 
 	mu   sync.Mutex
 	pool *Pool // nil until it is needed
@@ -54,7 +50,6 @@ type Link struct {
 
 // Replied records the response time of a request without object data.
 func (l *Link) Replied(d time.Duration) {
-	defer l.replies.Add(1)
 	for {
 		was := l.fastest.Load()
 		if was > 0 && was <= int64(d) || l.fastest.CompareAndSwap(was, max(int64(d), 1)) {
@@ -63,19 +58,28 @@ func (l *Link) Replied(d time.Duration) {
 	}
 }
 
-// Measured reports whether there were enough replies to tell if the service is near.
-func (l *Link) measured() bool { return l.replies.Load() >= nearReplies }
-
-// Fast reports whether a single connection to a near service is fast enough. Its first request
-// sent n bytes in the time took, and a rate limit held them back for the time held. If they do
-// not show the rate, the connection counts as fast. rate is in bytes per second.
-func (l *Link) Fast(n int64, took, held time.Duration) (rate int64, fast bool) {
-	rate = math.MaxInt64
-	if took > 0 && n >= FirstBytes/2 && held < took/10 {
-		rate = int64(float64(n) / took.Seconds())
+// Measure records that a single connection sent the first n bytes of a file in the time took, without
+// that for which a rate limit held them back. done reports whether the rate is now known. It is
+// known early if it is too low for a single connection.
+func (l *Link) Measure(n int64, took time.Duration) (done bool) {
+	if slow := time.Duration(firstBytes * int64(time.Second) / l.enough()); n < firstBytes && took < slow {
+		return false
 	}
-	l.nearRate.Store(rate)
-	return rate, rate >= fastRate
+	l.rate.Store(max(int64(float64(n)/max(took, 1).Seconds()), 1))
+	return true
+}
+
+// enough returns the rate at which one connection is fast enough.
+func (l *Link) enough() int64 {
+	if l.near() {
+		return fastRate
+	}
+	return fastRateFar
+}
+
+func (l *Link) near() bool {
+	fastest := time.Duration(l.fastest.Load())
+	return fastest > 0 && fastest < nearReply
 }
 
 // Pool returns the pool for a file. With Auto all files share one, and otherwise each has
@@ -98,24 +102,25 @@ func (l *Link) interval() time.Duration {
 	return min(max(tuneEvery, 4*time.Duration(l.fastest.Load())), time.Second)
 }
 
-// whyUndivided returns a [Reason] if several connections would probably not be faster than
+// WhyUndivided returns a [Reason] if several connections would probably not be faster than
 // one, and otherwise nil.
-func (l *Link) whyUndivided(o Options) error {
+func (l *Link) WhyUndivided(o Options) error {
 	if !o.Auto {
 		return nil
 	}
-	switch {
+	switch rate := l.rate.Load(); {
 	case l.Pool(o).oneSuffices():
 		return Reason{Text: "more connections did not raise the rate of an earlier file"}
 	case l.Limited():
 		return Reason{Text: "one connection reaches the rate limit"}
-	}
-	fastest, rate := time.Duration(l.fastest.Load()), l.nearRate.Load()
-	if fastest == 0 || fastest >= nearReply || rate > 0 && rate < fastRate {
+	case rate == 0:
+		return Reason{Text: "the rate of one connection is not known yet", Unmeasured: true}
+	case rate < l.enough():
 		return nil
-	}
-	return Reason{
-		Text:       fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond)),
-		Unmeasured: rate == 0,
+	case l.near():
+		fastest := time.Duration(l.fastest.Load()).Round(10 * time.Microsecond)
+		return Reason{Text: fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest)}
+	default:
+		return Reason{Text: fmt.Sprintf("one connection is fast enough: it sends %d MiB/s", rate>>20)}
 	}
 }

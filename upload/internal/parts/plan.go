@@ -32,13 +32,10 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.Link.whyUndivided(p.Options); why != nil {
+	if why := p.Link.WhyUndivided(p.Options); why != nil {
 		return nil, why
 	}
 	seen, err := p.seen(ctx)
-	if err == nil {
-		err = p.Link.whyUndivided(p.Options) // the response time is known now
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,30 +101,13 @@ func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error 
 	if chosen.Size >= p.Size {
 		return Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
-	err := p.measureReplies(ctx)
-	if err != nil {
-		return err
-	}
+	var err error
 	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
 	if engine.Refusal(err) && p.Compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
 		return Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
 	return err
-}
-
-// measureReplies makes requests until the response time is known, unless there is a reason to
-// use one connection, which it returns.
-func (p *Plan) measureReplies(ctx context.Context) error {
-	for range nearReplies {
-		if why := p.Link.whyUndivided(p.Options); why != nil || !p.Options.Auto || p.Link.measured() {
-			return why
-		}
-		if _, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat); err != nil && !engine.Refusal(err) {
-			return err
-		}
-	}
-	return p.Link.whyUndivided(p.Options)
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".
@@ -147,9 +127,6 @@ func notComposed(s session.Spec) string {
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
 func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
-	if why := p.Link.whyUndivided(p.Options); why != nil {
-		return why
-	}
 	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
@@ -174,5 +151,5 @@ func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
 		chosen.DeleteSources = true
 		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
-	return cmp.Or(why, p.Link.whyUndivided(p.Options)) // the replies to the checks show the round-trip time
+	return why
 }

@@ -3,7 +3,7 @@ package parts
 // Reason is why a file is sent over one connection. [Plan.Choose] returns it as its error.
 type Reason struct {
 	Text       string // for events
-	Unmeasured bool   // the service is near, and the speed of the first request decides
+	Unmeasured bool   // the rate of the first bytes decides, see [Link.Measure]
 }
 
 func (r Reason) Error() string { return r.Text }

@@ -1,0 +1,34 @@
+package upload
+
+import (
+	"fmt"
+	"time"
+
+	"gcsup/upload/internal/parts"
+)
+
+// slowConnection is the error of a request whose first bytes were slow. rate is in bytes per
+// second.
+type slowConnection struct{ rate int64 }
+
+func (e *slowConnection) Error() string {
+	return fmt.Sprintf("one connection reaches only %.1f MiB/s, so that the file is sent in parts", float64(e.rate)/(1<<20))
+}
+
+// measureFirst makes the first bytes measure the rate of a single connection. If it is high enough,
+// the reason is reported, and otherwise the request ends with a slowConnection.
+func (j *job) measureFirst() {
+	limit := j.u.opts.RateLimit
+	held := limit.held()
+	j.measure = func(n int64, took time.Duration) (done bool, err error) {
+		took -= limit.held() - held
+		if !j.u.link.Measure(n, took) {
+			return false, nil
+		}
+		if why, one := j.u.link.WhyUndivided(j.u.opts.Parallel.options).(parts.Reason); one {
+			j.reportUndivided(why)
+			return true, nil
+		}
+		return true, &slowConnection{int64(float64(n) / took.Seconds())}
+	}
+}
