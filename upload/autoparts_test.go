@@ -220,7 +220,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			opts := distant(64*mib)
+			opts := distant(64 * mib)
 			opts.Faults, opts.NoMD5 = test.faults, false
 			if test.near {
 				opts.Latency = 0
@@ -408,7 +408,7 @@ func TestAutoPartsFast(t *testing.T) {
 		t.Run(latency.String(), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true, Latency: latency}, func(w *world) {
-				path := w.file(data(12 * mib))
+				path := w.file(data(20 * mib))
 				alone, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)
@@ -452,8 +452,8 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 				if n := cancelled.Load(); n != 1 {
 					t.Errorf("%d sessions were cancelled", n)
 				}
-				if w.saw(upload.Discarded) != 1 || w.saw(upload.Undivided) != 0 {
-					t.Errorf("%d discarded, %d undivided", w.saw(upload.Discarded), w.saw(upload.Undivided))
+				if w.saw(upload.Divided) != 1 || w.saw(upload.Discarded) != 0 || w.saw(upload.Undivided) != 0 {
+					t.Errorf("%d divided, %d discarded, %d undivided", w.saw(upload.Divided), w.saw(upload.Discarded), w.saw(upload.Undivided))
 				}
 				w.wantOnlyObject(content)
 				res, err = up.File(w.t.Context(), w.file(content[1:]), spec)
@@ -468,13 +468,13 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 // A low rate of the first request does not divide the file if a rate limit is the cause.
 func TestAutoPartsNearWithRateLimit(t *testing.T) {
 	t.Parallel()
-	content := data(12 * mib)
+	content := data(20 * mib)
 	for _, limit := range []int64{8 << 20, 20 << 20} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
 				res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(limit) }).File(w.t.Context(), w.file(content), spec)
-				if err != nil || res.Parts != nil || res.BytesSent != 12*mib || len(w.undivided()) != 1 || w.saw(upload.Discarded) != 0 {
+				if err != nil || res.Parts != nil || res.BytesSent != 20*mib || len(w.undivided()) != 1 || w.saw(upload.Divided) != 0 {
 					t.Errorf("%+v, %q, %v", res, w.undivided(), err)
 				}
 			})

@@ -30,6 +30,7 @@ const (
 
 	PartDone  // the service has all of a part, see Part
 	Undivided // AutoParts sends the file over one connection; Cause is the reason
+	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
 	kindCount // not a kind
 )
@@ -38,7 +39,7 @@ var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
-	PartDone: "part done", Undivided: "undivided",
+	PartDone: "part done", Undivided: "undivided", Divided: "divided",
 }
 
 // String returns the name of k in lower case, such as "waiting".
@@ -63,8 +64,8 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 //
 //   - SentDelta is never negative, because bytes that are sent again count again. The sum
 //     over all events of an upload is Result.BytesSent.
-//   - CommittedDelta is negative if the server lost bytes, as in Restarted and in a
-//     Discarded after the upload has started, or lost a part. Bytes that an earlier call
+//   - CommittedDelta is negative if the server lost bytes, as in Restarted, and in a Discarded
+//     or Divided after the upload has started, or lost a part. Bytes that an earlier call
 //     sent do not count: it is 0 up to Started or Resumed. The sum is the difference
 //     between Committed at that event and Committed at the end.
 type Event struct {
@@ -90,7 +91,7 @@ type Event struct {
 	Retry     int           // Waiting: number of consecutive failures, from 1
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
 	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
-	Cause     string        // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
+	Cause     string        // Waiting, Restarted, Discarded, Undivided, Divided, Warning: the reason, for people; Held: the process
 	Err       error         // Interrupted, Failed: what the call returns; Waiting: why the request failed; Held: a *state.HeldError
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 

@@ -50,6 +50,9 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 	}
 }
 
+// OneIsSlow makes u know that a single connection is slow.
+func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
+
 // AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {

@@ -82,7 +82,7 @@ func InParts(connections int, minPart int64) *Parts {
 
 // AutoParts sends a file in parts, like [InParts], if several connections may be
 // faster than one. It begins in a session of its own, which shows the rate of one connection
-// within 125 ms. If that is low, what was sent is discarded, and the file is sent in parts. The
+// within 250 ms. If that is low, what was sent is discarded, and the file is sent in parts. The
 // number of connections rises as long as the total rate does. All files of an Uploader share
 // the connections, and the rate of one.
 //
@@ -94,7 +94,7 @@ func InParts(connections int, minPart int64) *Parts {
 // A file is sent over one connection, and the event [Undivided] has the reason, if
 //
 //   - the file has less than 150 MiB (without the event),
-//   - its first 8 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
+//   - its first 16 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
 //     answers within 3 ms,
 //   - a rate limit of at most 16 MiB/s is set, but not 0,
 //   - several connections were no faster for a file in the last ten minutes,

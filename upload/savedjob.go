@@ -43,7 +43,7 @@ func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged e
 		if state.Adopt(j.u.client, token) != nil {
 			uri = session.URI{} // of another endpoint
 		}
-		return &startOver{"discarded, as requested", uri}
+		return &startOver{why: "discarded, as requested", drop: uri}
 	case token != nil:
 		if j.rule == SkipSameTime {
 			want = sameMTime(want, token.Spec)
@@ -183,7 +183,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		if !j.u.opts.RestartChanged {
 			return engine.SourceError(err)
 		}
-		return &startOver{err.Error(), token.URI}
+		return &startOver{why: err.Error(), drop: token.URI}
 	}
 	j.source.Adopt(savedSource(token))
 	t := j.newTransfer(j.source, j.journal.RecordFile(j.source))

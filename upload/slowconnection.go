@@ -12,17 +12,17 @@ import (
 type slowConnection struct{ rate int64 }
 
 func (e *slowConnection) Error() string {
-	return fmt.Sprintf("one connection reaches only %.1f MiB/s, so that the file is sent in parts", float64(e.rate)/(1<<20))
+	return fmt.Sprintf("one connection reaches only %.1f MiB/s", float64(e.rate)/(1<<20))
 }
 
 // measureFirst makes the first bytes measure the rate of a single connection. If it is high enough,
 // the reason is reported, and otherwise the request ends with a slowConnection.
 func (j *job) measureFirst() {
-	limit := j.u.opts.RateLimit
+	limit, measure := j.u.opts.RateLimit, j.u.link.Measure()
 	held := limit.held()
 	j.measure = func(n int64, took time.Duration) (done bool, err error) {
 		took -= limit.held() - held
-		if !j.u.link.Measure(n, took) {
+		if !measure(n, took) {
 			return false, nil
 		}
 		if why, one := j.u.link.WhyUndivided(j.u.opts.Parallel.options).(parts.Reason); one {

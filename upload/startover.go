@@ -12,8 +12,9 @@ import (
 // startOver is the error of a step after which the job uploads from byte 0, because what was
 // sent or saved cannot be used.
 type startOver struct {
-	why  string
-	drop session.URI // the session to cancel; zero if there is none
+	why    string
+	drop   session.URI // the session to cancel; zero if there is none
+	divide bool        // one connection is slow
 }
 
 func (e *startOver) Error() string { return "the upload starts over: " + e.why }
@@ -42,7 +43,11 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 	j.requests.Pos.Committed.Store(0)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	j.setSpec(j.want)
-	j.events.post(Event{Kind: Discarded, Cause: over.why})
+	kind := Discarded
+	if over.divide {
+		kind = Divided
+	}
+	j.events.post(Event{Kind: kind, Cause: over.why})
 	if err := j.journal.Discard(); err != nil {
 		return err
 	}
@@ -58,11 +63,11 @@ func (j *job) overBecause(err error, uri session.URI) error {
 		return &startOver{why: engine.SourceError(differs).Error()}
 	}
 	if slow, ok := errors.AsType[*slowConnection](err); ok {
-		return &startOver{slow.Error(), uri}
+		return &startOver{slow.Error(), uri, true}
 	}
 	if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
 		j.want = j.spec // the options of the first run, as after the loss of a session
-		return &startOver{other.Error(), uri}
+		return &startOver{why: other.Error(), drop: uri}
 	}
 	return err
 }

@@ -21,15 +21,14 @@ const (
 )
 
 // partsTranscripts are uploads of files in parts. The service answers after 10 ms, as a distant
-// one does: to a near one, the client would use a single connection.
+// one does, and the client knows from an earlier file that a single connection is slow.
 var partsTranscripts = []transcript{
 	{
 		name: "21-parts-by-multipart",
 		about: `A file in three parts of a multipart upload. The client looks at the destination first, so that
-it can recognize the object that it makes. It looks three times, because the response time shows
-whether parts are worthwhile. Each part has its CRC32C. Before the completion the client compares
-the list of the parts with what it sent. The reply to the completion does not describe the object,
-so the client reads its metadata.`,
+it can recognize the object that it makes. Each part has its CRC32C. Before the completion the
+client compares the list of the parts with what it sent. The reply to the completion does not
+describe the object, so the client reads its metadata.`,
 		url:  docMultipart,
 		opts: farAway(),
 		run:  func(s *scribe) { s.upload(random(multipartLarge), upload.Spec{}, multipartParts) },

@@ -308,6 +308,7 @@ func TestTranscripts(t *testing.T) {
 			t.Parallel()
 			var got string
 			inBubbleWithMD5(t, &c.opts, func(w *world) {
+				w.slow = c.opts.Latency > 0
 				s := newScribe(w)
 				c.run(s)
 				for _, f := range w.srv.FaultReport() {

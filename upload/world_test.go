@@ -42,6 +42,7 @@ type world struct {
 	store  *state.Dir
 	dir    string // of the sources
 	state  string // the directory of store
+	slow   bool   // uploaders know that a single connection is slow
 	close  func()
 	mu     sync.Mutex
 	events []upload.Event
@@ -102,6 +103,9 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	up, err := upload.New(w.http, opts)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.slow {
+		upload.OneIsSlow(up)
 	}
 	upload.SetGzipLevel(up, gzip.HuffmanOnly) // ten times as fast as the default
 	return up

@@ -64,7 +64,7 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
-	case e.Kind == upload.Discarded: // the service lost nothing
+	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
 		t.loss.bytes, t.highest = 0, is.sent
 	case is.committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.

@@ -160,7 +160,7 @@ func TestDocumentedJSON(t *testing.T) {
 	if have := column(summary); !slices.Equal(have, totals) {
 		t.Errorf("docs/cli.md has the fields\n%v of a summary, the program\n%v", have, totals)
 	}
-	kinds := []string{eventType(upload.Held), eventType(upload.PartDone), eventType(upload.Undivided)}
+	kinds := []string{eventType(upload.Held), eventType(upload.PartDone), eventType(upload.Undivided), eventType(upload.Divided)}
 	for k := range upload.Warning + 1 {
 		kinds = append(kinds, eventType(k))
 	}

@@ -226,6 +226,8 @@ func eventType(k upload.EventKind) string {
 		return "part"
 	case upload.Undivided:
 		return "undivided"
+	case upload.Divided:
+		return "divided"
 	default:
 		return "warning"
 	}

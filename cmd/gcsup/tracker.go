@@ -193,6 +193,8 @@ func (t *tracker) announce(file task, e upload.Event) {
 		t.console.warning("%s: warning: %s", file.source, e.Cause)
 	case upload.Undivided:
 		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
+	case upload.Divided:
+		t.console.detail("%s: sent in parts: %s", file.source, e.Cause)
 	case upload.PartDone:
 		t.console.detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
 	}

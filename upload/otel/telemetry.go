@@ -100,6 +100,8 @@ func (t *Telemetry) Observe(e upload.Event) {
 		note("resume", attribute.Int64(offsetKey, e.Committed))
 	case upload.Discarded:
 		note("discard", cause)
+	case upload.Divided:
+		note("divide", cause)
 	case upload.Warning:
 		note("warning", cause)
 	case upload.Done, upload.Interrupted, upload.Failed:

@@ -12,8 +12,8 @@ const (
 	// connection to it is usually fast enough.
 	nearReply = 3 * time.Millisecond
 
-	// firstBytes is how many bytes at the start of a file show the rate of a single connection,
-	// see [Link.Measure]. One connection is fast enough from these rates, in bytes per second. A near
+	// firstBytes is how many bytes show the rate of a single connection, see [Link.Measure]. As many
+	// before them fill the buffers on the way. One connection is fast enough from these rates, in bytes per second. A near
 	// service reaches the first one on a slow processor. Over a distance, several connections may
 	// be faster up to a rate at which the processor is the limit.
 	firstBytes  = 8 << 20
@@ -58,15 +58,26 @@ func (l *Link) Replied(d time.Duration) {
 	}
 }
 
-// Measure records that a single connection sent the first n bytes of a file in the time took, without
-// that for which a rate limit held them back. done reports whether the rate is now known. It is
-// known early if it is too low for a single connection.
-func (l *Link) Measure(n int64, took time.Duration) (done bool) {
-	if slow := time.Duration(firstBytes * int64(time.Second) / l.enough()); n < firstBytes && took < slow {
-		return false
+// Measure returns a function that measures a single connection while it sends the first bytes of a
+// file. n bytes were handed to the network in the time took, without that for which a rate limit
+// held them back. done reports whether the rate is now known. It is known early if it is too low
+// for a single connection.
+func (l *Link) Measure() func(n int64, took time.Duration) (done bool) {
+	var before int64 // bytes that may only have filled buffers
+	var since time.Duration
+	return func(n int64, took time.Duration) (done bool) {
+		slow := time.Duration(firstBytes * int64(time.Second) / l.enough())
+		sent, lasted := n-before, took-since
+		switch {
+		case sent < firstBytes && lasted < slow:
+			return false
+		case before == 0 && lasted < slow:
+			before, since = n, took
+			return false
+		}
+		l.rate.Store(max(int64(float64(sent)/max(lasted, 1).Seconds()), 1))
+		return true
 	}
-	l.rate.Store(max(int64(float64(n)/max(took, 1).Seconds()), 1))
-	return true
 }
 
 // enough returns the rate at which one connection is fast enough.
