@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -99,6 +100,8 @@ func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
 	switch {
 	case err != nil:
 		return o, err
+	case len(f.includeFrom) > 0 && len(o.Include) == 0: // which would select all files
+		return o, failure.Usagef("--include-from: no pattern in %s", strings.Join(f.includeFrom, ", "))
 	case o.MaxSize != nil && *o.MaxSize < o.MinSize:
 		return o, failure.Usagef("--min-size %s is larger than --max-size %s", &f.minSize, &f.maxSize)
 	case !o.ModifiedTo.IsZero() && o.ModifiedTo.Before(o.ModifiedFrom):
