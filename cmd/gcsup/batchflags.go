@@ -101,7 +101,11 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	}
 	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
 	stdin := func() (io.Reader, error) { return newInterruptible(std.in), checkStdin(std.in) }
-	opts, err := f.paths().Options(&s.notes, stdin)
+	var opts tree.Options
+	err = unlessDone(ctx, func() (err error) { // patterns can come from a FIFO or a terminal
+		opts, err = f.paths().Options(&s.notes, stdin)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,12 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 
 // chooseList selects the files of a list.
 func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
-	in, sep, err := f.paths().OpenList(stdin)
+	var in io.ReadCloser
+	var sep byte
+	err := unlessDone(ctx, func() (err error) { // opening a FIFO waits for its writer
+		in, sep, err = f.paths().OpenList(stdin)
+		return err
+	})
 	if err != nil {
 		return err
 	}
