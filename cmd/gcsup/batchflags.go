@@ -40,6 +40,9 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 // list reports whether the paths are in a list.
 func (f *sourceFlags) list() bool { return f.tree.FilesFrom != "" || f.fromStdin }
 
+// listFromStdin reports whether the paths are read from standard input while files are uploaded.
+func (f *sourceFlags) listFromStdin() bool { return f.paths().FilesFrom == stdinName }
+
 // paths returns the flags of the files, with -I as --files-from.
 func (f *sourceFlags) paths() *treeflags.Flags {
 	flags := f.tree

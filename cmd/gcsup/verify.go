@@ -114,9 +114,11 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}
-	if v.flags.sources.fromStdin {
+	if v.flags.sources.listFromStdin() {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
-		announceTyping(v.console, v.std.in, "the paths of files")
+	}
+	if what := v.flags.sources.paths().FromStdin(); what != "" {
+		announceTyping(v.console, v.std.in, what)
 	}
 	v.view = v.flags.progress.view(v.std, v.flags.quiet, false)
 	key, err := v.flags.key.read()

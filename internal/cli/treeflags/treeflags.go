@@ -80,6 +80,17 @@ func (f *Flags) Check(list bool) error {
 	return nil
 }
 
+// FromStdin returns what is read from standard input, for people, or "" if nothing is.
+func (f *Flags) FromStdin() string {
+	switch {
+	case f.FilesFrom == stdin:
+		return "the paths of files"
+	case slices.Contains(f.includeFrom, stdin), slices.Contains(f.excludeFrom, stdin):
+		return "patterns"
+	}
+	return ""
+}
+
 // Options returns the options of a tree whose jobs n counts. It reads the files with
 // patterns.
 func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
