@@ -8,11 +8,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
@@ -65,6 +67,27 @@ func (f *sourceFlags) check(sources []string) error {
 		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return f.paths().Check(f.list())
+}
+
+// selecting returns the flags that leave out files and were given.
+func selecting(given *pflag.FlagSet) (flags []*pflag.Flag) {
+	for _, name := range slices.Concat(treeflags.Selecting, []string{"shard"}) {
+		if flag := given.Lookup(name); flag != nil && flag.Changed {
+			flags = append(flags, flag)
+		}
+	}
+	return flags
+}
+
+// checkStream refuses flags that leave out files, for standard input. Environment variables
+// may be for other commands: they have no effect.
+func checkStream(given *pflag.FlagSet) error {
+	for _, flag := range selecting(given) {
+		if !flagenv.Used(flag) {
+			return failure.Usagef("--%s: standard input is not a file that can be left out", flag.Name)
+		}
+	}
+	return nil
 }
 
 // selection is what a command uploads.

@@ -211,6 +211,11 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	if err := f.batch.check(stream); err != nil {
 		return upload.Options{}, err
 	}
+	if stream {
+		if err := checkStream(given); err != nil {
+			return upload.Options{}, err
+		}
+	}
 	if _, err := f.target.check(); err != nil {
 		return upload.Options{}, err
 	}

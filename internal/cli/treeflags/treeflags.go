@@ -58,6 +58,9 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 // Exclusive are the flags that exclude each other.
 var Exclusive = []string{"follow-symlinks", "ignore-symlinks"}
 
+// Selecting are the flags that leave out files.
+var Selecting = []string{"include", "exclude", "include-from", "exclude-from", "min-size", "max-size", "min-age", "max-age"}
+
 // Check refuses flags that contradict each other. list reports whether the paths are in a
 // list.
 func (f *Flags) Check(list bool) error {
