@@ -79,6 +79,14 @@ func selecting(given *pflag.FlagSet) (flags []*pflag.Flag) {
 	return flags
 }
 
+// flagNames returns the names of flags as the user writes them.
+func flagNames(flags []*pflag.Flag) (names []string) {
+	for _, flag := range flags {
+		names = append(names, "--"+flag.Name)
+	}
+	return names
+}
+
 // checkStream refuses flags that leave out files, for standard input. Environment variables
 // may be for other commands: they have no effect.
 func checkStream(given *pflag.FlagSet) error {
