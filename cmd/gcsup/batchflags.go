@@ -8,11 +8,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
@@ -40,6 +42,9 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 // list reports whether the paths are in a list.
 func (f *sourceFlags) list() bool { return f.tree.FilesFrom != "" || f.fromStdin }
 
+// listFromStdin reports whether the paths are read from standard input while files are uploaded.
+func (f *sourceFlags) listFromStdin() bool { return f.paths().FilesFrom == stdinName }
+
 // paths returns the flags of the files, with -I as --files-from.
 func (f *sourceFlags) paths() *treeflags.Flags {
 	flags := f.tree
@@ -62,6 +67,35 @@ func (f *sourceFlags) check(sources []string) error {
 		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return f.paths().Check(f.list())
+}
+
+// selecting returns the flags that leave out files and were given.
+func selecting(given *pflag.FlagSet) (flags []*pflag.Flag) {
+	for _, name := range slices.Concat(treeflags.Selecting, []string{"shard"}) {
+		if flag := given.Lookup(name); flag != nil && flag.Changed {
+			flags = append(flags, flag)
+		}
+	}
+	return flags
+}
+
+// flagNames returns the names of flags as the user writes them.
+func flagNames(flags []*pflag.Flag) (names []string) {
+	for _, flag := range flags {
+		names = append(names, "--"+flag.Name)
+	}
+	return names
+}
+
+// checkStream refuses flags that leave out files, for standard input. Environment variables
+// may be for other commands: they have no effect.
+func checkStream(given *pflag.FlagSet) error {
+	for _, flag := range selecting(given) {
+		if !flagenv.Used(flag) {
+			return failure.Usagef("--%s: standard input is not a file that can be left out", flag.Name)
+		}
+	}
+	return nil
 }
 
 // selection is what a command uploads.
@@ -101,7 +135,11 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	}
 	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
 	stdin := func() (io.Reader, error) { return newInterruptible(std.in), checkStdin(std.in) }
-	opts, err := f.paths().Options(&s.notes, stdin)
+	var opts tree.Options
+	err = unlessDone(ctx, func() (err error) { // patterns can come from a FIFO or a terminal
+		opts, err = f.paths().Options(&s.notes, stdin)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +172,12 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 
 // chooseList selects the files of a list.
 func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
-	in, sep, err := f.paths().OpenList(stdin)
+	var in io.ReadCloser
+	var sep byte
+	err := unlessDone(ctx, func() (err error) { // opening a FIFO waits for its writer
+		in, sep, err = f.paths().OpenList(stdin)
+		return err
+	})
 	if err != nil {
 		return err
 	}

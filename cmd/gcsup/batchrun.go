@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"gcsup/internal/cli/exitcode"
@@ -55,7 +56,10 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
 		r.reportNotStarted(ctx, left, len(chosen.named))
 	}
-	if !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0) {
+	switch {
+	case chosen.single() && totals.files()+totals.finished == 0 && ctx.Err() == nil && code == exitcode.OK:
+		r.console.message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
+	case !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0):
 		r.console.message("%s", totals.textNow())
 	}
 	return r.ended(code)

@@ -87,10 +87,19 @@ func (c commandLine) again() string {
 		text = "STORAGE_EMULATOR_HOST=" + program.Quote(host) + " " + text
 	}
 	same := c.secrets()
-	if c.given.Changed("read-paths-from-stdin") {
+	if c.readsLists() {
 		same = append(same, "standard input")
 	}
 	return text + withTheSame(same)
+}
+
+// readsLists reports whether the run reads paths or patterns from standard input.
+func (c commandLine) readsLists() bool {
+	short, _ := c.given.GetBool("read-paths-from-stdin")
+	paths, _ := c.given.GetString("files-from")
+	include, _ := c.given.GetStringArray("include-from")
+	exclude, _ := c.given.GetStringArray("exclude-from")
+	return short || slices.Contains(slices.Concat([]string{paths}, include, exclude), stdinName)
 }
 
 // secrets returns what a command that continues the run needs, and a printed one does not contain.

@@ -23,3 +23,26 @@ func TestContinueArgs(t *testing.T) {
 		}
 	}
 }
+
+// TestAgainNamesStandardInput checks that the command that continues a run says so if it needs the
+// same standard input.
+func TestAgainNamesStandardInput(t *testing.T) {
+	for args, want := range map[string]bool{
+		"cp -I gs://b/":             true,
+		"cp --files-from - gs://b/": true,
+		"cp -r --include-from a --include-from - a gs://b/": true,
+		"cp -r --exclude-from=- a gs://b/":                  true,
+		"cp --files-from list --exclude-from f gs://b/":     false,
+		"cp -I=false a gs://b/":                             false,
+	} {
+		words := strings.Fields(args)
+		flags := newCp(stdio{}).Flags()
+		if err := flags.Parse(words[1:]); err != nil {
+			t.Fatal(err)
+		}
+		text := commandLine{words, flags}.again()
+		if got := strings.HasSuffix(text, " (with the same standard input)"); got != want {
+			t.Errorf("%s: the command is %s", args, text)
+		}
+	}
+}

@@ -173,9 +173,12 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 			text = "it was started with --emulator: give --emulator again"
 		}
 	case endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
-		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST and GOOGLE_API_USE_CLIENT_CERTIFICATE", endpoint)
+		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", endpoint)
+		if c.endpoint == gcs.MutualTLSEndpoint {
+			text = fmt.Sprintf("it was started at %s: set GOOGLE_API_USE_MTLS_ENDPOINT=never", endpoint)
+		}
 	case endpoint == gcs.MutualTLSEndpoint:
-		text = fmt.Sprintf("it was started at %s with a client certificate: set GOOGLE_API_USE_CLIENT_CERTIFICATE=true", endpoint)
+		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, unset STORAGE_EMULATOR_HOST, and set GOOGLE_API_USE_MTLS_ENDPOINT=always", endpoint)
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",

@@ -75,7 +75,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
-	if stream || f.sources.fromStdin {
+	if stream || f.sources.listFromStdin() {
 		f.output.progress = f.output.progress.whileTyping(std.in)
 	}
 	r := newReporter(std, f.output, newCommandLine(cmd.Context(), cmd.Flags()))
@@ -94,8 +94,8 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
-	if f.sources.fromStdin {
-		announceTyping(r.console, std.in, "the paths of files")
+	if what := f.sources.paths().FromStdin(); what != "" {
+		announceTyping(r.console, std.in, what)
 	}
 	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
@@ -210,6 +210,11 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	}
 	if err := f.batch.check(stream); err != nil {
 		return upload.Options{}, err
+	}
+	if stream {
+		if err := checkStream(given); err != nil {
+			return upload.Options{}, err
+		}
 	}
 	if _, err := f.target.check(); err != nil {
 		return upload.Options{}, err

@@ -47,8 +47,12 @@ func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 	if quiet != nil && quiet.Value.String() == "true" || strings.HasPrefix(cmd.Name(), "__") {
 		return
 	}
+	described := cmd
+	if cmd.Name() == "help" {
+		described = cmd.Root() // which describes the variables
+	}
 	for _, name := range flagenv.Unknown(cmd.Root(), environ, []string{encryptionKeyEnv, flagenv.Name("help")}) {
-		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, usage.Help(cmd))
+		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, usage.Help(described))
 	}
 }
 

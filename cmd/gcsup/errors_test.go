@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,15 @@ func TestHintAboutTokenService(t *testing.T) {
 	ts := &gcs.TokenServiceError{Host: "https://tokens", Err: syscall.ECONNREFUSED}
 	err := withHint(&session.Error{Op: session.OpStart, Kind: session.ErrRetriesExhausted, Err: ts}, "")
 	if want := "access tokens come from https://tokens"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %q, want a hint with %q", err, want)
+	}
+}
+
+// TestHintAboutMutualTLSEndpoint checks that the hint knows the endpoint of package gcs.
+func TestHintAboutMutualTLSEndpoint(t *testing.T) {
+	failed := &session.Error{Op: session.OpStart, Kind: session.ErrNotFound, Err: &net.DNSError{Err: "no such host", Name: "storage.mtls.googleapis.com"}}
+	err := withHint(failed, gcs.MutualTLSEndpoint)
+	if want := "set GOOGLE_API_USE_MTLS_ENDPOINT=never"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want a hint with %q", err, want)
 	}
 }

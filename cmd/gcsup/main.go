@@ -103,8 +103,9 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
-			warnOfVariables(cmd, std.err, os.Environ())
-			return envRules.Set(cmd)
+			err := envRules.Set(cmd)
+			warnOfVariables(cmd, std.err, os.Environ()) // --quiet may be from the environment
+			return err
 		},
 	}
 	root.SetIn(std.in)

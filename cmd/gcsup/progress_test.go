@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,4 +43,48 @@ func TestProgressInALog(t *testing.T) {
 			t.Errorf("output after stop: %q", b.String())
 		}
 	})
+}
+
+// TestNothingIsDrawnBeforeForget checks that the frame is forgotten first if a process was
+// stopped and continues, in whatever order the tick, the signal and the end of the run arrive.
+func TestNothingIsDrawnBeforeForget(t *testing.T) {
+	for _, delay := range []time.Duration{0, signalGrace / 2} { // of the signal
+		for _, ends := range []bool{false, true} {
+			for range 20 { // select picks at random
+				synctest.Test(t, func(t *testing.T) {
+					p := &progress{stopped: make(chan struct{})}
+					continued := make(chan os.Signal, 1)
+					var calls []string
+					draw := func() {
+						calls = append(calls, "draw")
+						if len(calls) > 1 {
+							return
+						}
+						go func() {
+							time.Sleep(time.Minute + delay)
+							continued <- syscall.SIGTERM // any signal
+						}()
+						time.Sleep(time.Minute) // stopped by Ctrl-Z
+						if ends {
+							close(p.stopped)
+						}
+					}
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						p.run(frameEvery, continued, draw, func() { calls = append(calls, "forget") })
+						calls = append(calls, "end")
+					}()
+					time.Sleep(time.Minute + 3*frameEvery)
+					if !ends {
+						close(p.stopped)
+					}
+					<-done
+					if len(calls) < 3 || calls[1] != "forget" {
+						t.Fatalf("signal after %v, the run ends %v: %q", delay, ends, calls)
+					}
+				})
+			}
+		}
+	}
 }

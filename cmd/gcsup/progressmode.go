@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -55,7 +56,9 @@ func (m progressMode) view(std stdio, quiet, verbose bool) view {
 	}
 	if m == progressAuto {
 		m = progressBlock
-		if verbose { // the log would push the block around
+		// The log would push the block around, and so would a program such as tee, which
+		// writes to the same terminal.
+		if verbose || isPipe(std.out) {
 			m = progressLines
 		}
 	}
@@ -69,6 +72,16 @@ func (m progressMode) view(std stdio, quiet, verbose bool) view {
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// isPipe reports whether stream is a pipe.
+func isPipe(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
 // whileTyping returns the mode of a run that reads its input from in. A block would disturb a user

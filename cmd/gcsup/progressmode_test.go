@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/creack/pty"
@@ -18,7 +19,14 @@ func TestView(t *testing.T) {
 	}
 	defer master.Close()
 	defer tty.Close()
+	read, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer pipe.Close()
 	var file bytes.Buffer
+	toPipe := stdio{out: pipe, err: tty}
 	both, toFile, neither, logged := stdio{out: tty, err: tty}, stdio{out: &file, err: tty}, stdio{out: &file, err: &file}, stdio{out: tty, err: &file}
 	for _, c := range []struct {
 		mode           progressMode
@@ -30,6 +38,8 @@ func TestView(t *testing.T) {
 		{progressAuto, both, false, true, view{progressLines, true}},
 		{progressAuto, both, true, false, view{progressOff, false}},
 		{progressAuto, toFile, false, false, view{progressBlock, true}},
+		{progressAuto, toPipe, false, false, view{progressLines, true}}, // its reader may write to the terminal
+		{progressBlock, toPipe, false, false, view{progressBlock, true}},
 		{progressAuto, neither, false, false, view{progressLines, true}},
 		{progressAuto, logged, false, false, view{progressLines, true}}, // otherwise the terminal would show nothing
 		{progressBlock, both, false, true, view{progressBlock, true}},

@@ -368,6 +368,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 	if err != nil {
 		return withHint(err, x.c.endpoint)
 	}
+	all := len(saved) + len(unusable)
 	started := time.Now().Add(-x.olderThan)
 	saved = slices.DeleteFunc(saved, func(u upload.SavedUpload) bool { return u.Started.After(started) })
 	var ids []string
@@ -404,7 +405,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 		return err
 	})
 	if !x.json {
-		x.console.message("%d of %s cancelled", canceled, plural(len(saved)+len(unusable), "saved upload", "saved uploads"))
+		x.console.message("%d of %s cancelled", canceled, plural(all, "saved upload", "saved uploads"))
 	}
 	return err
 }

@@ -40,19 +40,24 @@ func (r *liveRegion) erase(columns int) string {
 	if len(r.lines) == 0 {
 		return ""
 	}
-	up := r.above(columns)
-	return toTop(up) + eraseLine + strings.Repeat("\x1b[B"+eraseLine, up) + toTop(up)
+	up, below := r.above(columns), r.broken(r.lines[len(r.lines)-1], columns)
+	return toTop(up) + eraseLine + strings.Repeat("\x1b[B"+eraseLine, up+below) + toTop(up+below)
 }
 
 // above returns how many rows of the frame are above the cursor.
 func (r *liveRegion) above(columns int) (up int) {
 	for _, l := range r.lines[:len(r.lines)-1] {
-		up++
-		if r.reflows && columns > 0 && columns < r.columns {
-			up += max(textWidth(l.text)-1, 0) / columns
-		}
+		up += 1 + r.broken(l, columns)
 	}
 	return up
+}
+
+// broken returns how many more rows a line takes because the terminal became narrower.
+func (r *liveRegion) broken(l liveLine, columns int) int {
+	if !r.reflows || columns <= 0 || columns >= r.columns {
+		return 0
+	}
+	return max(textWidth(l.text)-1, 0) / columns
 }
 
 // toTop returns the sequences that move the cursor to the beginning of a line above.

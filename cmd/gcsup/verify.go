@@ -114,9 +114,11 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}
-	if v.flags.sources.fromStdin {
+	if v.flags.sources.listFromStdin() {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
-		announceTyping(v.console, v.std.in, "the paths of files")
+	}
+	if what := v.flags.sources.paths().FromStdin(); what != "" {
+		announceTyping(v.console, v.std.in, what)
 	}
 	v.view = v.flags.progress.view(v.std, v.flags.quiet, false)
 	key, err := v.flags.key.read()
@@ -184,6 +186,7 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		if err == nil && res.Skipped == upload.SkipNothing {
 			err = difference(destination, res.Size, object, v.encrypted)
 		}
+		err = ofComparison(ctx, err)
 		t := task{source: res.Path, destination: destination, entry: chosen.notes.Skip(res.Path, err)}
 		if err := v.report(t, res, object, err); err != nil {
 			return err
@@ -194,6 +197,7 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		return withHint(err, v.c.endpoint)
 	}
 	if ctx.Err() != nil {
+		v.console.message("%s; the rest was not compared", v.totals.text())
 		return context.Cause(ctx)
 	}
 	for _, text := range chosen.notes.Warnings() {
@@ -204,6 +208,14 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		return exitcode.Printed(v.totals.code)
 	}
 	return nil
+}
+
+// ofComparison returns the error of a file. That of an interruption describes an upload.
+func ofComparison(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*upload.InterruptedError](err); ok && ctx.Err() != nil {
+		return fmt.Errorf("not compared: %w", context.Cause(ctx))
+	}
+	return err
 }
 
 // showProgress shows the progress until stop is called.

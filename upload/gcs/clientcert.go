@@ -76,7 +76,10 @@ func parseCertificateConfig(path string, data []byte, readErr error) (certificat
 		// replaced often. A mistake is reported now.
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(of.Workload.CertPath, of.Workload.KeyPath)
-			return &pair, err
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			return &pair, nil
 		}
 		_, err := load(nil)
 		return load, err

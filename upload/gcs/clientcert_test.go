@@ -115,7 +115,7 @@ func TestCertificateConfig(t *testing.T) {
 		"{":  "client certificate: " + path + ": unexpected end of JSON input; correct it, or set GOOGLE_API_USE_CLIENT_CERTIFICATE=false",
 		"{}": "",
 		`{"cert_configs":{"workload":{"cert_path":"x"}}}`:                        "needs cert_path and key_path",
-		`{"cert_configs":{"workload":{"cert_path":"nope","key_path":"nope"}}}`:   "open nope: no such file",
+		`{"cert_configs":{"workload":{"cert_path":"nope","key_path":"nope"}}}`:   "client certificate: " + path + ": open nope: no such file",
 		`{"cert_configs":{"pkcs11":{"slot":"0"}}}`:                               "", // without a helper
 		`{"cert_configs":{"other":{}},"libs":{"ecp":"helper"}}`:                  "",
 		`{"cert_configs":{"pkcs11":{"slot":"0"}},"libs":{"ecp":"/nope/helper"}}`: "", // an error of the handshake

@@ -53,6 +53,9 @@ type tokenServiceError interface {
 	TokenService() string
 }
 
+// mutualTLS is gcs.MutualTLSEndpoint. The environment selects it, and no flag.
+const mutualTLS = "https://storage.mtls.googleapis.com"
+
 // ofNetwork returns the advice for an endpoint that was not reached, or "" for
 // another error.
 func ofNetwork(err error, endpoint string) string {
@@ -65,7 +68,11 @@ func ofNetwork(err error, endpoint string) string {
 		return ""
 	}
 	if ts, ok := errors.AsType[tokenServiceError](err); ok {
-		return fmt.Sprintf("access tokens come from %s, which is not available: check this machine's network, or set GOOGLE_APPLICATION_CREDENTIALS to another key file", ts.TokenService())
+		return fmt.Sprintf("access tokens come from %s, which is not available: check this machine's network, or use other credentials, such as another key file", ts.TokenService())
+	}
+	correct := "correct it (--endpoint, STORAGE_EMULATOR_HOST)"
+	if endpoint == mutualTLS {
+		correct = "set GOOGLE_API_USE_MTLS_ENDPOINT=never for the endpoint without client certificates"
 	}
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -76,11 +83,11 @@ func ofNetwork(err error, endpoint string) string {
 	case dial && op.Op == "proxyconnect":
 		return "the proxy cannot be reached: correct HTTPS_PROXY or HTTP_PROXY, or add the host to NO_PROXY"
 	case unknown:
-		return fmt.Sprintf("the host name in %s does not resolve: correct it (--endpoint, STORAGE_EMULATOR_HOST), or check this machine's network", endpoint)
+		return fmt.Sprintf("the host name in %s does not resolve: %s, or check this machine's network", endpoint, correct)
 	case untrusted:
 		return fmt.Sprintf("the certificate of %s is not trusted: set SSL_CERT_FILE to a file with its certificate authority, or correct the endpoint", endpoint)
 	case dial && op.Op == "dial":
-		return fmt.Sprintf("%s cannot be reached: correct it (--endpoint, STORAGE_EMULATOR_HOST), check the network, or start the server", endpoint)
+		return fmt.Sprintf("%s cannot be reached: %s, check the network, or start the server", endpoint, correct)
 	case dial && op.Op == "remote error": // a TLS alert
 		return fmt.Sprintf("%s refuses the TLS handshake: if it asks for a client certificate, name one in certificate_config.json and set GOOGLE_API_USE_CLIENT_CERTIFICATE=true, or correct the endpoint", endpoint)
 	case errors.Is(err, session.ErrNotFound):

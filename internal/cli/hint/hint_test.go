@@ -65,7 +65,7 @@ func TestOfNetwork(t *testing.T) {
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be reached"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 503, Status: "503 Down"}}, "the proxy does not connect to https://h"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: errors.New("Bad Gateway")}, "the proxy does not connect to https://h"},
-		{session.Error{Kind: session.ErrRetriesExhausted, Err: noTokens{none}}, "access tokens come from https://tokens, which is not available"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: noTokens{none}}, "access tokens come from https://tokens, which is not available: check this machine's network, or use other credentials"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: reset}, ""},
 		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, "https://h does not answer like Cloud Storage"},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -57,6 +58,9 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 // Exclusive are the flags that exclude each other.
 var Exclusive = []string{"follow-symlinks", "ignore-symlinks"}
 
+// Selecting are the flags that leave out files.
+var Selecting = []string{"include", "exclude", "include-from", "exclude-from", "min-size", "max-size", "min-age", "max-age"}
+
 // Check refuses flags that contradict each other. list reports whether the paths are in a
 // list.
 func (f *Flags) Check(list bool) error {
@@ -79,6 +83,17 @@ func (f *Flags) Check(list bool) error {
 	return nil
 }
 
+// FromStdin returns what is read from standard input, for people, or "" if nothing is.
+func (f *Flags) FromStdin() string {
+	switch {
+	case f.FilesFrom == stdin:
+		return "the paths of files"
+	case slices.Contains(f.includeFrom, stdin), slices.Contains(f.excludeFrom, stdin):
+		return "patterns"
+	}
+	return ""
+}
+
 // Options returns the options of a tree whose jobs n counts. It reads the files with
 // patterns.
 func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
@@ -99,6 +114,8 @@ func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
 	switch {
 	case err != nil:
 		return o, err
+	case len(f.includeFrom) > 0 && len(o.Include) == 0: // which would select all files
+		return o, failure.Usagef("--include-from: no pattern in %s", strings.Join(f.includeFrom, ", "))
 	case o.MaxSize != nil && *o.MaxSize < o.MinSize:
 		return o, failure.Usagef("--min-size %s is larger than --max-size %s", &f.minSize, &f.maxSize)
 	case !o.ModifiedTo.IsZero() && o.ModifiedTo.Before(o.ModifiedFrom):
