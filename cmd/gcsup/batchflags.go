@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/contenttype"
 	"gcsup/upload/tree"
 )
 
@@ -203,7 +204,7 @@ func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []st
 func withContentType(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job := range jobs {
-			job.Spec.DefaultContentType = contentType(job.Path, job.Spec.Object)
+			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			if !yield(job) {
 				return
 			}
