@@ -82,6 +82,18 @@ type Spec struct {
 // URL returns the destination as gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
 
+// SplitURL splits a destination gs://BUCKET/OBJECT, as URL returns it. The object may be
+// missing. ok is false if text has another form. '#', '?' and '%' are ordinary characters of
+// a name.
+func SplitURL(text string) (bucket, object string, ok bool) {
+	rest, ok := strings.CutPrefix(text, "gs://")
+	bucket, object, _ = strings.Cut(rest, "/")
+	if !ok || bucket == "" {
+		return "", "", false
+	}
+	return bucket, object, true
+}
+
 // Conflict compares s, the Spec of a saved upload, with want. It compares only
 // the fields that are set in want. It returns the first field that differs,
 // with both values, or "". The metadata keys that describe the source, such as
@@ -144,15 +156,16 @@ func (s Spec) Resolved() Spec {
 }
 
 // Validate returns an error that wraps [ErrInvalid] if the service would refuse a
-// name (https://cloud.google.com/storage/docs/objects#naming), an attribute or the
+// name (https://cloud.google.com/storage/docs/objects#naming,
+// https://cloud.google.com/storage/docs/buckets#naming), an attribute or the
 // preconditions. NoClobber without an IfGenerationMatch of 0 is invalid, too, because
 // an existing object would be replaced.
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":
 		return invalid("no bucket")
-	case strings.ContainsAny(s.Bucket, "/\\ \t\r\n?#%") || len(s.Bucket) > 222 || len(s.Bucket) < 3:
-		return invalid("%q is not a bucket name", s.Bucket)
+	case bucketNameRule(s.Bucket) != "":
+		return invalid("bucket name %q: %s", s.Bucket, bucketNameRule(s.Bucket))
 	case s.Object == "":
 		return invalid("no object name")
 	case len(s.Object) > 1024:

@@ -87,34 +87,21 @@ const (
 //
 // Files calls jobs in another goroutine.
 func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
-	return func(yield func(*Result, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		b := newFilesCall(ctx, u, opts)
-		b.start(jobs)
-		defer func() {
-			cancel()
-			for range b.outcomes {
-			}
-		}()
-		for o := range b.outcomes {
-			if !yield(o.result, o.err) {
-				return
-			}
-			b.slots.Release(1) // only now, because the caller may record finished files
-		}
-	}
+	return func(yield func(*Result, error) bool) { newFilesCall(ctx, u, opts).run(jobs, yield) }
 }
 
-// filesCall is one call of [Uploader.Files].
+// filesCall is one call of [Uploader.Files] or [Uploader.Compare].
 type filesCall struct {
-	u        *Uploader
-	ctx      context.Context
-	opts     BatchOptions
-	budget   *engine.Budget
-	memory   *semaphore.Weighted
-	saved    []string // IDs of the uploads that were saved when the batch began
-	breaker  *batch.Breaker
-	counting atomic.Bool // the sizes are being added up, or all of them were
+	u          *Uploader
+	ctx        context.Context
+	cancel     context.CancelFunc
+	opts       BatchOptions
+	comparison *comparison // nil for Files
+	budget     *engine.Budget
+	memory     *semaphore.Weighted
+	saved      []string // IDs of the uploads that were saved when the batch began
+	breaker    *batch.Breaker
+	counting   atomic.Bool // the sizes are being added up, or all of them were
 
 	small, large chan Job
 	slots        *semaphore.Weighted // one for each file until the caller has its outcome
@@ -128,7 +115,8 @@ type outcome struct {
 }
 
 func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
-	b := &filesCall{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
+	b := &filesCall{u: u, budget: u.newBudget(), outcomes: make(chan outcome)}
+	b.ctx, b.cancel = context.WithCancel(ctx)
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -144,6 +132,23 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
 	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
+}
+
+// run yields the outcomes of jobs. It returns false if the iteration ended early.
+func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) bool {
+	b.start(jobs)
+	defer func() {
+		b.cancel()
+		for range b.outcomes {
+		}
+	}()
+	for o := range b.outcomes {
+		if !yield(o.result, o.err) {
+			return false
+		}
+		b.slots.Release(1) // only now, because the caller may record finished files
+	}
+	return true
 }
 
 // start starts the goroutines. The last of them closes outcomes.
@@ -176,7 +181,7 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
 		jobs = b.lookUp(jobs)
 	}
-	if store := b.u.opts.Store; store != nil {
+	if store := b.u.opts.Store; store != nil && b.comparison == nil {
 		// A file that is small now may have been large, and its upload saved. An error of the
 		// store is reported when a large file needs it.
 		ctx, done := b.u.storeCall(b.ctx)
@@ -205,6 +210,10 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 		for job, err := range b.u.lookup(b.ctx, *b.opts.Listing, b.budget, jobs) {
 			if err != nil {
 				if b.ctx.Err() != nil {
+					return
+				}
+				if b.comparison != nil && endsComparison(err) {
+					b.comparison.unlisted.Store(&err)
 					return
 				}
 				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}

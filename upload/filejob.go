@@ -62,6 +62,9 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		j.spec = withPOSIX(j.spec, j.file.Info())
 	}
 	j.detect(j.file.Head)
+	if b.comparison != nil {
+		return j.compare(ctx, b, job.Listed, job.Object)
+	}
 	if skipped, err := j.skipped(ctx, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}

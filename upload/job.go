@@ -32,7 +32,9 @@ type job struct {
 	source       source.Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
 	journal      *saved.Journal
 	precondition engine.Precondition
-	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
+	seen         *int64          // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
+	found        *session.Object // at the destination when it was compared
+	refused      error           // the refusal of the request for that object
 	wait         holderWait
 	rule         Skip                    // of the batch or the call
 	listed       bool                    // the caller looked up the destination

@@ -13,7 +13,7 @@ type Result struct {
 	ID     string // of the saved upload; "" for a stream or without a store
 	Path   string // of the source; "" for a stream
 	Spec   Spec
-	Object *session.Object // as the service described it: generation, size, CRC32C
+	Object *session.Object // as the service described it: generation, size, CRC32C; of [Uploader.Compare], the object at the destination
 
 	Size        int64          // of the source, in bytes; -1 if it was never known
 	Source      chunk.Identity // of the file when its bytes were read; without a change time if a change may not be detectable; zero if it was not opened
@@ -22,6 +22,7 @@ type Result struct {
 	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it when the cause is removed, such as another process that holds it
 	Skipped     Skip           // the rule of a batch, or of CallOptions, by which the file was not uploaded; Object is the existing object, if it was read
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
+	Difference  Difference     // of [Uploader.Compare]: how Object differs from the file
 
 	Leftover error // what could not be removed from the service, and why; nil if nothing is left. See SavedUpload.ToRemove
 

@@ -115,8 +115,9 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 			return false, err
 		}
 		object = a.Object // also nil for a missing bucket, which the upload reports
-		known = err == nil
+		known, j.refused = err == nil, err
 	}
+	j.found = object
 	switch {
 	case object != nil && object.Generation != 0:
 		j.seen = &object.Generation

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +16,7 @@ import (
 	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/contenttype"
 	"gcsup/upload/tree"
 )
 
@@ -133,7 +131,7 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	if err != nil {
 		return nil, err
 	}
-	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
+	s := &selection{close: func() {}, bucket: bucket, shard: shard}
 	stdin := func() (io.Reader, error) { return newInterruptible(std.in), checkStdin(std.in) }
 	var opts tree.Options
 	err = unlessDone(ctx, func() (err error) { // patterns can come from a FIFO or a terminal
@@ -144,9 +142,6 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 		return nil, err
 	}
 	opts.Sorted, opts.Shard = sorted(shard), shard
-	if object != "" && !strings.HasSuffix(object, "/") {
-		s.prefix += "/"
-	}
 	if f.list() {
 		err = f.chooseList(ctx, stdin, s, spec, &opts)
 	} else {
@@ -183,53 +178,54 @@ func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *
 	}
 	s.close = func() { _ = in.Close() }
 	s.trees = true
+	if _, s.prefix, err = tree.Place(nil, spec, false); err != nil {
+		return err
+	}
 	s.jobs, err = tree.List(ctx, in, sep, spec, opts)
 	return err
 }
 
 // chooseSources selects files and directories.
 func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []string, spec session.Spec, opts *tree.Options) error {
-	into := spec.Object == "" || strings.HasSuffix(spec.Object, "/")
-	if len(args) > 1 && !into && !f.recursive {
-		return failure.Usagef("%d sources cannot become one object %s; end the destination with \"/\"", len(args), spec.URL())
+	if slices.Contains(args, stdinName) {
+		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program.Words(), spec.Bucket)
 	}
-	into = into || len(args) > 1
+	var placed []tree.Placed
+	err := unlessDone(ctx, func() (err error) {
+		placed, s.prefix, err = tree.Place(args, spec, f.recursive)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	var usable []tree.Source
 	var broken []upload.Job
-	for _, arg := range args {
-		if err := checkArgument(arg, spec.Bucket); err != nil {
-			return err
-		}
-		src, dir, err := f.source(ctx, arg)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		s.trees = s.trees || dir
-		if !into && !dir {
-			src.Name, spec.Object = spec.Object, ""
-		}
-		object := spec
-		object.Object = src.Name
-		if into || dir {
-			object.Object = s.prefix + src.Name
-		}
-		if err == nil && !dir {
+	for _, p := range placed {
+		directory := p.IsDir && f.recursive
+		s.trees = s.trees || directory
+		object, err := spec, p.Err
+		object.Object = p.Name
+		if !directory && (err == nil || p.IsDir) {
 			if err := object.Validate(); err != nil {
 				return err
 			}
-			err = unlessDone(ctx, func() error { return checkSource(arg, object) })
+			err = unlessDone(ctx, func() error { return checkSource(p.Path, object) })
 		}
-		err = sourceError(err, arg)
-		s.named = append(s.named, task{source: arg, destination: object.URL(), err: err})
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err = sourceError(err, p.Path)
+		s.named = append(s.named, task{source: p.Path, destination: object.URL(), err: err})
 		if err != nil {
-			broken = append(broken, upload.Job{Path: arg, Spec: object, Err: err})
+			broken = append(broken, upload.Job{Path: p.Path, Spec: object, Err: err})
 			continue
 		}
-		usable = append(usable, src)
+		usable = append(usable, p.Source)
 	}
 	if len(broken) > 0 {
 		opts.Unmatched = nil // a pattern may match there
 	}
+	spec.Object = "" // the names of the sources are complete
 	t, err := tree.New(usable, spec, opts)
 	if err != nil {
 		return err
@@ -246,42 +242,11 @@ func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []st
 	return nil
 }
 
-// checkArgument refuses a SOURCE that names no file.
-func checkArgument(arg, bucket string) error {
-	switch {
-	case arg == "":
-		return failure.Usagef("SOURCE is an empty string")
-	case strings.HasPrefix(arg, "gs://"):
-		return failure.Usagef("source %q: gcsup uploads files; it does not download or copy objects", arg)
-	case arg == stdinName:
-		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program.Words(), bucket)
-	}
-	return nil
-}
-
-// source returns the source that an argument names, and whether it is a directory.
-// The directories of -r keep the last element of their path.
-func (f *sourceFlags) source(ctx context.Context, arg string) (src tree.Source, dir bool, err error) {
-	var info fs.FileInfo
-	err = unlessDone(ctx, func() (err error) {
-		info, err = os.Stat(arg)
-		return err
-	})
-	if ctx.Err() == nil && err == nil && info.IsDir() && f.recursive {
-		return tree.Sources(arg)[0], true, nil
-	}
-	name, abs := filepath.Base(arg), ""
-	if abs, err = filepath.Abs(arg); err == nil {
-		name = filepath.Base(abs)
-	}
-	return tree.Source{Path: arg, Name: name}, false, err
-}
-
 // withContentType gives each job the content type of its file's extension.
 func withContentType(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job := range jobs {
-			job.Spec.DefaultContentType = contentType(job.Path, job.Spec.Object)
+			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			if !yield(job) {
 				return
 			}

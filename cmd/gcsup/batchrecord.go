@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
-	"gcsup/chunk"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 )
@@ -45,25 +43,17 @@ func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter
 }
 
 // add records the outcome of a file. notFile reports that it is skipped because it is
-// not a file. add records nothing for a file that was not tried or was interrupted.
+// not a file.
 func (r *record) add(res *upload.Result, notFile bool, err error) error {
-	if r == nil || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
+	if r == nil {
 		return nil
 	}
-	line := manifest.Record{Status: manifest.Done, Path: res.Path, Source: res.Source, Bucket: res.Spec.Bucket, Object: res.Spec.Object}
-	switch {
-	case notFile:
-		line.Status, line.Reason = manifest.Skipped, err.Error()
-	case err != nil:
-		line.Status, line.Reason = manifest.Failed, err.Error()
-	case res.Skipped != upload.SkipNothing:
-		line.Status = manifest.Skipped
-		if line.Source == (chunk.Identity{}) { // it was not opened
-			line.Source, _ = chunk.StatIdentity(res.Path)
-		}
+	line, ok := manifest.Outcome(res, err)
+	if !ok {
+		return nil
 	}
-	if o := res.Object; o != nil && err == nil {
-		line.Generation, line.CRC32C, line.HasCRC32C = o.Generation, o.CRC32C, o.HasCRC32C
+	if notFile {
+		line.Status = manifest.Skipped
 	}
 	if err := r.m.Record(line); err != nil {
 		r.fail(err)

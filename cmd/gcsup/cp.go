@@ -19,6 +19,7 @@ import (
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/contenttype"
 )
 
 type cpFlags struct {
@@ -117,7 +118,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		return r.refuse([]task{t}, err)
 	}
 	spec := f.template
-	spec.Bucket, spec.Object, spec.DefaultContentType = bucket, object, contentType(stdinName, object)
+	spec.Bucket, spec.Object, spec.DefaultContentType = bucket, object, contenttype.Of(object)
 	spec.Gzip = f.objects.gzip.compresses(stdinName, object)
 	if f.batch.noClobber {
 		spec.IfGenerationMatch, spec.NoClobber, t.skip = new(int64), true, true

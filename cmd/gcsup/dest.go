@@ -1,23 +1,17 @@
 package main
 
 import (
-	"strings"
-
 	"gcsup/internal/cli/failure"
+	"gcsup/session"
 )
 
 const stdinName = "-"
 
-// parseDestination splits gs://BUCKET/OBJECT. '#', '?' and '%' are ordinary
-// characters of an object name.
-func parseDestination(raw string) (bucket, object string, err error) {
-	rest, ok := strings.CutPrefix(raw, "gs://")
+// parseDestination splits gs://BUCKET/OBJECT.
+func parseDestination(text string) (bucket, object string, err error) {
+	bucket, object, ok := session.SplitURL(text)
 	if !ok {
-		return "", "", failure.Usagef("destination %q: want gs://BUCKET/OBJECT", raw)
+		return "", "", failure.Usagef("destination %q: want gs://BUCKET/OBJECT", text)
 	}
-	bucket, object, _ = strings.Cut(rest, "/")
-	if bucket == "" {
-		return "", "", failure.Usagef("destination %q has no bucket: want gs://BUCKET/OBJECT", raw)
-	}
-	return bucket, object, checkBucketName(bucket)
+	return bucket, object, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -65,9 +64,8 @@ func (f *stateFlags) check() error {
 
 // bucket returns the bucket and the prefix of --state.
 func (f *stateFlags) bucket() (bucket, prefix string, err error) {
-	rest, ok := strings.CutPrefix(f.url, "gs://")
-	bucket, prefix, _ = strings.Cut(rest, "/")
-	if !ok || bucket == "" {
+	bucket, prefix, ok := session.SplitURL(f.url)
+	if !ok {
 		return "", "", failure.Usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
 	}
 	return bucket, prefix, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -69,18 +67,15 @@ func (f *verifyFlags) check(sources []string) error {
 
 // verifier compares files with their objects.
 type verifier struct {
-	flags       verifyFlags
-	std         stdio
-	console     *console
-	out         io.Writer // standard output
-	view        view
-	progress    *verifyProgress
-	c           *connection
-	asker       *asker
-	encrypted   bool // a key was given
-	bucketKnown bool // the bucket exists
-	listed      listedObjects
-	totals      verifyTotals
+	flags     verifyFlags
+	std       stdio
+	console   *console
+	out       io.Writer // standard output
+	view      view
+	progress  *verifyProgress
+	c         *connection
+	encrypted bool // a key was given
+	totals    verifyTotals
 }
 
 func newVerify(std stdio) *cobra.Command {
@@ -141,7 +136,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
 		for _, t := range chosen.named {
-			if err := v.report(t, nil, nil, t.err); err != nil {
+			if err := v.report(t, nil, t.err); err != nil {
 				return err
 			}
 		}
@@ -157,45 +152,32 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.c.dial(ctx, upload.Options{Observer: v.progress.observe}); err != nil {
 		return withHint(err, v.c.endpoint)
 	}
-	if v.asker, err = v.c.asker(); err != nil {
-		return err
-	}
 	return v.compare(ctx, chosen)
 }
 
-// compare compares all files. It uses the dry run of an upload that skips files with
-// the same content, which reads a file only if its object has the same size.
+// compare compares all files.
 func (v *verifier) compare(ctx context.Context, chosen *selection) error {
-	jobs := chosen.jobs
+	opts := &upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs, Sizes: chosen.sizes}
 	if !chosen.single() {
-		jobs = v.lookUp(ctx, chosen)
+		opts.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.flags.userProject}
 	}
 	stop := v.showProgress(ctx, chosen)
 	defer stop()
-	opts := &upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs, Skip: upload.SkipSameContent, DryRun: true, Sizes: chosen.sizes}
-	for res, err := range v.c.uploader.Files(ctx, jobs, opts) {
-		destination := res.Spec.URL()
-		object, listed := v.listed.take(destination)
-		switch {
-		case err != nil:
-		case res.Skipped != upload.SkipNothing:
-			object = res.Object
-		case !listed:
-			object, err = v.stat(ctx, res.Spec)
+	for res, err := range v.c.uploader.Compare(ctx, chosen.jobs, opts) {
+		if res == nil { // of the listing
+			stop()
+			return withHint(err, v.c.endpoint)
 		}
-		if err == nil && res.Skipped == upload.SkipNothing {
-			err = difference(destination, res.Size, object, v.encrypted)
+		if err == nil {
+			err = v.difference(res)
 		}
 		err = ofComparison(ctx, err)
-		t := task{source: res.Path, destination: destination, entry: chosen.notes.Skip(res.Path, err)}
-		if err := v.report(t, res, object, err); err != nil {
+		t := task{source: res.Path, destination: res.Spec.URL(), entry: chosen.notes.Skip(res.Path, err)}
+		if err := v.report(t, res, err); err != nil {
 			return err
 		}
 	}
 	stop()
-	if err := v.listed.err(); err != nil {
-		return withHint(err, v.c.endpoint)
-	}
 	if ctx.Err() != nil {
 		v.console.message("%s; the rest was not compared", v.totals.text())
 		return context.Cause(ctx)
@@ -234,73 +216,27 @@ func (v *verifier) showProgress(ctx context.Context, chosen *selection) (stop fu
 	})
 }
 
-// lookUp looks up the objects of all files in one listing. If there is no such
-// bucket, or if the credentials are not accepted, there are no more jobs.
-func (v *verifier) lookUp(ctx context.Context, chosen *selection) iter.Seq[upload.Job] {
-	return func(yield func(upload.Job) bool) {
-		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.flags.userProject}, chosen.jobs) {
-			switch {
-			case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrCredentials), errors.Is(err, session.ErrRetriesExhausted):
-				v.listed.failed(err)
-				return
-			case err != nil:
-				continue // the objects are looked up one by one
-			}
-			if job.Listed && job.Err == nil {
-				v.listed.put(job.Spec.URL(), job.Object)
-			}
-			if !yield(job) {
-				return
-			}
-		}
-	}
-}
-
-// stat looks up one object. The object is nil if there is none.
-func (v *verifier) stat(ctx context.Context, spec session.Spec) (*session.Object, error) {
-	reply, err := v.asker.repeat(ctx, func(ctx context.Context) session.Reply { return v.asker.client.Stat(ctx, spec) })
-	switch {
-	case err != nil:
-		return nil, err
-	case reply.Object != nil:
-		return reply.Object, nil
-	case reply.Status != 404:
-		return nil, reply.Refusal()
-	case v.bucketKnown:
-		return nil, nil
-	}
-	// The bucket may be what does not exist.
-	page, reply, err := v.asker.list(ctx, bucket.Query{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
-	switch {
-	case err != nil:
-		return nil, err
-	case page == nil && reply.Status == 404:
-		return nil, notFound(reply)
-	}
-	v.bucketKnown = true
-	return nil, nil
-}
-
-// difference returns how an object differs from a file of that size. The caller
-// knows that it does. encrypted is true if a key was given: an object without that
-// key is not the same.
-func difference(destination string, size int64, object *session.Object, encrypted bool) error {
+// difference returns an error that describes how an object differs from its file, or nil.
+func (v *verifier) difference(res *upload.Result) error {
 	var text string
-	switch {
-	case object == nil:
+	destination, o := res.Spec.URL(), res.Object
+	switch d := res.Difference; {
+	case d == upload.ObjectEqual:
+		return nil
+	case d == upload.ObjectMissing:
 		text = "there is no " + destination
-	case object.Gzip && object.UncompressedSize != size:
-		text = fmt.Sprintf("%s is compressed from %d bytes, the file has %d", destination, object.UncompressedSize, size)
-	case !object.Gzip && object.Size != size:
-		text = fmt.Sprintf("%s has %d bytes, the file has %d", destination, object.Size, size)
-	case encrypted:
+	case d == upload.SizeDiffers && o.Gzip:
+		text = fmt.Sprintf("%s is compressed from %d bytes, the file has %d", destination, o.UncompressedSize, res.Size)
+	case d == upload.SizeDiffers:
+		text = fmt.Sprintf("%s has %d bytes, the file has %d", destination, o.Size, res.Size)
+	case v.encrypted: // an object without the key is not the same
 		text = destination + " has the same size, but another CRC32C, or is not encrypted with the key"
-	case !object.HasCRC32C:
+	case d == upload.ChecksumMissing:
 		text = destination + " has no CRC32C to compare with; if it is encrypted with a customer-supplied key, give that with --encryption-key-file"
-	case object.Gzip:
-		text = fmt.Sprintf("%s is not what this version of the program compresses the file to (%d bytes, CRC32C %s)", destination, object.Size, chunk.EncodeCRC32C(object.CRC32C))
+	case o.Gzip:
+		text = fmt.Sprintf("%s is not what this version of the program compresses the file to (%d bytes, CRC32C %s)", destination, o.Size, chunk.EncodeCRC32C(o.CRC32C))
 	default:
-		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
+		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(o.CRC32C))
 	}
 	return failure.WithKind(errors.New(text), failure.ErrDiffers)
 }

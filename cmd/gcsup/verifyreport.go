@@ -8,7 +8,6 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/printable"
-	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -28,15 +27,15 @@ type verifyLine struct {
 	Error        *errorLine `json:"error"`
 }
 
-// report prints the outcome of one file, and counts it. res and object may be nil.
-func (v *verifier) report(t task, res *upload.Result, object *session.Object, err error) error {
+// report prints the outcome of one file, and counts it. res may be nil.
+func (v *verifier) report(t task, res *upload.Result, err error) error {
 	source, destination := t.source, t.destination
 	err = sourceError(err, source)
 	status := statusSame
 	switch {
 	case t.entry != "":
 		status = statusSkipped
-	case errors.Is(err, failure.ErrDiffers) && object == nil:
+	case errors.Is(err, failure.ErrDiffers) && res.Difference == upload.ObjectMissing:
 		status = statusMissing
 	case errors.Is(err, failure.ErrDiffers):
 		status = statusDiffers
@@ -50,9 +49,9 @@ func (v *verifier) report(t task, res *upload.Result, object *session.Object, er
 		if res != nil {
 			line.Size = known(res.Size, res.Size >= 0)
 		}
-		if object != nil {
-			line.Generation, line.ObjectSize = new(generationText(object)), &object.Size
-			line.ObjectCRC32C = known(chunk.EncodeCRC32C(object.CRC32C), object.HasCRC32C)
+		if res != nil && res.Object != nil {
+			line.Generation, line.ObjectSize = new(generationText(res.Object)), &res.Object.Size
+			line.ObjectCRC32C = known(chunk.EncodeCRC32C(res.Object.CRC32C), res.Object.HasCRC32C)
 		}
 		if err != nil {
 			line.Error = newErrorLine(err)

@@ -4,8 +4,10 @@
 //	m, err := manifest.Open("upload.jsonl")
 //	...
 //	for job, err := range m.Skip(ctx, jobs) {
-//		...                                    // upload the job
-//		err = m.Record(manifest.Record{...})   // its outcome
+//		...                                              // upload the job
+//		if record, ok := manifest.Outcome(result, err); ok {
+//			err = m.Record(record)
+//		}
 //	}
 //	err = m.Close()
 //

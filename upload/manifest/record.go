@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/session"
 )
 
 const (
@@ -127,11 +128,7 @@ func decode(text []byte) (Record, error) {
 	if !slices.Contains(statuses, l.Status) {
 		return Record{}, fmt.Errorf("unknown status %q", l.Status)
 	}
-	destination, ok := strings.CutPrefix(l.Destination, "gs://")
-	if ok {
-		r.Bucket, r.Object, ok = strings.Cut(destination, "/")
-	}
-	if !ok || r.Bucket == "" || r.Object == "" {
+	if r.Bucket, r.Object, ok = session.SplitURL(l.Destination); !ok || r.Object == "" {
 		return Record{}, fmt.Errorf("%q is not a destination", l.Destination)
 	}
 	if l.Identity != nil {

@@ -9,7 +9,8 @@
 //		...
 //	}
 //
-// [Sources] names files and directories as cp -r does. [List] reads paths from a
+// [Sources] names files and directories as cp -r does. [Place] does so for the arguments
+// of a command, whose destination is a prefix or one object. [List] reads paths from a
 // list. [Tree.Sizes] yields the sizes of the files, and can run ahead of Walk.
 // [ParseShard] selects the part of one machine of many.
 //

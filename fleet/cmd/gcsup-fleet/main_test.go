@@ -330,6 +330,8 @@ func TestUsage(t *testing.T) {
 		"submit --files-from f x gs://bb": exitcode.Usage,
 		"submit missing gs://my-bucket":   exitcode.NoInput,
 		"submit -C . main.go gs://bb":     exitcode.Usage,
+		"submit main.go up.go gs://bbb/x": exitcode.Usage,
+		"submit main.go gs://bb":          exitcode.Usage,
 		"submit --files-from main.go -C missing gs://my-bucket":      exitcode.NoInput,
 		"submit main.go --exclude-from " + dir + "/x gs://my-bucket": exitcode.NoInput,
 		"submit main.go gs://my-bucket --retention-mode Locked":      exitcode.Usage,

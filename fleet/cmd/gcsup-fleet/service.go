@@ -5,7 +5,6 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -77,9 +76,8 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 
 // splitURL splits gs://BUCKET/OBJECT. of names the flag or argument in the error.
 func splitURL(of, url string) (bucket, object string, err error) {
-	rest, ok := strings.CutPrefix(url, "gs://")
-	bucket, object, _ = strings.Cut(rest, "/")
-	if !ok || bucket == "" {
+	bucket, object, ok := session.SplitURL(url)
+	if !ok {
 		return "", "", failure.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
 	}
 	return bucket, object, nil

@@ -54,15 +54,16 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 func newSubmit(std stdio) *cobra.Command {
 	f, nats, service := &submitFlags{}, &natsFlags{}, &serviceFlags{}
 	cmd := &cobra.Command{
-		Use:   "submit [-r] SOURCE... gs://BUCKET[/PREFIX]",
+		Use:   "submit [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Put a tree into the queue",
-		Long: `submit puts files into the queue, and uploads nothing. The workers must see each file at
+		Long: `submit puts files into the queue, and uploads nothing. The objects have the names that
+gcsup cp with the same arguments gives them. The workers must see each file at
 the same path. If the same tree is submitted again, files that are in the queue are not
 added, and finished files are left out. If a file in the queue has changed since, the exit
 code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
   find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
-		Args: usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from"),
+		Args: usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			// Check the sources first: a typo must not require credentials or a server.
@@ -103,7 +104,7 @@ func (f *submitFlags) check(args []string) error {
 	case f.tree.FilesFrom != "" && (len(args) != 1 || f.recursive):
 		return failure.Usagef("--files-from replaces SOURCE and -r: give only the destination")
 	case f.tree.FilesFrom == "" && len(args) < 2:
-		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
+		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from")
 	}
 	if err := f.tree.Check(f.tree.FilesFrom != ""); err != nil {
 		return err
@@ -121,14 +122,11 @@ func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Su
 	if s.Settings, err = f.objects.Spec(); err != nil {
 		return s, nil, err
 	}
-	bucket, prefix, err := splitURL("destination", args[len(args)-1])
+	bucket, object, err := splitURL("destination", args[len(args)-1])
 	if err != nil {
 		return s, nil, err
 	}
-	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		prefix += "/"
-	}
-	named := upload.Spec{Bucket: bucket, Object: prefix + "x"}
+	named := upload.Spec{Bucket: bucket, Object: cmp.Or(object, "x")}
 	if err := named.Validate(); err != nil {
 		return s, nil, err
 	}
@@ -139,8 +137,8 @@ func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Su
 	}
 	s.Name = f.name(args[:len(args)-1])
 	s.Settings.Bucket = bucket
-	s.Listing = upload.Listing{Bucket: bucket, Prefix: prefix, UserProject: s.Settings.UserProject}
-	s.Jobs, done, err = f.jobs(ctx, args[:len(args)-1], upload.Spec{Bucket: bucket, Object: prefix})
+	s.Listing = upload.Listing{Bucket: bucket, UserProject: s.Settings.UserProject}
+	s.Jobs, s.Listing.Prefix, done, err = f.jobs(ctx, args[:len(args)-1], upload.Spec{Bucket: bucket, Object: object})
 	return s, done, err
 }
 
@@ -206,45 +204,58 @@ func (f *submitFlags) name(sources []string) string {
 	return strings.Join(paths, "\n")
 }
 
-// jobs returns the files, sorted by object.
-func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], done func(), err error) {
+// jobs returns the files, sorted by object, and a prefix of the names of all objects.
+func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], prefix string, done func(), err error) {
 	done = func() {}
 	stdin := func() (io.Reader, error) { return os.Stdin, nil }
 	opts, err := f.tree.Options(&f.notes, stdin)
 	if err != nil {
-		return nil, done, err
+		return nil, "", done, err
 	}
 	opts.Sorted = true
+	placed, prefix, err := tree.Place(sources, spec, f.recursive)
+	if err != nil {
+		return nil, "", done, err
+	}
 	if f.tree.FilesFrom != "" {
 		in, sep, openErr := f.tree.OpenList(stdin)
 		if openErr != nil {
-			return nil, done, openErr
+			return nil, "", done, openErr
 		}
 		done = func() { _ = in.Close() }
 		jobs, err = tree.List(ctx, in, sep, spec, &opts)
 	} else {
-		for _, source := range sources {
-			info, err := os.Stat(source)
-			if err != nil {
-				return nil, done, failure.WithKind(err, failure.ErrSource)
-			}
-			if info.IsDir() && !f.recursive {
-				return nil, done, failure.Usagef("%s is a directory; to submit the files in it, add -r", source)
-			}
-		}
-		var t *tree.Tree
-		if t, err = tree.New(tree.Sources(sources...), spec, &opts); err == nil {
-			jobs = t.Walk(ctx)
-		}
+		jobs, err = walk(ctx, placed, spec, &opts)
 	}
 	if err != nil {
-		return nil, done, err
+		return nil, "", done, err
 	}
 	jobs = f.regular(jobs)
 	if f.manifest == "" {
-		return jobs, done, nil
+		return jobs, prefix, done, nil
 	}
-	return f.unfinished(ctx, jobs, done)
+	jobs, done, err = f.unfinished(ctx, jobs, done)
+	return jobs, prefix, done, err
+}
+
+// walk returns the files of the arguments.
+func walk(ctx context.Context, placed []tree.Placed, spec session.Spec, opts *tree.Options) (iter.Seq[upload.Job], error) {
+	var sources []tree.Source
+	for _, p := range placed {
+		switch {
+		case p.Err != nil && p.IsDir:
+			return nil, failure.Usagef("%s is a directory; to submit the files in it, add -r", p.Path)
+		case p.Err != nil:
+			return nil, failure.WithKind(p.Err, failure.ErrSource)
+		}
+		sources = append(sources, p.Source)
+	}
+	spec.Object = "" // the names of the sources are complete
+	t, err := tree.New(sources, spec, opts)
+	if err != nil {
+		return nil, err
+	}
+	return t.Walk(ctx), nil
 }
 
 // regular returns jobs without the entries that are skipped because they are not files.

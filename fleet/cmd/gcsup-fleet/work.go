@@ -18,10 +18,10 @@ import (
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/bytesize"
-	"gcsup/internal/cli/contenttype"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/sendflags"
 	"gcsup/internal/cli/usage"
+	"gcsup/upload/contenttype"
 )
 
 // workFlags configure a worker.

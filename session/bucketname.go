@@ -1,26 +1,13 @@
-package main
+package session
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
-
-	"gcsup/internal/cli/failure"
-	"gcsup/session"
 )
 
-// checkBucketName refuses a name that no bucket can have, in the words of
-// https://cloud.google.com/storage/docs/buckets#naming. It does not apply the rules
+// bucketNameRule returns the rule that a bucket name breaks, in the words of
+// https://cloud.google.com/storage/docs/buckets#naming, or "". It does not apply the rules
 // on "goog" and "google", because Google's own buckets have such names.
-func checkBucketName(name string) error {
-	rule := bucketNameRule(name)
-	if rule == "" {
-		return nil
-	}
-	return failure.WithKind(fmt.Errorf("bucket name %q: %s", name, rule), session.ErrInvalid)
-}
-
-// bucketNameRule returns the rule that a bucket name breaks, or "".
 func bucketNameRule(name string) string {
 	const (
 		characters = "bucket names can only contain lowercase letters, numeric characters, dashes (-), underscores (_), and dots (.)"

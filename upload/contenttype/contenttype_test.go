@@ -3,7 +3,7 @@ package contenttype_test
 import (
 	"testing"
 
-	"gcsup/internal/cli/contenttype"
+	"gcsup/upload/contenttype"
 )
 
 func TestOf(t *testing.T) {

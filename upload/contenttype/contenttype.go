@@ -1,4 +1,5 @@
-// Package contenttype returns the content type of a file by the extension of its name.
+// Package contenttype returns the content type of a file by the extension of its name, for
+// [gcsup/session.Spec].DefaultContentType. gcsup cp and the workers of gcsup-fleet use it.
 package contenttype
 
 import (

@@ -1,20 +1,21 @@
-package main
+package session_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/session"
 )
 
+// TestBucketNames checks the rules for the names of buckets.
 func TestBucketNames(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for _, name := range []string{
 		"abc", "my-bucket", "my_bucket", "1.2", "0-0", "example.com", long, "a." + long, "192.168.5", "192.168.5.400", "google-logs", "goog-x",
 		long + "." + long + "." + long + "." + strings.Repeat("b", 30),
 	} {
-		if err := checkBucketName(name); err != nil {
+		if err := (session.Spec{Bucket: name, Object: "x"}).Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -25,9 +26,22 @@ func TestBucketNames(t *testing.T) {
 		"-abc": "start and end", "abc-": "start and end", "_abc": "start and end", "abc_": "start and end", ".abc": "start and end", "abc.": "start and end",
 		"192.168.5.4": "IP address",
 	} {
-		err := checkBucketName(name)
-		if err == nil || !strings.Contains(err.Error(), want) || failure.Classify(err).Code != exitcode.Usage {
+		err := session.Spec{Bucket: name, Object: "x"}.Validate()
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// TestSplitURL checks that SplitURL is the inverse of Spec.URL.
+func TestSplitURL(t *testing.T) {
+	for text, want := range map[string]session.Spec{
+		"gs://bkt/a/b?c#d%20": {Bucket: "bkt", Object: "a/b?c#d%20"}, "gs://bkt//a": {Bucket: "bkt", Object: "/a"},
+		"gs://bkt/": {Bucket: "bkt"}, "gs://bkt": {Bucket: "bkt"}, "gs:///x": {}, "gs://": {}, "gs:/bkt/x": {}, "s3://bkt/x": {}, "bkt/x": {}, "": {},
+	} {
+		bucket, object, ok := session.SplitURL(text)
+		if bucket != want.Bucket || object != want.Object || ok != (want.Bucket != "") {
+			t.Errorf("SplitURL(%q) = %q, %q, %v; want %q, %q", text, bucket, object, ok, want.Bucket, want.Object)
 		}
 	}
 }

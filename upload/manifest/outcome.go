@@ -1,0 +1,33 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+
+	"gcsup/chunk"
+	"gcsup/upload"
+)
+
+// Outcome returns the record of a file whose upload ended with res and err. ok is false if
+// there is nothing to record, because the file was not tried or was interrupted: the next run must
+// upload it.
+func Outcome(res *upload.Result, err error) (r Record, ok bool) {
+	if _, interrupted := errors.AsType[*upload.InterruptedError](err); interrupted || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
+		return Record{}, false
+	}
+	r = Record{Status: Done, Path: res.Path, Source: res.Source, Bucket: res.Spec.Bucket, Object: res.Spec.Object}
+	switch {
+	case err != nil:
+		r.Status, r.Reason = Failed, err.Error()
+		return r, true
+	case res.Skipped != upload.SkipNothing:
+		r.Status = Skipped
+		if r.Source == (chunk.Identity{}) { // it was not opened
+			r.Source, _ = chunk.StatIdentity(res.Path)
+		}
+	}
+	if o := res.Object; o != nil {
+		r.Generation, r.CRC32C, r.HasCRC32C = o.Generation, o.CRC32C, o.HasCRC32C
+	}
+	return r, true
+}

@@ -1,0 +1,59 @@
+package manifest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/manifest"
+)
+
+// TestOutcome checks what is recorded of an upload.
+func TestOutcome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	identity, err := chunk.StatIdentity(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := upload.Spec{Bucket: "bkt", Object: "o"}
+	object := &session.Object{Generation: 7, CRC32C: 8, HasCRC32C: true}
+	base := manifest.Record{Path: path, Source: identity, Bucket: "bkt", Object: "o"}
+	with := func(change func(*manifest.Record)) manifest.Record {
+		r := base
+		change(&r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		res  upload.Result
+		err  error
+		want manifest.Record // zero if there is none
+	}{
+		"done": {upload.Result{Source: identity, Object: object}, nil, with(func(r *manifest.Record) {
+			r.Status, r.Generation, r.CRC32C, r.HasCRC32C = manifest.Done, 7, 8, true
+		})},
+		"skipped, not opened": {upload.Result{Skipped: upload.SkipExisting, Object: object}, nil, with(func(r *manifest.Record) {
+			r.Status, r.Generation, r.CRC32C, r.HasCRC32C = manifest.Skipped, 7, 8, true
+		})},
+		"failed": {upload.Result{Source: identity, Object: object}, errors.New("why"), with(func(r *manifest.Record) {
+			r.Status, r.Reason = manifest.Failed, "why"
+		})},
+		"not tried":   {upload.Result{}, fmt.Errorf("%w: why", upload.ErrNotTried), manifest.Record{}},
+		"interrupted": {upload.Result{Source: identity}, &upload.InterruptedError{}, manifest.Record{}},
+		"canceled":    {upload.Result{Source: identity}, fmt.Errorf("%w: why", context.Canceled), manifest.Record{}},
+	} {
+		c.res.Path, c.res.Spec = path, spec
+		got, ok := manifest.Outcome(&c.res, c.err)
+		if got != c.want || ok != (c.want != manifest.Record{}) {
+			t.Errorf("%s: Outcome = %+v, %v; want %+v", name, got, ok, c.want)
+		}
+	}
+}
