@@ -117,7 +117,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	defer j.closeSource()
-	return j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) })
+	return j.thenRemove(ctx, j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) }))
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
