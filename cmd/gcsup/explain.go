@@ -45,6 +45,11 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	x.console.fail(text)
 }
 
+// kept prints why a source is not removed, although its object exists.
+func (x *explainer) kept(t task, err error) {
+	x.console.fail(printablePath(t.source+": not removed, although "+t.destination+" exists: "+err.Error(), t.source))
+}
+
 // howToContinue prints how to continue an upload that failed.
 func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	switch {

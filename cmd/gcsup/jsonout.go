@@ -39,6 +39,8 @@ type resultLine struct {
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
+	Removed     bool       `json:"source_removed"`
+	Kept        *string    `json:"source_kept"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Entry       tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
@@ -119,6 +121,7 @@ type summaryLine struct {
 	Interrupted    int    `json:"interrupted"` // of those that failed
 	NotTried       int    `json:"not_tried"`   // of those that failed
 	FinishedBefore int    `json:"finished_before"`
+	SourcesRemoved int    `json:"sources_removed"`
 	Bytes          int64  `json:"bytes"`
 	BytesSent      int64  `json:"bytes_sent"`
 	BytesResent    int64  `json:"bytes_resent"`
@@ -151,6 +154,10 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 		}
 		if res.Leftover != nil {
 			l.Leftover = new(res.Leftover.Error())
+		}
+		l.Removed = res.SourceRemoved
+		if res.SourceKept != nil {
+			l.Kept = new(res.SourceKept.Error())
 		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))

@@ -23,6 +23,7 @@ type runTotals struct {
 	uploaded, planned, skipped, failed, notTried, interrupted int
 
 	finished int   // files that the manifest records as finished
+	removed  int   // sources
 	bytes    int64 // of the uploaded files
 	sent     int64 // handed to the network
 	resent   int64 // of those, that were handed over before
@@ -40,6 +41,9 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 		t.requests += res.Requests
 		t.retries += res.Retries
 		t.waited += res.Waited
+		if res.SourceRemoved {
+			t.removed++
+		}
 	}
 	switch {
 	case status == statusSkipped:
@@ -56,8 +60,8 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 	default:
 		t.failed++
 	}
-	if res != nil && res.Leftover != nil && t.code == exitcode.OK {
-		t.code = failure.Classify(res.Leftover).Code
+	if undone := leftUndone(res); undone != nil && t.code == exitcode.OK {
+		t.code = failure.Classify(undone).Code
 	}
 	if status != statusFailed {
 		return
@@ -125,6 +129,9 @@ func (t *runTotals) text(elapsed time.Duration) string {
 	if len(parts) == 0 {
 		return "no files"
 	}
+	if t.removed > 0 {
+		parts = append(parts, plural(t.removed, "source removed", "sources removed"))
+	}
 	if t.retries > 0 {
 		parts = append(parts, plural(t.retries, "retry", "retries"))
 	}
@@ -155,7 +162,7 @@ func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
 	return summaryLine{
 		V: 1, Type: "summary", Files: t.files(), Uploaded: t.uploaded, Planned: t.planned, Skipped: t.skipped,
 		Failed: t.failed + t.interrupted + t.notTried, Interrupted: t.interrupted, NotTried: t.notTried, FinishedBefore: t.finished,
-		Bytes: t.bytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
+		SourcesRemoved: t.removed, Bytes: t.bytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
 		WaitedMS: t.waited.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
 		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), ExitCode: code,
 	}
