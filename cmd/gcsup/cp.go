@@ -165,7 +165,14 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if opts.RateLimit != nil {
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
+	var order jobOrder
+	if f.batch.dryRun {
+		jobs = order.jobs(jobs)
+	}
 	outcomes := f.remove.uploader(c.uploader).Files(ctx, jobs, f.batchOptions(chosen))
+	if f.batch.dryRun {
+		outcomes = order.outcomes(outcomes)
+	}
 	return r.runBatch(ctx, c, chosen, progress, outcomes)
 }
 

@@ -123,6 +123,7 @@ type summaryLine struct {
 	FinishedBefore int    `json:"finished_before"`
 	SourcesRemoved int    `json:"sources_removed"`
 	Bytes          int64  `json:"bytes"`
+	PlannedBytes   int64  `json:"planned_bytes"`
 	BytesSent      int64  `json:"bytes_sent"`
 	BytesResent    int64  `json:"bytes_resent"`
 	Requests       int    `json:"requests"`
