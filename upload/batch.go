@@ -208,7 +208,7 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 					return
 				}
 				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}
-				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
+				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error(), Err: err})
 				continue
 			}
 			if !yield(job) {

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -56,10 +57,11 @@ type partsLine struct {
 }
 
 type errorLine struct {
-	Kind    string      `json:"kind"`
-	Message string      `json:"message"`
-	Status  *int        `json:"status"` // HTTP status
-	Holder  *holderLine `json:"holder,omitempty"`
+	Kind      string      `json:"kind"`
+	Message   string      `json:"message"`
+	Operation *string     `json:"operation"` // the request that failed
+	Status    *int        `json:"status"`    // HTTP status
+	Holder    *holderLine `json:"holder,omitempty"`
 }
 
 // holderLine is the process that uses an upload. An unknown field is null.
@@ -154,11 +156,11 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}
 		if res.Leftover != nil {
-			l.Leftover = new(res.Leftover.Error())
+			l.Leftover = new(hint.Text(res.Leftover))
 		}
 		l.Removed = res.SourceRemoved
 		if res.SourceKept != nil {
-			l.Kept = new(res.SourceKept.Error())
+			l.Kept = new(hint.Text(res.SourceKept))
 		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
@@ -176,11 +178,11 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 }
 
 func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: failure.Classify(err).Kind, Message: err.Error()}
+	l := &errorLine{Kind: failure.Classify(err).Kind, Message: hint.Text(err)}
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
-		l.Status = known(e.Status, e.Status != 0)
+		l.Operation, l.Status = known(string(e.Op), e.Op != ""), known(e.Status, e.Status != 0)
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
@@ -196,7 +198,7 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
-		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: e.Cause,
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: hint.Without(e.Cause, e.Err),
 	}
 	if held, ok := errors.AsType[*state.HeldError](e.Err); ok {
 		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()
