@@ -54,13 +54,18 @@ type Error struct {
 // Error returns the operation, the sentinel error, the cause and the number of
 // attempts.
 func (e *Error) Error() string {
+	if e.Early || e.Op == "" {
+		return e.Text()
+	}
+	return string(e.Op) + ": " + e.Text()
+}
+
+// Text is Error without the operation, for people who do not know the protocol.
+func (e *Error) Text() string {
 	if e.Early {
 		return e.Cause()
 	}
 	var b strings.Builder
-	if e.Op != "" {
-		fmt.Fprintf(&b, "%s: ", e.Op)
-	}
 	if e.Kind != nil {
 		fmt.Fprintf(&b, "%v: ", e.Kind)
 	}

@@ -217,7 +217,7 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 					return
 				}
 				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}
-				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
+				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error(), Err: err})
 				continue
 			}
 			if !yield(job) {
@@ -259,7 +259,7 @@ func (b *filesCall) do(job Job) outcome {
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
 	}
-	if b.opts.Skip.unread(job) {
+	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted()) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)

@@ -87,6 +87,21 @@ type CallOptions struct {
 	// always, [session.ErrSourceChanged]. In a batch, Accept must be safe for concurrent use.
 	Accept func(path string, info fs.FileInfo) error
 
+	// RemoveSource removes the file that File, Files or Resume has uploaded, when its object
+	// exists: [Result].SourceRemoved. The size and the CRC32C of the object must be those of the
+	// bytes that were read, and the file must be unchanged: its size, its times and its inode, or
+	// else its bytes, are compared with what was read immediately before it is removed. If the object
+	// was not made by a request of this call, its metadata is read first. The file of an
+	// object that the rule skips is removed if its bytes were compared: SkipSameTime is then like
+	// SkipIdentical, and SkipExisting removes nothing. A dry run removes nothing.
+	//
+	// If the file cannot be removed, the upload has succeeded nevertheless, and
+	// [Result].SourceKept has the reason. A file that is a symbolic link is refused before anything
+	// is sent ([chunk.ErrNotRegular]). Directories stay. Do not use RemoveSource for a file to
+	// which a program still writes: what it writes after the comparison is lost with the
+	// file. Sources without a path are not removed.
+	RemoveSource bool
+
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
@@ -126,6 +141,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	own.source = cmp.Or(o.SourceName, u.source)
 	if o.Accept != nil {
 		own.accept = o.Accept
+	}
+	if o.RemoveSource {
+		own.removal = removal{refuseLink, (*job).removeSource}
 	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm

@@ -92,7 +92,7 @@ type Event struct {
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
 	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
 	Cause     string        // Waiting, Restarted, Discarded, Undivided, Divided, Warning: the reason, for people; Held: the process
-	Err       error         // Interrupted, Failed: what the call returns; Waiting: why the request failed; Held: a *state.HeldError
+	Err       error         // Interrupted, Failed: what the call returns; Waiting: why the request failed; Held: a *state.HeldError; Warning: the error in Cause, or nil
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	ctx context.Context

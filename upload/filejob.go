@@ -43,10 +43,10 @@ func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
 	if j.u.skip != nil {
 		j.skipAgain = func(ctx context.Context) (bool, error) { return j.u.skip(j, ctx, false, nil) }
 		if skipped, err := j.skipAgain(ctx); skipped || err != nil {
-			return err
+			return j.thenRemove(ctx, err)
 		}
 	}
-	return j.uploadOpen(ctx, path, identity)
+	return j.thenRemove(ctx, j.uploadOpen(ctx, path, identity))
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
@@ -65,13 +65,21 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if b.comparison != nil {
 		return j.compare(ctx, b, job.Listed, job.Object)
 	}
-	if skipped, err := j.skipped(ctx, job.Listed, job.Object); skipped || err != nil {
+	skipped, err := j.skipped(ctx, job.Listed, job.Object)
+	switch {
+	case err != nil || skipped && b.opts.DryRun:
 		return err
+	case b.opts.DryRun:
+		return j.plan(ctx)
+	case skipped:
+		return j.thenRemove(ctx, nil)
 	}
 	j.listed, j.skipAgain = job.Listed, func(ctx context.Context) (bool, error) { return j.skipped(ctx, false, nil) }
-	if b.opts.DryRun {
-		return j.plan(ctx)
-	}
+	return j.thenRemove(ctx, j.uploadCompared(ctx, b, job.Path))
+}
+
+// uploadCompared uploads the open source of a batch, which no rule skips.
+func (j *job) uploadCompared(ctx context.Context, b *filesCall, path string) error {
 	if j.small() {
 		size := min(j.file.Total(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
@@ -82,7 +90,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 			return j.uploadOpen(ctx, "", "")
 		}
 	}
-	return j.uploadOpen(ctx, job.Path, "")
+	return j.uploadOpen(ctx, path, "")
 }
 
 // uploadOpen uploads the open source. If there is a store, the upload is saved, unless the
@@ -121,6 +129,11 @@ func (j *job) plan(ctx context.Context) error {
 
 func (j *job) open(path string) error {
 	j.result.label.set(func(n *names) { n.path = path })
+	if j.u.removal.wanted() {
+		if err := j.u.removal.check(path); err != nil {
+			return err
+		}
+	}
 	src, err := chunk.Open(path)
 	if err != nil {
 		return err

@@ -119,7 +119,7 @@ func (j *job) finishParts(ctx context.Context, p *parts.Upload) {
 		j.journal.Keep()
 	default:
 		if err := j.journal.Discard(); err != nil {
-			j.events.post(Event{Kind: Warning, Cause: err.Error()})
+			j.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (j *job) leave(err error) {
 		return
 	}
 	j.result.update(func(r *Result) { r.Leftover = err })
-	j.events.post(Event{Kind: Warning, Cause: err.Error()})
+	j.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
 }
 
 // resumeParts continues a saved upload in parts. spec is the Spec with which it was started.

@@ -24,6 +24,9 @@ type Result struct {
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 	Difference  Difference     // of [Uploader.Compare]: how Object differs from the file
 
+	SourceRemoved bool  // the file was removed, see [CallOptions].RemoveSource
+	SourceKept    error // why RemoveSource did not remove the file, although its object exists; nil if the bytes of a skipped file were not compared
+
 	Leftover error // what could not be removed from the service, and why; nil if nothing is left. See SavedUpload.ToRemove
 
 	Parts *PartsResult // nil unless this call sent the file in parts

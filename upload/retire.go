@@ -25,6 +25,6 @@ func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 		return errors.Join(left, err)
 	}
 	j.result.update(func(r *Result) { r.Leftover = left })
-	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, id)})
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, id), Err: left})
 	return nil
 }

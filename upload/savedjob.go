@@ -117,7 +117,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	defer j.closeSource()
-	return j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) })
+	return j.thenRemove(ctx, j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) }))
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
@@ -134,7 +134,7 @@ func (j *job) openJournal(ctx context.Context, draft state.Token, waiting func(c
 			j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
 		},
 		Stale: func(err error) {
-			j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
+			j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error(), Err: err})
 		},
 		Last:       func(ctx context.Context) context.Context { return j.u.storeContext(ctx, j.events, nothingAtStake) },
 		Background: func(ctx context.Context) context.Context { return j.u.storeContext(ctx, nil, nothingAtStake) },
@@ -243,7 +243,7 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 			if err != nil {
 				return errors.Join(err, derr)
 			}
-			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+			j.events.post(Event{Kind: Warning, Cause: derr.Error(), Err: derr})
 		}
 		return err
 	}

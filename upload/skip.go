@@ -141,6 +141,9 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		like = batch.SameTime
 	case SkipSameTime:
 		like = batch.CompareTime(j.spec.Gzip, size, time.Unix(0, j.file.Identity().ModTimeNS), object)
+		if like == batch.SameTime && j.u.removal.wanted() {
+			like = batch.MaybeEqual // only bytes that were compared may be removed
+		}
 	}
 	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
 		// A listing has the CRC32C only of objects without a key, and Stat only of objects

@@ -38,6 +38,7 @@ type Uploader struct {
 	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
 
 	compressor source.Compressor
+	removal    removal // of sources
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

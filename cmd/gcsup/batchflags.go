@@ -26,6 +26,8 @@ type sourceFlags struct {
 	fromStdin bool
 	tree      treeflags.Flags
 	shard     string
+
+	reportLinks bool // skip all links in directories; set by the command
 }
 
 func (f *sourceFlags) add(fs *pflag.FlagSet) {
@@ -141,7 +143,7 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	if err != nil {
 		return nil, err
 	}
-	opts.Sorted, opts.Shard = sorted(shard), shard
+	opts.Sorted, opts.Shard, opts.ReportSymlinks = sorted(shard), shard, f.reportLinks
 	if f.list() {
 		err = f.chooseList(ctx, stdin, s, spec, &opts)
 	} else {

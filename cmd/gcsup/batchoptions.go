@@ -82,9 +82,9 @@ func (f *batchFlags) skip() upload.Skip {
 }
 
 // sorted reports whether the files must be sorted, to compare them with a listing
-// or with what a manifest has.
+// or with what a manifest has, or to print them.
 func (f *batchFlags) sorted(shard tree.Shard) bool {
-	if f.skip() != upload.SkipNothing {
+	if f.skip() != upload.SkipNothing || f.dryRun {
 		return true
 	}
 	info, err := os.Stat(f.manifestFile(shard))

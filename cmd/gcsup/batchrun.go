@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -28,7 +29,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
-		if progress.add(res, t.entry != "", err) != nil {
+		if progress.add(res, t.entry != "", cmp.Or(err, res.SourceKept)) != nil {
 			break // nothing more can be recorded
 		}
 	}

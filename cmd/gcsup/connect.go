@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -136,7 +137,7 @@ func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.mes
 // shown.
 func (c *connection) observe(e upload.Event) {
 	if e.Kind == upload.Waiting && e.Store {
-		c.waiting(e.Delay, e.Cause)
+		c.waiting(e.Delay, hint.Without(e.Cause, e.Err))
 	}
 }
 
@@ -158,7 +159,7 @@ func (c *connection) storeRetry() state.StoreRetry {
 			}
 			return c.policy.LongestTotal(backoff.Tries(0))
 		},
-		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, err.Error()) },
+		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, hint.Text(err)) },
 	}
 }
 

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/printable"
 )
 
@@ -80,15 +82,15 @@ func messageText(format string, args []any) string {
 		case string:
 			args[i] = printable.Line(arg)
 		case error:
-			args[i] = printable.Line(arg.Error())
+			args[i] = printable.Line(hint.Text(arg))
 		}
 	}
 	return fmt.Sprintf(format, args...)
 }
 
-// fail prints a line even if the console is quiet.
-func (c *console) fail(text string) {
-	c.logError(text)
+// fail prints a line even if the console is quiet. attrs are attributes for the log file.
+func (c *console) fail(text string, attrs ...slog.Attr) {
+	c.logError(text, attrs...)
 	c.print(text)
 }
 

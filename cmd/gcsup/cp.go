@@ -34,6 +34,7 @@ type cpFlags struct {
 	generation int64
 	noState    bool
 	restart    bool
+	remove     removeFlag
 	template   session.Spec // of all objects; set by check
 }
 
@@ -68,6 +69,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	f.objects.add(fs)
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
+	f.remove.add(fs)
 	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.output.add(fs)
@@ -164,7 +166,15 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if opts.RateLimit != nil {
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
-	return r.runBatch(ctx, c, chosen, progress, c.uploader.Files(ctx, jobs, f.batchOptions(chosen)))
+	var order jobOrder
+	if f.batch.dryRun {
+		jobs = order.jobs(jobs)
+	}
+	outcomes := f.remove.uploader(c.uploader).Files(ctx, jobs, f.batchOptions(chosen))
+	if f.batch.dryRun {
+		outcomes = order.outcomes(outcomes)
+	}
+	return r.runBatch(ctx, c, chosen, progress, outcomes)
 }
 
 // connect finds the endpoint and the credentials.
@@ -203,9 +213,14 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, failure.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
 	case f.batch.dryRun && f.output.report == stdoutName:
 		return upload.Options{}, failure.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
+	case stream && bool(f.remove):
+		return upload.Options{}, failure.Usagef("--remove-source: standard input is no file that can be removed")
+	case bool(f.remove) && f.sources.tree.FollowSymlinks:
+		return upload.Options{}, failure.Usagef("--remove-source and --follow-symlinks exclude each other: a link may lead to a file that is removed before")
 	case f.generation < 0:
 		return upload.Options{}, failure.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
+	f.sources.reportLinks = bool(f.remove)
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}

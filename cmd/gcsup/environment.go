@@ -29,7 +29,7 @@ var envRules = flagenv.Rules{
 		{"state-key-file", "state-unsealed"},
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
-		{"gzip", "content-encoding"}, {"acl", "predefined-acl"},
+		{"gzip", "content-encoding"}, {"acl", "predefined-acl"}, {"remove-source", "follow-symlinks"},
 		treeflags.Exclusive,
 	},
 	Needs: map[string]string{

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -38,11 +40,26 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 		text = t.about() + ": " + text
 	}
 	text = printablePath(text, t.source)
+	attrs := failureAttrs(err)
 	if brief {
-		x.console.logError(text)
+		x.console.logError(text, attrs...)
 		return
 	}
-	x.console.fail(text)
+	x.console.fail(text, attrs...)
+}
+
+// kept prints why a source is not removed, although its object exists.
+func (x *explainer) kept(t task, err error) {
+	x.console.fail(printablePath(t.source+": not removed, although "+t.destination+" exists: "+hint.Text(err), t.source))
+}
+
+// failureAttrs returns what the log file has of an error besides its text.
+func failureAttrs(err error) []slog.Attr {
+	attrs := []slog.Attr{slog.String("kind", failure.Classify(err).Kind)}
+	if e, ok := errors.AsType[*session.Error](err); ok && e.Op != "" {
+		attrs = append(attrs, slog.String("operation", string(e.Op)))
+	}
+	return attrs
 }
 
 // howToContinue prints how to continue an upload that failed.

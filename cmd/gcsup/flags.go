@@ -185,7 +185,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = program.Absolute(value)
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed":
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed", "remove-source":
 			if command != "resume" {
 				return
 			}

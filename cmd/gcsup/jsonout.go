@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -39,6 +40,8 @@ type resultLine struct {
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
+	Removed     bool       `json:"source_removed"`
+	Kept        *string    `json:"source_kept"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Entry       tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
@@ -54,10 +57,11 @@ type partsLine struct {
 }
 
 type errorLine struct {
-	Kind    string      `json:"kind"`
-	Message string      `json:"message"`
-	Status  *int        `json:"status"` // HTTP status
-	Holder  *holderLine `json:"holder,omitempty"`
+	Kind      string      `json:"kind"`
+	Message   string      `json:"message"`
+	Operation *string     `json:"operation"` // the request that failed
+	Status    *int        `json:"status"`    // HTTP status
+	Holder    *holderLine `json:"holder,omitempty"`
 }
 
 // holderLine is the process that uses an upload. An unknown field is null.
@@ -119,7 +123,9 @@ type summaryLine struct {
 	Interrupted    int    `json:"interrupted"` // of those that failed
 	NotTried       int    `json:"not_tried"`   // of those that failed
 	FinishedBefore int    `json:"finished_before"`
+	SourcesRemoved int    `json:"sources_removed"`
 	Bytes          int64  `json:"bytes"`
+	PlannedBytes   int64  `json:"planned_bytes"`
 	BytesSent      int64  `json:"bytes_sent"`
 	BytesResent    int64  `json:"bytes_resent"`
 	Requests       int    `json:"requests"`
@@ -150,7 +156,11 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}
 		if res.Leftover != nil {
-			l.Leftover = new(res.Leftover.Error())
+			l.Leftover = new(hint.Text(res.Leftover))
+		}
+		l.Removed = res.SourceRemoved
+		if res.SourceKept != nil {
+			l.Kept = new(hint.Text(res.SourceKept))
 		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
@@ -168,11 +178,11 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 }
 
 func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: failure.Classify(err).Kind, Message: err.Error()}
+	l := &errorLine{Kind: failure.Classify(err).Kind, Message: hint.Text(err)}
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
-		l.Status = known(e.Status, e.Status != 0)
+		l.Operation, l.Status = known(string(e.Op), e.Op != ""), known(e.Status, e.Status != 0)
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
@@ -188,7 +198,7 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
-		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: e.Cause,
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: hint.Without(e.Cause, e.Err),
 	}
 	if held, ok := errors.AsType[*state.HeldError](e.Err); ok {
 		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()

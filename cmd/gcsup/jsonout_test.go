@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ import (
 // resultFields are the fields of a result line, which are a contract.
 var resultFields = []string{
 	"v", "type", "file", "status", "source", "destination", "generation", "size", "object_size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
-	"requests", "retries", "waited_ms", "elapsed_ms", "id", "parallel", "leftover", "error",
+	"requests", "retries", "waited_ms", "elapsed_ms", "id", "parallel", "leftover", "source_removed", "source_kept", "error",
 }
 
 func line(t *testing.T, v any) (text string, fields map[string]any) {
@@ -46,7 +47,7 @@ func TestResultLine(t *testing.T) {
 	}
 	text, _ := line(t, newResultLine(7, task{source: "a&b\n", destination: "gs://bkt/a"}, statusOK, res, nil))
 	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,"object_size":5,` +
-		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"parallel":null,"leftover":null,"file":7,"id":"abc","error":null}` + "\n"
+		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"parallel":null,"leftover":null,"source_removed":false,"source_kept":null,"file":7,"id":"abc","error":null}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
@@ -54,16 +55,18 @@ func TestResultLine(t *testing.T) {
 
 func TestResultLineOfFailure(t *testing.T) {
 	for _, c := range []struct {
-		res    *upload.Result
-		err    error
-		kind   string
-		status any
+		res     *upload.Result
+		err     error
+		kind    string
+		message string // "" for the text of err
+		op      any
+		status  any
 	}{
-		{nil, failure.Usagef("no"), "usage", nil},
-		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", nil},
-		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", 404.0},
-		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},
-		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", nil},
+		{nil, failure.Usagef("no"), "usage", "", nil, nil},
+		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", "", nil, nil},
+		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", "destination not found: 404 Not Found", "start", 404.0},
+		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Op: session.OpPut, Status: 503}), "interrupted", "context canceled (before that: 503 Service Unavailable)", nil, nil},
+		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", "retries exhausted: reset", "put", nil},
 	} {
 		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, c.res, c.err))
 		var names []string
@@ -75,7 +78,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		if !reflect.DeepEqual(names, want) {
 			t.Errorf("%v: fields %v, want %v", c.err, names, want)
 		}
-		wantError := map[string]any{"kind": c.kind, "message": c.err.Error(), "status": c.status}
+		wantError := map[string]any{"kind": c.kind, "message": cmp.Or(c.message, c.err.Error()), "operation": c.op, "status": c.status}
 		if !reflect.DeepEqual(fields["error"], wantError) {
 			t.Errorf("%v: error %v, want %v", c.err, fields["error"], wantError)
 		}
@@ -102,7 +105,7 @@ func TestResultLineInUse(t *testing.T) {
 	} {
 		err := fmt.Errorf("while testing: %w", &c.held)
 		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, nil, err))
-		want := map[string]any{"kind": "in_use", "message": err.Error(), "status": nil, "holder": c.want}
+		want := map[string]any{"kind": "in_use", "message": err.Error(), "operation": nil, "status": nil, "holder": c.want}
 		if !reflect.DeepEqual(fields["error"], want) {
 			t.Errorf("error %v, want %v", fields["error"], want)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -38,9 +39,9 @@ func (l *logFile) logWarning(text string) {
 	}
 }
 
-func (l *logFile) logError(text string) {
+func (l *logFile) logError(text string, attrs ...slog.Attr) {
 	if l.log != nil {
-		l.log.Error(text)
+		l.log.LogAttrs(context.Background(), slog.LevelError, text, attrs...)
 	}
 }
 

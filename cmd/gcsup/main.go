@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
 	"gcsup/internal/cli/usage"
@@ -56,7 +57,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), usage.Help(root))
 	}
 	err = flagenv.Explain(cmd, err)
-	newConsole(std.err, false).fail(err.Error())
+	newConsole(std.err, false).fail(hint.Text(err))
 	return failure.Classify(err).Code
 }
 

@@ -27,6 +27,9 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 	if res != nil && res.Leftover != nil {
 		o.console.message("what is left is billed; to remove it: gcsup sessions prune")
 	}
+	if res != nil && res.SourceKept != nil {
+		o.explain.kept(t, res.SourceKept)
+	}
 	o.totals.add(status, res, err)
 	if status == statusOK {
 		o.console.logInfo(summary(t, res))
@@ -66,10 +69,12 @@ func (o *outcomes) classify(t task, named bool, res *upload.Result, err error) s
 
 // skipText describes why a file was skipped.
 func skipText(t task, res *upload.Result) string {
-	switch res.Skipped {
-	case upload.SkipIdentical:
+	switch {
+	case res.SourceRemoved:
+		return t.destination + " has the same bytes, and the source is removed"
+	case res.Skipped == upload.SkipIdentical:
 		return t.destination + " has the same bytes"
-	case upload.SkipSameTime:
+	case res.Skipped == upload.SkipSameTime:
 		return t.destination + " has the same size and modification time"
 	default:
 		return t.destination + " exists"

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/upload"
 )
 
@@ -104,7 +105,7 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exitcode.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.logError(err.Error()) // the caller prints it
+			r.console.logError(hint.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.start)

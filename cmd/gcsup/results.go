@@ -57,6 +57,9 @@ func summary(t task, res *upload.Result) string {
 	if o.HasCRC32C {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
 	}
+	if res.SourceRemoved {
+		text += "  source removed"
+	}
 	if res.Resumed {
 		text += "  resumed at " + bytesText(res.ResumedFrom)
 	}

@@ -23,6 +23,7 @@ type resumeFlags struct {
 	send   sendFlags
 	output outputFlags
 	key    keyFlags
+	remove removeFlag
 	all    bool
 	source string // the new path of the source of the one upload
 }
@@ -57,6 +58,7 @@ compared with the checksums of the bytes that were sent, before anything is sent
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
 	fs.StringVar(&f.source, "source", "", "the new path of the source, if it was moved or replaced by a copy")
+	f.remove.add(fs)
 	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.key.add(fs, "resume encrypted uploads with the key")
@@ -175,7 +177,9 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, text string
 	}
 	t := task{
 		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
-		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
+		do: func(ctx context.Context) (*upload.Result, error) {
+			return f.remove.uploader(c.uploader).Resume(ctx, id)
+		},
 	}
 	if token.Endpoint != c.endpoint {
 		t.err = f.target.endpointMismatch(c, token.Endpoint)

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/timespan"
 	"gcsup/internal/cli/usage"
@@ -280,7 +281,7 @@ func aboutUpload(id string, err error) string {
 	if errors.Is(err, state.ErrNoToken) { // contains the ID
 		return err.Error()
 	}
-	return id + ": " + err.Error()
+	return id + ": " + hint.Text(err)
 }
 
 // uploadText names a saved upload in a message.
@@ -415,7 +416,7 @@ func (x *canceler) observe(e upload.Event) {
 	x.c.observe(e)
 	switch e.Kind {
 	case upload.Warning:
-		x.warnings.Store(e.ID, e.Cause)
+		x.warnings.Store(e.ID, hint.Without(e.Cause, e.Err))
 	case upload.Held:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
 			x.console.message("%s: %s", e.ID, heldText(e, x.target.state.lease))

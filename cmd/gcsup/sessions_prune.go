@@ -11,6 +11,7 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -128,7 +129,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 		return p.c.dial(ctx, upload.Options{Observer: func(e upload.Event) {
 			p.c.observe(e)
 			if e.Kind == upload.Warning {
-				p.console.message("%s: warning: %s", e.ID, e.Cause)
+				p.console.message("%s: warning: %s", e.ID, hint.Without(e.Cause, e.Err))
 			}
 		}})
 	}

@@ -43,8 +43,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		case code != exitcode.OK:
 		case err != nil && !t.skipped(err):
 			code = failure.Classify(err).Code
-		case res != nil && res.Leftover != nil:
-			code = failure.Classify(res.Leftover).Code
+		case leftUndone(res) != nil:
+			code = failure.Classify(leftUndone(res)).Code
 		}
 		stored = stored || err == nil
 		done++

@@ -22,14 +22,16 @@ type runTotals struct {
 
 	uploaded, planned, skipped, failed, notTried, interrupted int
 
-	finished int   // files that the manifest records as finished
-	bytes    int64 // of the uploaded files
-	sent     int64 // handed to the network
-	resent   int64 // of those, that were handed over before
-	requests int
-	retries  int
-	waited   time.Duration
-	code     int // the exit code of a batch
+	finished     int   // files that the manifest records as finished
+	removed      int   // sources
+	bytes        int64 // of the uploaded files
+	plannedBytes int64 // of those that would be uploaded
+	sent         int64 // handed to the network
+	resent       int64 // of those, that were handed over before
+	requests     int
+	retries      int
+	waited       time.Duration
+	code         int // the exit code of a batch
 }
 
 // add adds the outcome of one file.
@@ -40,12 +42,16 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 		t.requests += res.Requests
 		t.retries += res.Retries
 		t.waited += res.Waited
+		if res.SourceRemoved {
+			t.removed++
+		}
 	}
 	switch {
 	case status == statusSkipped:
 		t.skipped++
 	case status == statusPlanned:
 		t.planned++
+		t.plannedBytes += res.Size
 	case status == statusOK:
 		t.uploaded++
 		t.bytes += res.Size
@@ -56,8 +62,8 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 	default:
 		t.failed++
 	}
-	if res != nil && res.Leftover != nil && t.code == exitcode.OK {
-		t.code = failure.Classify(res.Leftover).Code
+	if undone := leftUndone(res); undone != nil && t.code == exitcode.OK {
+		t.code = failure.Classify(undone).Code
 	}
 	if status != statusFailed {
 		return
@@ -115,7 +121,7 @@ func (t *runTotals) text(elapsed time.Duration) string {
 		what string
 	}{
 		{t.uploaded, fmt.Sprintf("uploaded (%s)", bytesText(t.bytes))},
-		{t.planned, "would be uploaded"}, {t.skipped, "skipped"}, {t.finished, "finished before"}, {t.failed, "failed"},
+		{t.planned, fmt.Sprintf("would be uploaded (%s)", bytesText(t.plannedBytes))}, {t.skipped, "skipped"}, {t.finished, "finished before"}, {t.failed, "failed"},
 		{t.interrupted, "interrupted"}, {t.notTried, "not tried"},
 	} {
 		if p.n > 0 {
@@ -124,6 +130,9 @@ func (t *runTotals) text(elapsed time.Duration) string {
 	}
 	if len(parts) == 0 {
 		return "no files"
+	}
+	if t.removed > 0 {
+		parts = append(parts, plural(t.removed, "source removed", "sources removed"))
 	}
 	if t.retries > 0 {
 		parts = append(parts, plural(t.retries, "retry", "retries"))
@@ -155,7 +164,7 @@ func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
 	return summaryLine{
 		V: 1, Type: "summary", Files: t.files(), Uploaded: t.uploaded, Planned: t.planned, Skipped: t.skipped,
 		Failed: t.failed + t.interrupted + t.notTried, Interrupted: t.interrupted, NotTried: t.notTried, FinishedBefore: t.finished,
-		Bytes: t.bytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
+		SourcesRemoved: t.removed, Bytes: t.bytes, PlannedBytes: t.plannedBytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
 		WaitedMS: t.waited.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
 		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), ExitCode: code,
 	}

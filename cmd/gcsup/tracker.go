@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/cli/hint"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -190,7 +191,7 @@ func (t *tracker) announce(file task, e upload.Event) {
 	case upload.Discarded:
 		t.console.message("%s: not resuming: %s", file.source, e.Cause)
 	case upload.Warning:
-		t.console.warning("%s: warning: %s", file.source, e.Cause)
+		t.console.warning("%s: warning: %s", file.source, hint.Without(e.Cause, e.Err))
 	case upload.Undivided:
 		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
 	case upload.Divided:

@@ -31,7 +31,8 @@
 //
 // # Symbolic links
 //
-// A walk treats links as follows, unless Options.IgnoreSymlinks leaves them out.
+// A walk treats links as follows, unless Options.IgnoreSymlinks leaves them out or
+// Options.ReportSymlinks reports them all.
 //
 //	a link in a directory to        by default                     with Options.FollowSymlinks
 //	a file in the same source       yields the file [1]            yields the file [1]

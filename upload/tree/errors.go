@@ -36,6 +36,7 @@ type Kind string
 
 // The kinds of entries that are not files.
 const (
+	Link            Kind = "link"              // a symbolic link, with Options.ReportSymlinks
 	LinkToDirectory Kind = "link_to_directory" // a symbolic link to a directory
 	LinkOutside     Kind = "link_outside"      // a symbolic link that is absolute, or leads out of the source
 	LinkDangling    Kind = "link_dangling"     // a symbolic link to nothing

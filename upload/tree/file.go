@@ -13,18 +13,21 @@ import (
 // directory rel of the source root: "" or with a slash at the end. A symbolic
 // link is followed inside root. The error is errGone or errIgnored for a file
 // that is not reported.
-func inspect(root *os.Root, rel string, dir *os.Root, name string, ignoreLinks bool) (fs.FileInfo, error) {
+func inspect(root *os.Root, rel string, dir *os.Root, name string, opts *Options) (fs.FileInfo, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return nil, orGone(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if ignoreLinks {
+		if opts.IgnoreSymlinks {
 			return nil, errIgnored
 		}
 		target, err := dir.Readlink(name)
 		if err != nil {
 			return nil, orGone(err)
+		}
+		if opts.ReportSymlinks {
+			return nil, notFollowed(Link, "target %s", target)
 		}
 		if filepath.IsAbs(target) {
 			return nil, notFollowed(LinkOutside, "the target %s is absolute", target)

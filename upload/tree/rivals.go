@@ -68,7 +68,7 @@ func (r *rivals) holds(s *source, rel string) bool {
 	if v.follow {
 		info, err = inspectFollowed(v.path + rel)
 	} else {
-		info, err = inspect(v.root, "", v.root, rel, r.tree.opts.IgnoreSymlinks)
+		info, err = inspect(v.root, "", v.root, rel, &r.tree.opts)
 	}
 	return err == nil && r.tree.opts.within(info)
 }

@@ -132,6 +132,11 @@ type Options struct {
 	// IgnoreSymlinks.
 	FollowSymlinks bool
 
+	// ReportSymlinks reports every symbolic link in a directory with Link, and follows
+	// none. It is for a program that removes files that it has uploaded: a link to such a file
+	// would lead nowhere. It excludes FollowSymlinks, and IgnoreSymlinks has precedence.
+	ReportSymlinks bool
+
 	// Shard chooses a part of the objects. The zero value is all of them.
 	Shard Shard
 
@@ -149,6 +154,9 @@ func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, err
 	}
 	if o.IgnoreSymlinks && o.FollowSymlinks {
 		return o, filter{}, "", fmt.Errorf("%w: IgnoreSymlinks and FollowSymlinks exclude each other", ErrUsage)
+	}
+	if o.ReportSymlinks && o.FollowSymlinks {
+		return o, filter{}, "", fmt.Errorf("%w: ReportSymlinks and FollowSymlinks exclude each other", ErrUsage)
 	}
 	if o.Shard != (Shard{}) {
 		if err := o.Shard.check(); err != nil {

@@ -315,6 +315,7 @@ func TestNewRefuses(t *testing.T) {
 		{args: []string{"f"}, opts: tree.Options{Include: []string{"{a,b"}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Exclude: []string{""}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{IgnoreSymlinks: true, FollowSymlinks: true}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{ReportSymlinks: true, FollowSymlinks: true}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: 2, Count: 2}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: 1}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: -1, Count: 2}}, want: "ErrUsage"},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,6 +68,17 @@ func TestLinks(t *testing.T) {
 	equal(t, "no order", sortedCopy(walk(t, nil, src)), want)
 	equal(t, "sorted", sortedCopy(walk(t, &tree.Options{Sorted: true}, src)), want)
 	equal(t, "ignored", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo fifo", "file"})
+
+	var reported []string
+	for _, line := range want {
+		path, _, _ := strings.Cut(line, " ")
+		if !slices.Contains([]string{"dir/file", "dir/sub/file", "fifo", "file"}, path) {
+			line = path + " link"
+		}
+		reported = append(reported, line)
+	}
+	equal(t, "reported", sortedCopy(walk(t, &tree.Options{ReportSymlinks: true}, src)), sortedCopy(reported))
+	equal(t, "ignored and reported", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true, ReportSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo fifo", "file"})
 
 	// The errors contain advice.
 	tr, err := tree.New([]tree.Source{src}, template, nil)

@@ -180,7 +180,7 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 	if w.run.opts.FollowSymlinks {
 		info, err = inspectFollowed(top.path + name)
 	} else {
-		info, err = inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+		info, err = inspect(w.root, top.rel, top.dir, name, &w.run.opts)
 	}
 	return w.file(object, top.path+name, info, err)
 }

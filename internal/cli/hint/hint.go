@@ -16,7 +16,7 @@ import (
 	"gcsup/session"
 )
 
-// Add adds advice for the user to err. endpoint is the endpoint in use, as messages
+// Add returns err with the text for people ([Text]), to which it adds advice. endpoint is the endpoint in use, as messages
 // show it, or "". gcsup is the command that runs gcsup.
 func Add(err error, endpoint, gcsup string) error {
 	hint := strings.ReplaceAll(failure.Classify(err).Hint, "{gcsup}", gcsup)
@@ -30,20 +30,20 @@ func Add(err error, endpoint, gcsup string) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		hint = "free some disk space, and run the command again"
 	}
-	if hint == "" {
-		return err
+	text := Text(err)
+	if hint != "" {
+		text = strings.TrimSuffix(text, ".") + "; " + hint // the service ends its messages with a period
 	}
-	return hinted{err, hint}
+	return hinted{err, text}
 }
 
-// hinted is an error with a hint. Error removes the period with which the
-// service ends its messages.
+// hinted is an error with a text for people.
 type hinted struct {
 	error
-	hint string
+	text string
 }
 
-func (h hinted) Error() string { return strings.TrimSuffix(h.error.Error(), ".") + "; " + h.hint }
+func (h hinted) Error() string { return h.text }
 func (h hinted) Unwrap() error { return h.error }
 
 // tokenServiceError is a *gcs.TokenServiceError. This package does not import gcs: its

@@ -23,19 +23,22 @@ func TestAdd(t *testing.T) {
 		want string
 	}{
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
-		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket.", FromService: true}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
+		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket.", FromService: true}, "destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
 		{session.ErrSessionLost, "session lost"},
 		{state.ErrNoToken, state.ErrNoToken.Error() + "; see gcsup sessions list"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid"}},
-			"start: destination not found: lookup nowhere.invalid: no such host; the host name in the endpoint does not resolve: correct it (--endpoint, STORAGE_EMULATOR_HOST), or check this machine's network"},
+			"destination not found: lookup nowhere.invalid: no such host; the host name in the endpoint does not resolve: correct it (--endpoint, STORAGE_EMULATOR_HOST), or check this machine's network"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},
-			"start: credentials rejected: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
+			"credentials rejected: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
-			"start: credentials rejected: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
+			"credentials rejected: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 401, Message: "Invalid Credentials"},
-			"start: credentials rejected: 401 Unauthorized: Invalid Credentials; log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
+			"credentials rejected: 401 Unauthorized: Invalid Credentials; log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 401, Message: "Anonymous caller.", Err: &session.AnonymousError{Reason: "it is Monday"}},
-			"start: credentials rejected: 401 Unauthorized: Anonymous caller: no credentials were sent, because it is Monday"},
+			"credentials rejected: 401 Unauthorized: Anonymous caller: no credentials were sent, because it is Monday"},
+		{fmt.Errorf("state in gs://b/x: %w", &session.Error{Op: "bucket", Kind: session.ErrRetriesExhausted, Status: 503, Attempts: 3, Err: &session.Error{Op: "query", Status: 500}}),
+			"state in gs://b/x: retries exhausted: 503 Service Unavailable: 500 Internal Server Error (after 3 attempts at offset 0)"},
+		{errors.Join(&session.Error{Op: "insert", Status: 403}, fmt.Errorf("insert: %w", fs.ErrExist)), "403 Forbidden\ninsert: file already exists"},
 	} {
 		got := Add(c.err, "", "gcsup")
 		if got.Error() != c.want || !errors.Is(got, c.err) {

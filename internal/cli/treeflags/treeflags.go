@@ -215,6 +215,7 @@ var kindTexts = []struct {
 	one, many string
 	advice    string
 }{
+	{tree.Link, "symbolic link", "symbolic links", "; to upload links as files, leave out --remove-source"},
 	{tree.LinkToDirectory, "symbolic link to a directory", "symbolic links to directories", follow},
 	{tree.LinkOutside, "symbolic link that is absolute or leaves its source", "symbolic links that are absolute or leave their source", follow},
 	{tree.LinkDangling, "dangling symbolic link", "dangling symbolic links", ""},

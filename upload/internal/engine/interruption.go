@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+
+	"gcsup/session"
 )
 
 // Interruption is the error of requests, or of a read, that ended because their context was done.
@@ -28,7 +30,11 @@ func NewInterruption(ctx context.Context, last error) *Interruption {
 		e.Err = s.By
 	}
 	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.Err) {
-		e.Text += " (before that: " + last.Error() + ")"
+		text := last.Error()
+		if failed, ok := last.(*session.Error); ok {
+			text = failed.Text()
+		}
+		e.Text += " (before that: " + text + ")"
 	}
 	return e
 }

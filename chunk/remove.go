@@ -1,0 +1,60 @@
+package chunk
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Remove removes the file that [Open] opened, and closes the Source. want is the identity
+// of the bytes that the caller has used. If the file has another identity, or if its path
+// names another file, nothing is removed, and the error wraps [ErrChanged]. If the path is
+// a symbolic link, the error wraps [ErrNotRegular], and neither the link nor its target is
+// removed.
+//
+// The file is identified in its open directory, immediately before it is removed there. A
+// change or a replacement in the few microseconds between the two is not detected.
+func (s *Source) Remove(want Identity) error {
+	defer s.Close()
+	if s.path == "" {
+		return fmt.Errorf("remove: %w that was opened by its path", ErrNotRegular)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(s.path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := filepath.Base(s.path)
+	switch now, err := s.Identity(); {
+	case err != nil:
+		return err
+	case now != want:
+		return fmt.Errorf("remove %s: %w after it was read", s.path, ErrChanged)
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return fmt.Errorf("remove: %w: %w", ErrRead, err)
+	}
+	switch entry, err := dir.Lstat(name); {
+	case err != nil:
+		return s.removal(err)
+	case entry.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("remove %s: %w but a symbolic link", s.path, ErrNotRegular)
+	case !os.SameFile(info, entry):
+		return fmt.Errorf("remove: %s was replaced by another file: %w", s.path, ErrChanged)
+	}
+	_ = s.file.Close() // Windows does not remove an open file
+	if err := dir.Remove(name); err != nil {
+		return s.removal(err)
+	}
+	return nil
+}
+
+// removal returns an error of the directory with the path of the file.
+func (s *Source) removal(err error) error {
+	if pe, ok := err.(*fs.PathError); ok {
+		err = pe.Err
+	}
+	return &fs.PathError{Op: "remove", Path: s.path, Err: err}
+}

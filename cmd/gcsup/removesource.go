@@ -1,0 +1,33 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/upload"
+)
+
+// removeFlag is --remove-source.
+type removeFlag bool
+
+func (f *removeFlag) add(fs *pflag.FlagSet) {
+	fs.BoolVar((*bool)(f), "remove-source", false, "remove each file when its object exists and has the same size and CRC32C")
+}
+
+// uploader returns up, which removes sources if the flag is set.
+func (f removeFlag) uploader(up *upload.Uploader) *upload.Uploader {
+	if !f {
+		return up
+	}
+	return up.With(upload.CallOptions{RemoveSource: true})
+}
+
+// leftUndone returns what failed after the object of an upload existed; nil if nothing did.
+// res may be nil.
+func leftUndone(res *upload.Result) error {
+	if res == nil {
+		return nil
+	}
+	return cmp.Or(res.Leftover, res.SourceKept)
+}

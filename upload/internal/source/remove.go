@@ -1,0 +1,41 @@
+package source
+
+import (
+	"context"
+	"fmt"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Remove removes the file and closes it, if it still has the bytes that were read. same
+// compares the bytes with those of the object. Remove calls it only if the identity of the
+// file does not show whether they have changed.
+func (f *File) Remove(ctx context.Context, same func() (bool, error)) error {
+	id, err := f.src.Identity()
+	if err == nil && f.src.Racy(id) {
+		var settled chunk.Settled
+		settled, err = f.src.Settle(ctx)
+		id = settled.Identity
+	}
+	if err != nil {
+		return err
+	}
+	change := f.identity.Compare(id)
+	if change == chunk.Same && f.racy {
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
+	case chunk.Different:
+		return fmt.Errorf("%w: its size or modification time has changed after it was read", session.ErrSourceChanged)
+	case chunk.ChangeTimeOnly:
+		equal, err := same()
+		switch {
+		case err != nil:
+			return err
+		case !equal:
+			return fmt.Errorf("%w: its bytes are not those of the object", session.ErrSourceChanged)
+		}
+	}
+	return f.src.Remove(id)
+}

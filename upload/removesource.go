@@ -1,0 +1,78 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// removal is the work of [CallOptions].RemoveSource. The zero value removes nothing, and a
+// program that does not set the option does not link it.
+type removal struct {
+	check  func(path string) error           // refuses a file that would not be removed
+	remove func(*job, context.Context) error // removes the open file of a job that has succeeded
+}
+
+func (r removal) wanted() bool { return r.remove != nil }
+
+// refuseLink returns an error if path is a symbolic link. To remove the link would free
+// nothing, and its target may be what other links lead to.
+func refuseLink(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s: %w but a symbolic link, which is not removed: name the file to which it leads", path, chunk.ErrNotRegular)
+	}
+	return nil
+}
+
+// thenRemove removes the source, which is open, if the upload that ended with err has
+// succeeded. It returns err.
+func (j *job) thenRemove(ctx context.Context, err error) error {
+	if err != nil || !j.u.removal.wanted() || j.result.label.get().path == "" {
+		return err
+	}
+	if skipped := j.result.known.Skipped; skipped != SkipNothing && skipped != SkipIdentical {
+		return nil // the bytes were not compared
+	}
+	kept := j.u.removal.remove(j, ctx)
+	j.result.update(func(r *Result) { r.SourceRemoved, r.SourceKept = kept == nil, kept })
+	return nil
+}
+
+// removeSource removes the source, if its bytes are those of the object.
+func (j *job) removeSource(ctx context.Context) error {
+	if err := j.confirmObject(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // the caller may have stopped waiting
+		return context.Cause(ctx)
+	}
+	return j.file.Remove(ctx, func() (bool, error) { return j.sameBytes(ctx, j.result.known.Object) })
+}
+
+// confirmObject returns an error unless the object of the Result exists and was compared
+// with the source by its size and CRC32C. It reads the object's metadata, unless the last
+// reply to this upload described the object: an object that was found may be gone.
+func (j *job) confirmObject(ctx context.Context) error {
+	made := j.result.known.Object
+	switch {
+	case made == nil || !made.HasCRC32C || made.Generation == 0:
+		return fmt.Errorf("%w: the service did not report the generation and the CRC32C of %s", session.ErrOutcomeUnknown, j.spec.URL())
+	case j.published:
+		return nil
+	}
+	j.uplink.Permit = nil // the upload has ended, and with it its lease
+	a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
+	switch now := a.Object; {
+	case err != nil:
+		return err
+	case now == nil:
+		return fmt.Errorf("%w: %s does not exist any more", session.ErrOutcomeUnknown, j.spec.URL())
+	case now.Generation != made.Generation || now.Size != made.Size || !now.HasCRC32C || now.CRC32C != made.CRC32C:
+		return fmt.Errorf("%w: %s was replaced (generation %d, not %d)", session.ErrOutcomeUnknown, j.spec.URL(), now.Generation, made.Generation)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+var removing = upload.CallOptions{RemoveSource: true}
+
+// wantSource fails unless the source at path exists, or does not, as the result says.
+func wantSource(t *testing.T, path string, removed bool, res *upload.Result) {
+	t.Helper()
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != removed {
+		t.Errorf("%s: removed %v, want %v", filepath.Base(path), !removed, removed)
+	}
+	if res.SourceRemoved != removed {
+		t.Errorf("SourceRemoved = %v, want %v (%v)", res.SourceRemoved, removed, res.SourceKept)
+	}
+}
+
+// TestRemoveSource uploads a file in each way in which an object is made, and checks that the file is
+// removed.
+func TestRemoveSource(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		size  int64
+		gzip  bool
+		with  func(*upload.Options)
+		stats int64 // requests for the metadata of the object: those of parts look before and after, too
+	}{
+		"empty":           {size: 0, with: func(*upload.Options) {}},
+		"in one request":  {size: 1000, with: func(*upload.Options) {}},
+		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
+		"through session": {size: large, with: largeChunks},
+		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 3},
+	} {
+		if tt.size > mib && testing.Short() {
+			continue
+		}
+		for _, racy := range []bool{false, true} { // see chunk.Settled
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(tt.size))
+				if racy {
+					if err := os.Chtimes(path, time.Time{}, time.Now().Add(24*time.Hour)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				to := spec
+				to.Gzip = tt.gzip
+				seen := w.srv.Stats().Ops[fakegcs.OpGet]
+				res, err := w.uploader(tt.with).With(removing).File(w.t.Context(), path, to)
+				if err != nil {
+					w.t.Fatalf("%s: %v", name, err)
+				}
+				wantSource(w.t, path, true, res)
+				if n := w.srv.Stats().Ops[fakegcs.OpGet] - seen; n != tt.stats {
+					w.t.Errorf("%s: %d requests for the metadata of the object, want %d", name, n, tt.stats)
+				}
+				if !tt.gzip {
+					w.wantObject("obj", data(tt.size))
+				}
+				w.wantSaved(0)
+			})
+		}
+	}
+}
+
+// TestRemoveSourceOfBatch checks which files of a batch are removed, for each rule.
+func TestRemoveSourceOfBatch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rule                  upload.Skip
+		dryRun                bool
+		same, other, uploaded bool // whether the file is removed whose object is the same, has other bytes, or does not exist
+	}{
+		{rule: upload.SkipNothing, same: true, other: true, uploaded: true},
+		{rule: upload.SkipIdentical, same: true, other: true, uploaded: true},
+		{rule: upload.SkipSameTime, same: true, other: true, uploaded: true},
+		{rule: upload.SkipExisting, uploaded: true},
+		{rule: upload.SkipIdentical, dryRun: true},
+	} {
+		for _, listed := range []bool{true, false} {
+			inBubble(t, nil, func(w *world) {
+				jobs := w.jobs(3, 1000)
+				content := make([][]byte, len(jobs))
+				for i, job := range jobs {
+					content[i], _ = os.ReadFile(job.Path)
+					old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+					if err := os.Chtimes(job.Path, old, old); err != nil {
+						w.t.Fatal(err)
+					}
+					jobs[i].ModTime = old
+				}
+				// The objects have the times of the files, so that SkipSameTime alone would skip both.
+				for range w.uploader().Files(w.t.Context(), slices.Values(jobs[:2]), &upload.BatchOptions{Skip: upload.SkipSameTime}) {
+				}
+				info, err := os.Stat(jobs[1].Path)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				content[1] = flipped(content[1], 5)
+				if err := os.WriteFile(jobs[1].Path, content[1], 0o600); err != nil {
+					w.t.Fatal(err)
+				}
+				if err := os.Chtimes(jobs[1].Path, info.ModTime(), info.ModTime()); err != nil {
+					w.t.Fatal(err)
+				}
+				opts := &upload.BatchOptions{Skip: tt.rule, DryRun: tt.dryRun}
+				if listed {
+					opts.Listing = &upload.Listing{Bucket: "bkt"}
+				}
+				want := map[string]bool{jobs[0].Path: tt.same, jobs[1].Path: tt.other, jobs[2].Path: tt.uploaded}
+				for res, err := range w.uploader().With(removing).Files(w.t.Context(), slices.Values(jobs), opts) {
+					if err != nil || res.SourceKept != nil {
+						w.t.Errorf("%v: %v, %v", tt.rule, err, res.SourceKept)
+					}
+					wantSource(w.t, res.Path, want[res.Path], res)
+				}
+				for i, job := range jobs {
+					if want[job.Path] {
+						w.wantObject(job.Spec.Object, content[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// meddler calls before with each request, before it is sent.
+type meddler struct {
+	http.RoundTripper
+	before func(*http.Request)
+}
+
+func (m meddler) RoundTrip(req *http.Request) (*http.Response, error) {
+	m.before(req)
+	return m.RoundTripper.RoundTrip(req)
+}
+
+// TestRemoveSourceChanged changes the source when its last byte was read, and checks that a
+// source with other bytes stays, although its object exists.
+func TestRemoveSourceChanged(t *testing.T) {
+	t.Parallel()
+	content := data(1000)
+	rewrite := func(t *testing.T, path string, content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, path string, was fs.FileInfo)
+		want   error // nil if the source is removed
+	}{
+		"grown": {func(t *testing.T, path string, _ fs.FileInfo) { rewrite(t, path, data(1001)) }, session.ErrSourceChanged},
+		"other bytes with the old time": {func(t *testing.T, path string, was fs.FileInfo) {
+			rewrite(t, path, flipped(content, 7))
+			if err := os.Chtimes(path, was.ModTime(), was.ModTime()); err != nil {
+				t.Error(err)
+			}
+		}, session.ErrSourceChanged},
+		"replaced": {func(t *testing.T, path string, _ fs.FileInfo) {
+			rewrite(t, path+".new", content)
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Error(err)
+			}
+		}, session.ErrSourceChanged},
+		"moved away": {func(t *testing.T, path string, _ fs.FileInfo) {
+			if err := os.Rename(path, path+".old"); err != nil {
+				t.Error(err)
+			}
+		}, fs.ErrNotExist},
+		"other permissions": {func(t *testing.T, path string, _ fs.FileInfo) {
+			if err := os.Chmod(path, 0o640); err != nil {
+				t.Error(err)
+			}
+		}, nil},
+	} {
+		for _, zip := range []bool{false, true} {
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				was, err := os.Stat(path)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				w.http.Transport = meddler{w.http.Transport, func(req *http.Request) {
+					if req.Method == http.MethodPost { // all bytes are in memory
+						tt.change(w.t, path, was)
+					}
+				}}
+				to := spec
+				to.Gzip = zip
+				res, err := w.uploader().With(removing).File(w.t.Context(), path, to)
+				if err != nil || res.Object == nil {
+					w.t.Fatalf("%s: %v", name, err)
+				}
+				if !errors.Is(res.SourceKept, tt.want) || (res.SourceKept == nil) != (tt.want == nil) {
+					w.t.Errorf("%s: SourceKept = %v, want %v", name, res.SourceKept, tt.want)
+				}
+				if _, err := os.Stat(path); name != "moved away" && (err == nil) != (tt.want != nil) {
+					w.t.Errorf("%s: the file exists: %v", name, err == nil)
+				}
+				if res.SourceRemoved != (tt.want == nil) {
+					w.t.Errorf("%s: SourceRemoved = %v", name, res.SourceRemoved)
+				}
+			})
+		}
+	}
+}
+
+// TestRemoveSourceOfMissingObject checks that the source stays if the object that was found
+// has been deleted or replaced since.
+func TestRemoveSourceOfMissingObject(t *testing.T) {
+	t.Parallel()
+	content := data(1000)
+	for _, replaced := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			path := w.file(content)
+			if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+				w.t.Fatal(err)
+			}
+			plain, looks := w.http.Transport, 0
+			other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.http.Transport = meddler{plain, func(req *http.Request) {
+				if looks++; looks != 2 {
+					return
+				}
+				if replaced {
+					_, err = other.Bytes(context.Background(), content, spec)
+				} else {
+					var del *http.Request
+					if del, err = http.NewRequest(http.MethodDelete, "http://gcs.test/storage/v1/b/bkt/o/obj", nil); err == nil {
+						var resp *http.Response
+						if resp, err = plain.RoundTrip(del); err == nil {
+							err = resp.Body.Close()
+						}
+					}
+				}
+				if err != nil {
+					w.t.Error(err)
+				}
+			}}
+			res, err := w.uploader().With(upload.CallOptions{RemoveSource: true, Skip: upload.SkipIdentical}).File(w.t.Context(), path, spec)
+			if err != nil || res.Skipped != upload.SkipIdentical {
+				w.t.Fatalf("skipped %v, %v", res.Skipped, err)
+			}
+			wantSource(w.t, path, false, res)
+			if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
+				w.t.Errorf("SourceKept = %v", res.SourceKept)
+			}
+		})
+	}
+}
+
+// TestRemoveSourceAfterResume checks that a file is removed by the call that resumes its upload,
+// and not by one that fails.
+func TestRemoveSourceAfterResume(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(large))
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		up := w.uploader(resumable).With(removing)
+		res, err := up.File(w.t.Context(), path, spec)
+		if err == nil || !res.Resumable {
+			w.t.Fatalf("not interrupted: %v", err)
+		}
+		wantSource(w.t, path, false, res)
+		if res, err = up.Resume(w.t.Context(), res.ID); err != nil || !res.Resumed {
+			w.t.Fatalf("not resumed: %v", err)
+		}
+		wantSource(w.t, path, true, res)
+		w.wantObject("obj", data(large))
+	})
+}
+
+// TestRemoveSourceRefusesLinks checks that nothing is sent of a file that is a symbolic link.
+func TestRemoveSourceRefusesLinks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(1000))
+		link := path + ".link"
+		if err := os.Symlink(path, link); err != nil {
+			w.t.Skip(err)
+		}
+		res, err := w.uploader().With(removing).File(w.t.Context(), link, spec)
+		if !errors.Is(err, chunk.ErrNotRegular) {
+			w.t.Errorf("%v, want ErrNotRegular", err)
+		}
+		wantSource(w.t, link, false, res)
+		if trace := w.trace(); trace != "" {
+			w.t.Errorf("requests:\n%s", trace)
+		}
+	})
+}
