@@ -63,7 +63,7 @@ The exit code is that of the first check that failed.`,
 	}
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
-	d.target.add(cmd.Flags())
+	d.target.addReading(cmd.Flags())
 	return cmd
 }
 

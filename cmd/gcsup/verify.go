@@ -47,7 +47,7 @@ func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	f.progress.add(fs)
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	f.key.add(fs, "compare objects that are encrypted with the key")
-	f.target.add(fs)
+	f.target.addReading(fs)
 }
 
 // check checks the flags and the sources.
