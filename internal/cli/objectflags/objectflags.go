@@ -196,7 +196,7 @@ func (f *Flags) addACL(s *session.Spec) error {
 	for _, pair := range f.acl {
 		i := strings.LastIndexByte(pair, '=')
 		if i <= 0 {
-			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER", pair)
+			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER; --predefined-acl has lists such as publicRead", pair)
 		}
 		s.ACL = append(s.ACL, session.ACLRule{Entity: pair[:i], Role: strings.ToUpper(pair[i+1:])})
 	}

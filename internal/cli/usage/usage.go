@@ -36,8 +36,14 @@ func FlagError(cmd *cobra.Command, err error) error {
 		// The flag may be valid; the command before it is unknown.
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
-	name := unknown.GetSpecifiedName()
+	name, dashes := unknown.GetSpecifiedName(), "--"
 	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	if advice := peerAdvice(cmd, name); advice != "" {
+		return failure.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, Help(cmd))
+	}
+	if dashes == "-" {
 		return failure.Usagef("unknown flag -%s; see %s", name, Help(cmd))
 	}
 	var names []string
