@@ -101,6 +101,10 @@ byte-identical to the source, or it does not appear.`,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
+			if completes(cmd) {
+				plainUsages(cmd.Root())
+				return nil
+			}
 			warnOfVariables(cmd, std.err, os.Environ())
 			return envRules.Set(cmd)
 		},

@@ -60,6 +60,7 @@ var variables = []helptext.Entry{
 	{Term: "GOOGLE_APPLICATION_CREDENTIALS", Text: "a file with credentials (default: those of gcloud auth application-default login, else the machine's service account)"},
 	{Term: "GOOGLE_CLOUD_QUOTA_PROJECT, GOOGLE_CLOUD_UNIVERSE_DOMAIN", Text: "as for the official libraries"},
 	{Term: "GOOGLE_API_CERTIFICATE_CONFIG, GOOGLE_API_USE_CLIENT_CERTIFICATE, GOOGLE_API_USE_MTLS_ENDPOINT", Text: "the client certificate, and whether to use it, as for the official libraries"},
+	{Term: "GOOGLE_CLOUD_PROJECT, CLOUDSDK_CORE_PROJECT", Text: "the project whose buckets the shell completes (default: that of the credentials, else that of gcloud)"},
 	{Term: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "proxies"},
 	{Term: "SSL_CERT_FILE", Text: "the certificate authorities to trust, instead of the system's; not on macOS and Windows"},
 	{Term: "TERM", Text: "dumb: no lines that change"},

@@ -48,6 +48,9 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
 }
 
+// UserProject points to the value of --user-project.
+func (f *Flags) UserProject() *string { return &f.spec.UserProject }
+
 // timeFlag is a time in the format of RFC 3339.
 type timeFlag struct{ time.Time }
 
