@@ -78,7 +78,8 @@ func (r *roff) paragraphs(s string) {
 // manPage returns the page of a command.
 func manPage(cmd *cobra.Command, date string) string {
 	r := &roff{}
-	fmt.Fprintf(r, ".TH %q 1 %q gcsup gcsup\n", strings.ToUpper(roffEscapes.Replace(manName(cmd))), date)
+	// Without hyphenation and justification, names can be copied.
+	fmt.Fprintf(r, ".TH %q 1 %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(manName(cmd))), date)
 	r.section("NAME")
 	r.text(manName(cmd) + " - " + cmd.Short)
 	r.section("SYNOPSIS")
