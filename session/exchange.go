@@ -31,7 +31,7 @@ const (
 	OpList     Op = "list"     // a page of the objects in a bucket
 	OpRead     Op = "read"     // the content of a small object
 	OpDelete   Op = "delete"   // delete an object
-	OpBucket   Op = "bucket"   // the configuration of a bucket
+	OpBucket   Op = "bucket"   // the configuration of a bucket, or the names of buckets
 	OpCompose  Op = "compose"  // make an object from others
 
 	OpNotifications Op = "notifications" // the notifications of a bucket

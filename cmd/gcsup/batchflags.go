@@ -31,12 +31,12 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVarP(&f.recursive, "recursive", "r", false, "upload the files in directories, and in those below them")
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "take the files in directories, and in those below them")
 	fs.BoolVarP(&f.recursive, "recursive-too", "R", false, "the same as -r")
 	_ = fs.MarkHidden("recursive-too")
 	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "the same as --files-from=-")
 	f.tree.Add(fs)
-	fs.StringVar(&f.shard, "shard", "", "upload only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
+	fs.StringVar(&f.shard, "shard", "", "take only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
 }
 
 // list reports whether the paths are in a list.

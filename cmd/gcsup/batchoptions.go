@@ -38,7 +38,7 @@ const (
 // skipFlag is --skip-identical[=crc32c|mtime].
 type skipFlag string
 
-func (s *skipFlag) Type() string   { return "" }
+func (s *skipFlag) Type() string   { return skipByCRC32C + "|" + skipByMTime }
 func (s *skipFlag) String() string { return string(*s) }
 
 func (s *skipFlag) Set(text string) error {

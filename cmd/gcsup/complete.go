@@ -16,8 +16,8 @@ import (
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
 // and destination.
 func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if f.state.url != "" {
-		return nil, cobra.ShellCompDirectiveNoFileComp // a shell should not wait for a bucket
+	if envRules.Set(cmd) != nil || f.state.url != "" { // a shell should not wait for a bucket
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	store := f.lazyStore(nil)
 	defer store.close()
@@ -41,7 +41,7 @@ func addCompletions(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		addCompletions(c)
 	}
-	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() && !slices.Contains([]string{"cp", "verify", "import"}, cmd.Name()) {
+	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() && cmd.Name() != "import" {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -49,6 +49,21 @@ func addCompletions(cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the command has its own
 		}
 	})
+}
+
+// completes reports whether cmd is the one that a shell calls to complete a command line. It
+// prints no messages, because it runs while the user types.
+func completes(cmd *cobra.Command) bool {
+	return cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd
+}
+
+// plainUsages removes the quotes around the names of values from the descriptions of all flags. A
+// shell shows the descriptions as they are.
+func plainUsages(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		plainUsages(c)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
 }
 
 // enumeration matches the values of a flag in its usage, such as fail|restart.
@@ -64,8 +79,6 @@ func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 	}
 	name, _ := pflag.UnquoteUsage(f)
 	switch {
-	case f.Name == "skip-identical":
-		return choices(skipByCRC32C, skipByMTime)
 	case f.Name == "gzip":
 		return completeExtensions
 	case f.Name == "scenario":
@@ -78,7 +91,7 @@ func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 		return completePolicies
 	case enumeration.MatchString(name):
 		return choices(strings.Split(name, "|")...)
-	case name == "DIR" || f.NoOptDefVal == noDir:
+	case name == "DIR":
 		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	case strings.Contains(name, "FILE"), f.Value.Type() == "bool":
 		return nil

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"gcsup/fakegcs"
 	"gcsup/internal/cli/exitcode"
 )
 
@@ -60,7 +64,6 @@ func TestCompleteFlags(t *testing.T) {
 		{"cp --files-from=", files},
 		{"cp ", files},
 		{"verify ", files},
-		{"doctor ", noFiles},
 		{"sessions list ", noFiles},
 		{"sessions prune ", noFiles},
 		{"sessions import ", files},
@@ -72,4 +75,100 @@ func TestCompleteFlags(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
 		}
 	}
+}
+
+// TestCompleteDescriptions checks that the shell shows no backticks.
+func TestCompleteDescriptions(t *testing.T) {
+	out := complete(t, "cp", "--")
+	if !strings.Contains(out, "--jobs\tupload N files at a time") || strings.Contains(out, "`") {
+		t.Errorf("offered %q", out)
+	}
+}
+
+// TestCompleteURLs checks that the shell is offered buckets and objects, and local files only for
+// what is no URL.
+func TestCompleteURLs(t *testing.T) {
+	server := fakegcs.NewServer(t, &fakegcs.Options{})
+	t.Setenv("STORAGE_EMULATOR_HOST", server.URL)
+	t.Setenv("GCSUP_STATE_DIR", t.TempDir())
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"demo", "demo-2", "other"} {
+		if err := server.CreateBucket(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a/b/c.txt", "a/d.txt", "all", "with space", "x"} {
+		if err := os.WriteFile("f", []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var messages strings.Builder
+		if code := execute(t.Context(), []string{"cp", "f", "gs://demo/" + name}, stdio{strings.NewReader(""), io.Discard, &messages}); code != exitcode.OK {
+			t.Fatal(messages.String())
+		}
+	}
+	const files, noFiles, open = ":0\n", ":4\n", ":6\n" // open: no space follows
+	for _, c := range []struct{ args, want string }{
+		{"cp|f|gs://", "gs://demo/\ngs://demo-2/\ngs://other/\n" + open},
+		{"cp|f|gs:/", "gs://demo/\ngs://demo-2/\ngs://other/\n" + open},
+		{"cp|f|gs://de", "gs://demo/\ngs://demo-2/\n" + open},
+		{"cp|f|gs://demo/", "gs://demo/a/\ngs://demo/all\ngs://demo/with space\ngs://demo/x\n" + open},
+		{"cp|f|gs://demo/a/", "gs://demo/a/b/\ngs://demo/a/d.txt\n" + open},
+		{"cp|f|gs://demo/al", "gs://demo/all\n" + noFiles},
+		{"cp|f|gs://demo/none", noFiles},
+		{"cp|f|gs://no-such-bucket/", noFiles},
+		{"cp|--endpoint=http://127.0.0.1:1|f|gs://demo/", noFiles},
+		{"cp|--emulator|f|gs://", noFiles},
+		{"cp|f|g", "gs://\n" + open},
+		{"cp|f|", files},
+		{"cp|f", files},
+		{"verify|f|gs://demo/a/b", "gs://demo/a/b/\n" + open},
+		{"doctor|", "gs://demo/\ngs://demo-2/\ngs://other/\n" + open},
+		{"doctor|/", noFiles},
+	} {
+		if got := complete(t, strings.Split(c.args, "|")...); got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+	if err := os.WriteFile("gsutil.log", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := complete(t, "cp", "g"); got != files {
+		t.Errorf("with a file gsutil.log: %q, want %q", got, files)
+	}
+}
+
+func TestProject(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CLOUDSDK_CONFIG", dir)
+	for _, name := range []string{"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_ACTIVE_CONFIG_NAME"} {
+		t.Setenv(name, "")
+	}
+	var f targetFlags
+	check := func(want string) {
+		t.Helper()
+		if got := f.project(); got != want {
+			t.Errorf("project %q, want %q", got, want)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("")
+	write("configurations/config_work", "[compute]\nproject = wrong\n[core]\naccount = a@example.com\nproject = of-gcloud\n")
+	check("")
+	write("active_config", "work\n")
+	check("of-gcloud")
+	write("application_default_credentials.json", `{"quota_project_id": "of-user"}`)
+	check("of-user")
+	write("key.json", `{"project_id": "of-account", "quota_project_id": "other"}`)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(dir, "key.json"))
+	check("of-account")
+	t.Setenv("CLOUDSDK_CORE_PROJECT", "of-variable")
+	check("of-variable")
+	f.billing = "of-flag"
+	check("of-flag")
 }

@@ -56,8 +56,9 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
-		SuggestFor: []string{"copy", "upload", "put", "sync", "rsync"},
-		Args:       usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		SuggestFor:        []string{"copy", "upload", "put", "sync", "rsync"},
+		Args:              usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		ValidArgsFunction: f.target.completePaths(f.objects.userProject()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
 		},

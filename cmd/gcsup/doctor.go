@@ -56,14 +56,15 @@ do if a check fails. It sends up to 21 MiB into a session that it cancels. It
 never creates, replaces or deletes an object.
 
 The exit code is that of the first check that failed.`,
-		Example:    `  gcsup doctor gs://my-bucket`,
-		SuggestFor: []string{"diagnose", "ping", "test"},
-		Args:       usage.ExactlyOne("one gs://BUCKET"),
-		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
+		Example:           `  gcsup doctor gs://my-bucket`,
+		ValidArgsFunction: d.target.completeURLs(&d.spec.UserProject),
+		SuggestFor:        []string{"diagnose", "ping", "test"},
+		Args:              usage.ExactlyOne("one gs://BUCKET"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
-	d.target.add(cmd.Flags())
+	d.target.addReading(cmd.Flags())
 	return cmd
 }
 

@@ -49,6 +49,8 @@ prints the path of its file to standard error. It requires no credentials, excep
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
+		Example: `  gcsup emulator --create-buckets
+  gcsup emulator --addr 127.0.0.1:9000 --dir objects --random-faults 20`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chosen := f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed")
@@ -95,7 +97,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.createBuckets, "create-buckets", false, "create a bucket when it is first named")
 	fs.BoolVar(&f.tls, "tls", false, "serve https")
 	fs.BoolVar(&f.http2, "http2", true, "with --tls, offer HTTP/2")
-	fs.DurationVar(&f.latency, "latency", 0, "delay each reply")
+	fs.DurationVar(&f.latency, "latency", 0, "delay each reply by `DURATION`")
 	fs.Var(&f.rate, "rate", "bytes per second of each connection, such as 10MiB (default: no limit)")
 	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
 	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")

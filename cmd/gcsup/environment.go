@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,10 +40,10 @@ var envRules = flagenv.Rules{
 }
 
 // warnOfVariables prints a warning for each variable of the environment that looks like one of
-// a flag and is none. A completion prints nothing, because it runs while the user types.
+// a flag and is none.
 func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 	quiet := cmd.Flags().Lookup("quiet")
-	if quiet != nil && quiet.Value.String() == "true" || strings.HasPrefix(cmd.Name(), "__") {
+	if quiet != nil && quiet.Value.String() == "true" {
 		return
 	}
 	described := cmd

@@ -31,13 +31,19 @@ type targetFlags struct {
 // addSaving adds the flags of a command that uses saved uploads.
 func (f *targetFlags) addSaving(fs *pflag.FlagSet) {
 	f.add(fs)
+	f.state.addDir(fs, "keep saved uploads in `DIR` (default: $"+statedir.Env+", else the user's state directory)")
 	f.state.addBucket(fs)
 }
 
+// addReading adds the flags of a command that uses no saved uploads.
+func (f *targetFlags) addReading(fs *pflag.FlagSet) {
+	f.add(fs)
+	f.state.addDir(fs, "`DIR` in which --emulator has its default (default: $"+statedir.Env+", else the user's state directory)")
+}
+
 func (f *targetFlags) add(fs *pflag.FlagSet) {
-	f.state.addDir(fs)
-	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
-	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
+	fs.StringVar(&f.endpoint, "endpoint", "", "use the service at this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
+	emulator := fs.VarPF(&f.emulator, "emulator", "", "use an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
 	f.credentials.add(fs)
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
@@ -50,11 +56,11 @@ type emulatorFlag struct {
 	dir string // "" for the default in the state directory
 }
 
-// noDir is the value that pflag sets for --emulator alone. It makes the help
-// show --emulator[=DIR]. A directory of that name can be given as ./DIR.
+// noDir is the value that pflag sets for --emulator alone. A directory of that name can be
+// given as ./DIR.
 const noDir = "DIR"
 
-func (e *emulatorFlag) Type() string { return "" }
+func (e *emulatorFlag) Type() string { return "DIR" }
 
 func (e *emulatorFlag) String() string { return e.dir }
 

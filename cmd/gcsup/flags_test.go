@@ -19,7 +19,7 @@ func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
 	t.Helper()
 	var f cpFlags
 	fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
-	f.target.add(fs)
+	f.target.addReading(fs)
 	f.send.add(fs)
 	f.output.add(fs)
 	if err := fs.Parse(args); err != nil {

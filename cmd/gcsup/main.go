@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
@@ -86,13 +87,10 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 		Short: "Upload to Cloud Storage, and resume interrupted uploads",
 		Long: `gcsup uploads files and streams to Cloud Storage. An interruption at any moment
 costs only the bytes that the service had not yet committed. The object is
-byte-identical to the source, or it does not appear.
-
-A flag can also be set by its environment variable: GCSUP_LIMIT_RATE is the value of
---limit-rate unless that is given.
-
-Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondition;
-74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
+byte-identical to the source, or it does not appear.`,
+		Example: `  gcsup cp disk.img gs://my-bucket/
+  gcsup cp -r photos gs://my-bucket/backup/
+  gcsup resume --all`,
 		Args: usage.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
@@ -104,6 +102,10 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
+			if completes(cmd) {
+				plainUsages(cmd.Root())
+				return nil
+			}
 			err := envRules.Set(cmd)
 			warnOfVariables(cmd, std.err, os.Environ()) // --quiet may be from the environment
 			return err
@@ -113,7 +115,8 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
-	root.SetHelpCommand(usage.NewHelp())
+	help := &helptext.Help{Groups: helptext.Groups, Topics: topics(), Columns: helptext.Columns(std.out)}
+	root.SetHelpCommand(usage.NewHelp(help))
 	root.AddCommand(
 		newCp(std),
 		newResume(std),
@@ -124,6 +127,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		newSimulate(std),
 		newVersion(std),
 	)
+	help.Install(root)
 	addCompletions(root)
 	return root, started
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
-	"github.com/spf13/pflag"
 )
 
 var manDir = flag.String("man", "", "write the man pages to this directory")
@@ -33,12 +31,7 @@ func TestManPages(t *testing.T) {
 	}
 	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
 	root.InitDefaultCompletionCmd("man")
-	plain(root)
-	// The month of the pages is that of SOURCE_DATE_EPOCH.
-	header := &doc.GenManHeader{Section: "1", Source: "gcsup", Manual: "gcsup"}
-	if err := doc.GenManTree(root, header, dir); err != nil {
-		t.Fatal(err)
-	}
+	writeManPages(t, root, dir, manDate(t))
 	man, err := exec.LookPath("man")
 	if err != nil {
 		t.Log("man is not installed: the pages are not rendered")
@@ -53,9 +46,13 @@ func TestManPages(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for _, want := range []string{".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS"} {
-			if !strings.Contains(string(page), want) {
-				t.Errorf("%s: no %q", filepath.Base(name), want)
+		sections := []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"}
+		if cmd.HasParent() && cmd.Parent().Name() == "completion" { // whose texts are cobra's
+			sections = slices.DeleteFunc(sections, func(title string) bool { return title == "EXAMPLES" })
+		}
+		for _, title := range sections {
+			if !strings.Contains(string(page), "\n.SH "+title+"\n") {
+				t.Errorf("%s: no section %s", filepath.Base(name), title)
 			}
 		}
 		if man == "" {
@@ -71,31 +68,16 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// plain prepares a command and its subcommands for package doc, which takes all
-// texts as Markdown and prints a date in a footer.
-func plain(cmd *cobra.Command) {
-	escape := strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`).Replace
-	cmd.DisableAutoGenTag = true
-	cmd.Long = escape(cmd.Long)
-	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
-		flags.VisitAll(func(f *pflag.Flag) {
-			name, usage := pflag.UnquoteUsage(f)
-			f.Usage = escape(usage)
-			if f.Value.Type() == "bool" {
-				return
-			}
-			if !slices.Contains([]string{"", "[]", "0", "0s"}, f.DefValue) && !strings.Contains(usage, "(default") {
-				f.Usage += " (default " + f.DefValue + ")"
-			}
-			f.DefValue, f.Value = name, unquoted{f.Value} // --flag=NAME
-		})
-	}
+// writeManPages writes the pages of cmd and of the commands below it.
+func writeManPages(t *testing.T, cmd *cobra.Command, dir, date string) {
+	t.Helper()
 	for _, c := range cmd.Commands() {
-		plain(c)
+		if c.IsAvailableCommand() {
+			writeManPages(t, c, dir, date)
+		}
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666); err != nil {
+		t.Fatal(err)
 	}
 }
-
-// unquoted is a flag's value that package doc does not print in quotes.
-type unquoted struct{ pflag.Value }
-
-func (unquoted) Type() string { return "value" }

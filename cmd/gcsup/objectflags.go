@@ -23,6 +23,9 @@ func (f *objectFlags) add(fs *pflag.FlagSet) {
 	f.key.add(fs, "encrypt the objects with the key")
 }
 
+// userProject points to the project that is billed.
+func (f *objectFlags) userProject() *string { return f.attributes.UserProject() }
+
 // spec returns the template of the objects, without their names. stream is true for
 // standard input.
 func (f *objectFlags) spec(stream bool) (session.Spec, error) {

@@ -28,8 +28,10 @@ func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, check, delete and move saved uploads",
-		Args:  usage.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  gcsup sessions list
+  gcsup sessions prune`,
+		Args: usage.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		newSessionsList(std), newSessionsShow(std), newSessionsPrune(std), newSessionsRm(std), newSessionsCancel(std),
@@ -48,6 +50,8 @@ func newSessionsList(std stdio) *cobra.Command {
 		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
 the service had acknowledged. If a request was cut off, it may hold more: --refresh
 queries the service. Saved uploads that cannot be used are reported, not changed.`,
+		Example: `  gcsup sessions list
+  gcsup sessions list --refresh --json`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
@@ -228,6 +232,7 @@ func newSessionsRm(std stdio) *cobra.Command {
 week after the upload started; they cost nothing. The temporary objects of an upload
 that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
 cancel deletes them.`,
+		Example:           `  gcsup sessions rm 5f0c2f7d`,
 		Args:              usage.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {

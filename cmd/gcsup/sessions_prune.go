@@ -39,6 +39,8 @@ func newSessionsPrune(std stdio) *cobra.Command {
 those that the service confirms as gone, and those that are finished. With
 --missing-source it also cancels and deletes those whose source does not exist. It
 never deletes an upload because of its age, or because the service cannot be reached.`,
+		Example: `  gcsup sessions prune --dry-run
+  gcsup sessions prune`,
 		SuggestFor: []string{"clean", "gc"},
 		Args:       usage.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },

@@ -28,6 +28,7 @@ func newSessionsShow(std stdio) *cobra.Command {
 		Long: `show asks the service how much of an upload it stores, and compares the source with
 the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
+		Example:           `  gcsup sessions show 5f0c2f7d`,
 		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,7 +25,9 @@ func newSimulate(std stdio) *cobra.Command {
 		Use:   "simulate",
 		Short: "Compare the load of retry policies on a server after an outage",
 		Long:  simulateHelp(),
-		Args:  usage.NoArgs,
+		Example: `  gcsup simulate
+  gcsup simulate --scenario overload --policy none,full --svg load.svg`,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := retrysim.Lookup(scenario)
 			if err != nil {
@@ -86,12 +88,9 @@ func simulateHelp() string {
 	b.WriteString(`simulate runs many clients against a server that is down for a while, in virtual
 time, once per retry policy, and compares the results.
 
-Policies: ` + strings.Join(backoff.Names(), ", ") + `.
-
-Scenarios:
-`)
+Policies: ` + strings.Join(backoff.Names(), ", ") + ".")
 	for _, s := range retrysim.Scenarios() {
-		b.WriteString("  " + s.Name + strings.Repeat(" ", 10-len(s.Name)) + s.About + "\n")
+		b.WriteString("\n\nScenario " + s.Name + ": " + s.About + ".")
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }

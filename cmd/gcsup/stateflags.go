@@ -28,8 +28,8 @@ type stateFlags struct {
 
 const defaultLease = 2 * time.Minute
 
-func (f *stateFlags) addDir(fs *pflag.FlagSet) {
-	fs.StringVar(&f.dir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+statedir.Env+", else the user's state directory)")
+func (f *stateFlags) addDir(fs *pflag.FlagSet, text string) {
+	fs.StringVar(&f.dir, "state-dir", "", text)
 }
 
 // addBucket adds the flags of commands that use saved uploads.

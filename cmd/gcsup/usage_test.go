@@ -2,12 +2,14 @@ package main
 
 import (
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/usage"
 )
 
 // TestBadFlagValues checks that the error for a bad value of any flag contains the
@@ -32,5 +34,32 @@ func TestBadFlagValues(t *testing.T) {
 				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitcode.Usage, want)
 			}
 		})
+	}
+}
+
+// TestPeerFlags checks that a flag of another tool is refused with advice, that the advice names flags
+// that exist, and that cp does not have the flag itself.
+func TestPeerFlags(t *testing.T) {
+	cp, _, err := commands().Find([]string{"cp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag := regexp.MustCompile(`--([a-z-]+)`)
+	for _, name := range usage.PeerFlags() {
+		word := "--" + name
+		if len(name) == 1 {
+			word = "-" + name
+		}
+		var messages strings.Builder
+		code := execute(t.Context(), []string{"cp", word, "a", "gs://demo"}, stdio{strings.NewReader(""), io.Discard, &messages})
+		advice, ok := strings.CutPrefix(messages.String(), "gcsup: unknown flag "+word+": ")
+		if code != exitcode.Usage || !ok || strings.Count(advice, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", word, code, messages.String())
+		}
+		for _, m := range flag.FindAllStringSubmatch(advice, -1) {
+			if cp.Flags().Lookup(m[1]) == nil {
+				t.Errorf("%s: cp has no --%s: %q", word, m[1], advice)
+			}
+		}
 	}
 }

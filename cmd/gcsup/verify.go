@@ -45,7 +45,7 @@ func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	f.progress.add(fs)
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	f.key.add(fs, "compare objects that are encrypted with the key")
-	f.target.add(fs)
+	f.target.addReading(fs)
 }
 
 // check checks the flags and the sources.
@@ -91,8 +91,9 @@ made is compressed, and compared with that.
 Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
   gcsup verify -r photos gs://my-bucket/backup/`,
-		SuggestFor: []string{"check", "compare", "diff", "hash"},
-		Args:       usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		SuggestFor:        []string{"check", "compare", "diff", "hash"},
+		Args:              usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		ValidArgsFunction: v.flags.target.completePaths(&v.flags.userProject),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
 		},

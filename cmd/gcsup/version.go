@@ -14,9 +14,10 @@ import (
 func newVersion(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  usage.NoArgs,
+		Use:     "version",
+		Short:   "Print the version",
+		Example: `  gcsup version --json`,
+		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(std.out, version())

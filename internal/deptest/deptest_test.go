@@ -56,7 +56,8 @@ var allowed = map[string][]string{
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/cli/exitcode":       {},
 	"gcsup/internal/cli/failure":        uploads("gcsup/internal/cli/exitcode"),
-	"gcsup/internal/cli/flagenv":        uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "gcsup/internal/cli/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/flagenv":        uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/helptext", "golang.org/x/term", "gcsup/internal/cli/program", "gcsup/internal/cli/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/helptext":       {"github.com/spf13/...", "github.com/inconshreveable/mousetrap", "golang.org/x/sys/...", "golang.org/x/term"},
 	"gcsup/internal/cli/hint":           uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure"),
 	"gcsup/internal/cli/objectflags":    uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "github.com/spf13/pflag"),
 	"gcsup/internal/cli/printable":      {},
@@ -69,7 +70,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/timespan":       {"github.com/spf13/pflag"},
 	"gcsup/internal/cli/treeflags":      uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "gcsup/internal/cli/timespan", "github.com/spf13/pflag"),
 	"gcsup/internal/testsize":           {},
-	"gcsup/internal/cli/usage":          uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/usage":          uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/helptext", "golang.org/x/term", "gcsup/internal/cli/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/filters":     uploads("golang.org/x/sync/errgroup"),
 	"gcsup/internal/compat/live":        {"*"},

@@ -25,6 +25,8 @@ const PageMax = 1000
 const (
 	listFields = "items(name,size,crc32c,generation,timeCreated," + metadataFields + "),nextPageToken"
 	listLimit  = 16 << 20
+
+	prefixFields = ",prefixes" // if there is a delimiter
 )
 
 // Query selects a page of a listing. Bucket is required.
@@ -32,6 +34,7 @@ type Query struct {
 	Bucket      string
 	Prefix      string // only names that begin with it
 	StartOffset string // only names that are equal or greater
+	Delimiter   string // if a name has it after Prefix, the page has the name up to it in Prefixes instead
 	PageToken   string // Page.NextPageToken of the previous page; the other fields must be the same
 	MaxResults  int    // 0 means PageMax
 	UserProject string // project that is billed, for requester-pays buckets
@@ -42,6 +45,9 @@ type Query struct {
 // Created, FileModTime, Gzip and UncompressedSize.
 type Page struct {
 	Objects []session.Object
+
+	// Prefixes are the beginnings of names, up to Query.Delimiter, in the same order.
+	Prefixes []string
 
 	// NextPageToken is for the query of the next page. It is "" on the last
 	// page. A page without objects need not be the last.
@@ -55,8 +61,12 @@ func List(ctx context.Context, client *session.Client, query Query) (*Page, sess
 	if limit <= 0 {
 		limit = PageMax
 	}
+	fields := listFields
+	if query.Delimiter != "" {
+		fields += prefixFields
+	}
 	q := url.Values{
-		"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}, "prefix": {query.Prefix}, "startOffset": {query.StartOffset},
+		"fields": {fields}, "maxResults": {strconv.Itoa(limit)}, "prefix": {query.Prefix}, "startOffset": {query.StartOffset}, "delimiter": {query.Delimiter},
 		"pageToken": {query.PageToken}, "userProject": {query.UserProject},
 	}
 	var page *Page
@@ -120,6 +130,7 @@ func parsePage(bucket string, body []byte) (*Page, error) {
 	}
 	var list struct {
 		Items         []listItem `json:"items"`
+		Prefixes      []string   `json:"prefixes"`
 		NextPageToken string     `json:"nextPageToken"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -128,7 +139,7 @@ func parsePage(bucket string, body []byte) (*Page, error) {
 		}
 		return nil, err
 	}
-	page := &Page{Objects: make([]session.Object, len(list.Items)), NextPageToken: list.NextPageToken}
+	page := &Page{Objects: make([]session.Object, len(list.Items)), Prefixes: list.Prefixes, NextPageToken: list.NextPageToken}
 	for i, item := range list.Items {
 		if item.Name == "" || item.Size < 0 {
 			return nil, errors.New("an object has no name, or a negative size")

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
@@ -89,10 +91,19 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(usage.FlagError)
-	root.SetHelpCommand(usage.NewHelp())
+	help := &helptext.Help{Groups: groups(), Columns: helptext.Columns(std.out)}
+	root.SetHelpCommand(usage.NewHelp(help))
 	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
+	help.Install(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root, started
+}
+
+// groups returns the groups of the flags in the help: those of gcsup, and one for the queue.
+func groups() []helptext.Group {
+	return append(slices.Clone(helptext.Groups), helptext.Group{Title: "Queue", About: "the NATS servers", Flags: []string{
+		"nats", "nats-ca", "nats-cert", "nats-key", "nats-creds", "nats-replicas", "fleet", "fleet-dir", "ack-wait",
+	}})
 }
 
 // envRules decide which environment variables set flags.

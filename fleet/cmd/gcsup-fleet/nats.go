@@ -55,7 +55,7 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 	f.creates = true
 	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("other workers get the uploads of a worker that is silent for `DURATION`, %v to %v; it can be changed only while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
-	fs.IntVar(&f.replicas, "nats-replicas", 0, "number of servers of a cluster that store the queue, fixed when it is created (default: that of the queue; 3 for a new one on a cluster of three or more servers)")
+	fs.IntVar(&f.replicas, "nats-replicas", 0, "`N` servers of a cluster store the queue, fixed when it is created (default: that of the queue; 3 for a new one on a cluster of three or more servers)")
 }
 
 // link is an open queue and its connection.

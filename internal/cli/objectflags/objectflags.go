@@ -48,6 +48,9 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
 }
 
+// UserProject points to the value of --user-project.
+func (f *Flags) UserProject() *string { return &f.spec.UserProject }
+
 // timeFlag is a time in the format of RFC 3339.
 type timeFlag struct{ time.Time }
 
@@ -196,7 +199,7 @@ func (f *Flags) addACL(s *session.Spec) error {
 	for _, pair := range f.acl {
 		i := strings.LastIndexByte(pair, '=')
 		if i <= 0 {
-			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER", pair)
+			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER; --predefined-acl has lists such as publicRead", pair)
 		}
 		s.ACL = append(s.ACL, session.ACLRule{Entity: pair[:i], Role: strings.ToUpper(pair[i+1:])})
 	}

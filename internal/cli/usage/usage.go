@@ -5,6 +5,7 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 
 	"gcsup/internal/cli/bytesize"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/program"
 )
 
@@ -34,8 +36,14 @@ func FlagError(cmd *cobra.Command, err error) error {
 		// The flag may be valid; the command before it is unknown.
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
-	name := unknown.GetSpecifiedName()
+	name, dashes := unknown.GetSpecifiedName(), "--"
 	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	if advice := peerAdvice(cmd, name); advice != "" {
+		return failure.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, Help(cmd))
+	}
+	if dashes == "-" {
 		return failure.Usagef("unknown flag -%s; see %s", name, Help(cmd))
 	}
 	var names []string
@@ -249,18 +257,29 @@ func distance(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// NewHelp returns a help command that fails for an unknown command. Cobra's own
+// NewHelp returns a help command that fails for an unknown command or topic. Cobra's own
 // command prints the help of the program and exits with 0.
-func NewHelp() *cobra.Command {
+func NewHelp(h *helptext.Help) *cobra.Command {
+	use, short, topics := "help [COMMAND]", "Help on a command", []string{}
+	for _, t := range h.Topics {
+		use, short, topics = "help [COMMAND | TOPIC]", "Help on a command or a topic", append(topics, t.Name)
+	}
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help on a command",
+		Use:   use,
+		Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return err
 			}
 			if len(rest) > 0 {
+				if i := slices.Index(topics, rest[0]); i >= 0 && len(args) == 1 {
+					_, err := io.WriteString(cmd.OutOrStdout(), h.Topic(h.Topics[i]))
+					return err
+				}
+				if near := nearest(rest[0], topics); near != "" && !c.HasParent() {
+					return failure.Usagef("unknown command or topic %q, did you mean %s help %s?", rest[0], program.Words(), near)
+				}
 				return unknownCommand(c, rest[0])
 			}
 			c.InitDefaultHelpFlag() // so that the help lists --help
@@ -274,6 +293,11 @@ func NewHelp() *cobra.Command {
 					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
 						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
 					}
+				}
+			}
+			for _, t := range h.Topics {
+				if len(args) == 0 && strings.HasPrefix(t.Name, prefix) {
+					names = append(names, cobra.CompletionWithDesc(t.Name, t.Short))
 				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/internal/cli/helptext"
+)
+
+// manDate returns the month of the pages: that of SOURCE_DATE_EPOCH, or this month.
+func manDate(t *testing.T) string {
+	t.Helper()
+	at := time.Now()
+	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = time.Unix(seconds, 0)
+	}
+	return at.UTC().Format("Jan 2006")
+}
+
+// manName returns the name of the page of a command.
+func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// roff writes a page in the language of groff_man(7).
+type roff struct{ strings.Builder }
+
+var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
+
+// text writes lines of text. A period at the beginning of a line would be a request.
+func (r *roff) text(s string) {
+	for line := range strings.SplitSeq(s, "\n") {
+		line = roffEscapes.Replace(line)
+		if strings.HasPrefix(line, ".") {
+			line = `\&` + line
+		}
+		r.WriteString(line + "\n")
+	}
+}
+
+func (r *roff) section(title string) { fmt.Fprintf(r, ".SH %s\n", title) }
+
+// entries writes a list of terms and their descriptions.
+func (r *roff) entries(entries []helptext.Entry) {
+	for _, e := range entries {
+		fmt.Fprintf(r, ".TP\n\\fB%s\\fP\n", roffEscapes.Replace(e.Term))
+		r.text(e.Text)
+	}
+}
+
+// verbatim writes lines that are not filled.
+func (r *roff) verbatim(s string) {
+	r.WriteString(".nf\n")
+	r.text(s)
+	r.WriteString(".fi\n")
+}
+
+// paragraphs writes the text of a help. Lines that begin with white space are verbatim.
+func (r *roff) paragraphs(s string) {
+	for p := range strings.SplitSeq(strings.Trim(s, "\n"), "\n\n") {
+		r.WriteString(".PP\n")
+		if strings.HasPrefix(p, " ") || strings.HasPrefix(p, "\t") {
+			r.verbatim(p)
+		} else {
+			r.text(strings.Trim(p, "\n"))
+		}
+	}
+}
+
+// manPage returns the page of a command.
+func manPage(cmd *cobra.Command, date string) string {
+	r := &roff{}
+	// Without hyphenation and justification, names can be copied.
+	fmt.Fprintf(r, ".TH %q 1 %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(manName(cmd))), date)
+	r.section("NAME")
+	r.text(manName(cmd) + " - " + cmd.Short)
+	r.section("SYNOPSIS")
+	r.verbatim(strings.Join(helptext.Synopsis(cmd), "\n"))
+	r.section("DESCRIPTION")
+	if cmd.Long == "" {
+		r.paragraphs(cmd.Short + ".")
+	} else {
+		r.paragraphs(cmd.Long)
+	}
+	if commands := helptext.Commands(cmd); len(commands) > 0 {
+		r.section("COMMANDS")
+		r.entries(commands)
+	}
+	r.section("OPTIONS")
+	for _, s := range helptext.Sections(cmd, helptext.Groups) {
+		if s.Title != "Flags" {
+			fmt.Fprintf(r, ".SS %s\n", s.Title)
+		}
+		for _, f := range s.Flags {
+			term := helptext.Label(f)
+			if f.Shorthand != "" {
+				term = "-" + f.Shorthand + ", " + term
+			}
+			r.entries([]helptext.Entry{{Term: term, Text: helptext.Describe(f)}})
+		}
+	}
+	for _, t := range topics() {
+		r.section(t.Title)
+		r.text(t.Text)
+		r.entries(t.Entries)
+	}
+	if cmd.Example != "" {
+		r.section("EXAMPLES")
+		r.verbatim(cmd.Example)
+	}
+	r.section("SEE ALSO")
+	var pages []string
+	if cmd.HasParent() {
+		pages = append(pages, manName(cmd.Parent())+"(1)")
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			pages = append(pages, manName(c)+"(1)")
+		}
+	}
+	r.text(strings.Join(pages, ", "))
+	return r.String()
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/helptext"
+	"gcsup/internal/cli/statedir"
+)
+
+// topics returns the topics of the help, which are also sections of the man pages.
+func topics() []helptext.Topic {
+	return []helptext.Topic{
+		{
+			Name: "exit-codes", Title: "EXIT STATUS", Short: "The exit codes, and the kinds of errors",
+			Text:    `A script that only needs to know whether to run the command again checks for 75. With --json, the error of a result has a kind, which is listed after its code.`,
+			Entries: exitCodes(),
+		},
+		{
+			Name: "environment", Title: "ENVIRONMENT", Short: "The environment variables",
+			Text:    `A flag of the command line has priority over its variable.`,
+			Entries: variables,
+		},
+		{
+			Name: "files", Title: "FILES", Short: "The files that the commands read and write",
+			Text:    `These are the paths on Linux. On macOS the state directory is in ~/Library/Application Support, on Windows in %LocalAppData%.`,
+			Entries: files,
+		},
+	}
+}
+
+// exitCodes returns the exit codes, with the kinds of errors that have them.
+func exitCodes() (entries []helptext.Entry) {
+	for _, m := range exitcode.Meanings {
+		var kinds []string
+		for _, c := range failure.Classes {
+			if c.Code == m.Code && !slices.Contains(kinds, c.Kind) {
+				kinds = append(kinds, c.Kind)
+			}
+		}
+		text := m.Text
+		if len(kinds) > 0 {
+			text += " (" + strings.Join(kinds, ", ") + ")"
+		}
+		entries = append(entries, helptext.Entry{Term: strconv.Itoa(m.Code), Text: text})
+	}
+	return entries
+}
+
+// variables are the environment variables. docs/cli.md lists them in the same order.
+var variables = []helptext.Entry{
+	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, and GCSUP_QUIET=true is --quiet. An empty variable counts as unset"},
+	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
+	{Term: statedir.Env, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
+	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
+	{Term: "STORAGE_EMULATOR_HOST", Text: "send to this host without credentials; no effect with --endpoint or --emulator"},
+	{Term: "GOOGLE_APPLICATION_CREDENTIALS", Text: "a file with credentials (default: those of gcloud auth application-default login, else the machine's service account)"},
+	{Term: "GOOGLE_CLOUD_QUOTA_PROJECT, GOOGLE_CLOUD_UNIVERSE_DOMAIN", Text: "as for the official libraries"},
+	{Term: "GOOGLE_API_CERTIFICATE_CONFIG, GOOGLE_API_USE_CLIENT_CERTIFICATE, GOOGLE_API_USE_MTLS_ENDPOINT", Text: "the client certificate, and whether to use it, as for the official libraries"},
+	{Term: "GOOGLE_CLOUD_PROJECT, CLOUDSDK_CORE_PROJECT", Text: "the project whose buckets the shell completes (default: that of the credentials, else that of gcloud)"},
+	{Term: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "proxies"},
+	{Term: "SSL_CERT_FILE", Text: "the certificate authorities to trust, instead of the system's; not on macOS and Windows"},
+	{Term: "TERM", Text: "dumb: no lines that change"},
+	{Term: "NO_COLOR", Text: "if it is set and not empty, output has no colors"},
+	{Term: "XTERM_VERSION, STY", Text: "set by xterm and GNU screen, which cut long lines when the window gets narrower"},
+}
+
+// files are the files that the commands read and write without a flag.
+var files = []helptext.Entry{
+	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},
+	{Term: "~/.config/gcloud/application_default_credentials.json", Text: "credentials, if neither --credentials-file nor GOOGLE_APPLICATION_CREDENTIALS names a file"},
+	{Term: "~/.config/gcloud/certificate_config.json", Text: "the client certificate, unless GOOGLE_API_CERTIFICATE_CONFIG names another file"},
+}
