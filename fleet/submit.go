@@ -183,14 +183,10 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)
 	}
 	err = s.q.repeat(ctx, func() error {
-		before, _, err := s.q.record(ctx, t.ID())
-		if err != nil {
+		if finished, err = s.q.joinFinished(ctx, t, []string{s.id()}); err != nil || finished {
 			return err
 		}
-		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Files); finished {
-			return nil
-		}
-		if added, changed, err = s.q.enqueue(ctx, t, s.id()); err != nil || !added {
+		if added, changed, err = s.q.enqueue(ctx, t, []string{s.id()}); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)

@@ -33,25 +33,38 @@ func head(id string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// supersede removes the records of earlier tasks of a submission from the totals. now has the tasks of the
-// submission. A group of small files is another task if a file was added to it or removed: without
-// supersede, Status would count its other files twice.
+// supersede removes a submission from the records of tasks that it does not have any longer, so that
+// Status does not count them. now has its tasks. A group of small files is another task if a file was added
+// to it or removed: without supersede, Status would count its other files twice.
 func (q *Queue) supersede(ctx context.Context, submission string, now taskSet) error {
 	now.sort()
-	records := q.open.Load().records
-	return each(ctx, records, func(e jetstream.KeyValueEntry) error {
+	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
 		var r record
-		if json.Unmarshal(e.Value(), &r) != nil || r.Submission != submission || r.Superseded || now.has(e.Key()) {
+		if json.Unmarshal(e.Value(), &r) != nil || !slices.Contains(r.Submissions, submission) || now.has(e.Key()) {
 			return nil
 		}
-		if r.State == stateQueued {
-			r.Superseded = true // its worker deletes the record
-			return q.putRecord(ctx, e.Key(), r, e.Revision())
-		}
-		err := records.Purge(ctx, e.Key(), jetstream.LastRevision(e.Revision()))
-		if wrongRevision(err) {
-			return nil // it was added again
-		}
-		return err
+		return q.leave(ctx, e.Key(), submission)
 	})
+}
+
+// leave removes a submission from the record of a task. If it was the only one, the task is superseded.
+func (q *Queue) leave(ctx context.Context, id, submission string) error {
+	for {
+		r, revision, err := q.record(ctx, id)
+		i := slices.Index(r.Submissions, submission)
+		if err != nil || i < 0 {
+			return err
+		}
+		r.Submissions = slices.Delete(r.Submissions, i, i+1)
+		r.Superseded = len(r.Submissions) == 0
+		var written bool
+		if r.Superseded && r.State == stateDone {
+			written, err = q.purgeRecord(ctx, id, revision)
+		} else {
+			written, err = q.putRecord(ctx, id, r, revision) // if it is superseded, its worker deletes the record
+		}
+		if written || err != nil {
+			return err
+		}
+	}
 }
