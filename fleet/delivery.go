@@ -271,14 +271,15 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 // putLetters writes a dead letter for each failed file, and returns their revisions by key. r is the
 // record of the task.
 func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, failed []outcome) (map[string]uint64, error) {
-	if r.Superseded {
-		return nil, nil // other tasks have these files
-	}
 	var mu sync.Mutex
 	revisions := map[string]uint64{}
 	writes, each := errgroup.WithContext(ctx)
 	writes.SetLimit(letterJobs)
 	for _, o := range failed {
+		if why := d.excuse(r, o); why != "" {
+			log.Warn("failure of a superseded task is dropped", "path", o.file.Path, "object", o.file.Object, "because", why, "err", o.err)
+			continue
+		}
 		one := d.task.one(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
@@ -292,6 +293,22 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		})
 	}
 	return revisions, writes.Wait()
+}
+
+// excuse returns why the failure of a file makes no dead letter, or "". r is the record of the task. If the task is
+// superseded, the last submit has seen the file in another task, or has not seen the file, which was deleted.
+// A file that it has not seen for another reason, such as an empty mount, must not be lost.
+func (d *delivery) excuse(r record, o outcome) string {
+	i := slices.IndexFunc(d.task.Files, func(f File) bool { return f.Object == o.file.Object })
+	switch {
+	case !r.Superseded:
+		return ""
+	case !slices.Contains(r.Missing, i):
+		return "another task has the file"
+	case deleted(o):
+		return "the file was deleted"
+	}
+	return ""
 }
 
 // dropEarlier deletes the dead letters of files that are finished now, and the records of those

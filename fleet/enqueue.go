@@ -45,6 +45,20 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string) (add
 	}
 }
 
+// queued returns a task in the queue, or nil if it cannot be read. The error may wrap
+// jetstream.ErrMsgNotFound.
+func (q *Queue) queued(ctx context.Context, id string) (*Task, error) {
+	msg, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
+	if err != nil {
+		return nil, err
+	}
+	t, err := decodeTask(msg.Data)
+	if err != nil {
+		return nil, nil // a newer version has submitted it, or its worker will report it
+	}
+	return t, nil
+}
+
 // errQueued means that the task is in the queue already.
 var errQueued = errors.New("the task is in the queue")
 

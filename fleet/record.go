@@ -38,6 +38,9 @@ type record struct {
 	// Superseded means that no submission has this queued task any longer: the last submit of its only
 	// one has put the files into other tasks. They count there.
 	Superseded bool `json:"superseded,omitempty"`
+
+	// Missing are the indices of the files of a superseded task that no other task of that submission has.
+	Missing []int `json:"missing,omitempty"`
 }
 
 // queuedRecord returns the record of a task that was added to the queue. before is its record
@@ -49,7 +52,7 @@ func queuedRecord(t *Task, before record) record {
 // joined returns the record of a task that submissions have, too, and whether it differs from r.
 func (r record) joined(submissions []string) (_ record, differs bool) {
 	differs = r.Superseded
-	r.Superseded, r.Submissions = false, slices.Clone(r.Submissions)
+	r.Superseded, r.Missing, r.Submissions = false, nil, slices.Clone(r.Submissions)
 	for _, id := range submissions {
 		if !slices.Contains(r.Submissions, id) {
 			r.Submissions, differs = append(r.Submissions, id), true

@@ -92,13 +92,15 @@ func TestSubmitWhileFinishing(t *testing.T) {
 	_, _, err := q.enqueue(ctx, task, []string{"a"})
 	noError(t, err)
 
-	finish(func() { noError(t, q.leave(ctx, task.ID(), "a")) })
+	var now contents // a group with the file that fails
+	now.add(&Task{Settings: task.Settings, Files: append([]File{task.Files[0]}, File{Object: "z"})})
+	finish(func() { noError(t, q.leave(ctx, task.ID(), "a", now)) })
 	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != "" || letters() != 0 {
 		t.Errorf("superseded meanwhile: record %+v, %v, %d dead letters, want none", r, err, letters())
 	}
 
 	noError(t, q.join(ctx, task, []string{"a"}))
-	noError(t, q.leave(ctx, task.ID(), "a"))
+	noError(t, q.leave(ctx, task.ID(), "a", now))
 	finish(func() { noError(t, q.join(ctx, task, []string{"b"})) })
 	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != stateDone || !slices.Equal(r.Submissions, []string{"b"}) || letters() != 1 {
 		t.Errorf("submitted again meanwhile: record %+v, %v, %d dead letters, want that it is done and one", r, err, letters())
@@ -113,7 +115,7 @@ func TestJoinAfterAnotherWrite(t *testing.T) {
 	task := sampleTask()
 	_, _, err := q.enqueue(ctx, task, []string{"a"})
 	noError(t, err)
-	noError(t, q.leave(ctx, task.ID(), "a"))
+	noError(t, q.leave(ctx, task.ID(), "a", contents{}))
 	other := q.overtake(func() {
 		r, revision, err := q.record(ctx, task.ID())
 		noError(t, err)

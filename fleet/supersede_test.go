@@ -1,8 +1,10 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,4 +165,129 @@ func TestFileBackInSubmission(t *testing.T) {
 		t.Errorf("%d files wait, want both", s.Waiting.Files)
 	}
 	w.failAll(q, "x")
+}
+
+// TestFileNotSeenByLastSubmit submits a tree again when a file of a queued task cannot be seen, because of a filter,
+// an empty mount, or a directory that cannot be read. The failure of the file is reported.
+func TestFileNotSeenByLastSubmit(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(w *world, q *fleet.Queue){
+		"filter": func(w *world, q *fleet.Queue) { w.submitOnly(q, "", "y", "small-1") },
+		"refused": func(w *world, q *fleet.Queue) {
+			s := w.submission("tree/")
+			jobs := s.Jobs
+			s.Jobs = func(yield func(upload.Job) bool) {
+				for j := range jobs {
+					if name := filepath.Base(j.Path); name == "x" || name == "small-2" {
+						j.Err = fs.ErrPermission
+					}
+					if !yield(j) {
+						return
+					}
+				}
+			}
+			s.Report = nil
+			if got := must(fleet.Submit(t.Context(), q, s)); got.Failed != 2 {
+				t.Errorf("submitted %+v, want that two files were refused", got)
+			}
+		},
+		"empty": func(w *world, q *fleet.Queue) { w.submitOnly(q, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.write("x", 2<<20, 1)
+			w.write("y", 2<<20, 2)
+			w.write("small-1", 1000, 3)
+			w.write("small-2", 1000, 4)
+			q := w.queue()
+			w.submit(q)
+			again(w, q)
+			w.failAll(q, "x", "small-2")
+		})
+	}
+}
+
+// TestFileChangedBetweenSubmits changes a file of a queued group, adds another one, and submits the tree again. The
+// first group fails for the changed file, after the second one has finished it. It is not reported.
+func TestFileChangedBetweenSubmits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("small-1", 1000, 1)
+	w.write("small-2", 1000, 2)
+	q := w.queue()
+	w.submit(q)
+	w.write("small-2", 1001, 3)
+	w.write("small-3", 1000, 4)
+	w.submit(q)
+	// The first group waits after its failure, and is delivered last.
+	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs, o.Tries = 1, 2 }).Run(t.Context()); err != nil {
+		t.Errorf("the fleet is not settled: %v", err)
+	}
+	if s := w.status(q); s.Done.Files != 3 || s.Failed != 0 {
+		t.Errorf("status %+v, want 3 files", s)
+	}
+	w.check()
+}
+
+// TestEmptySubmission submits a tree that is empty, because it is not mounted. What was submitted before still
+// counts.
+func TestEmptySubmission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submitTo(q, "tree/")
+	empty := func() {
+		t.Helper()
+		s := w.submission("tree/")
+		s.Ledger, s.Jobs = w.ledger(), func(func(upload.Job) bool) {}
+		must(fleet.Submit(t.Context(), q, s))
+	}
+	empty()
+	if s := w.status(q); s.Waiting.Files != 1 {
+		t.Errorf("%d files wait, want 1", s.Waiting.Files)
+	}
+	w.wipe()
+	q = w.queue()
+	empty()
+	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
+		t.Errorf("after the queue was lost: %v, want ErrQueueLost", err)
+	}
+	w.submitTo(q, "tree/")
+	w.run(t.Context(), w.worker(q, "b", nil))
+	empty()
+	if err := w.worker(q, "c", nil).Run(t.Context()); err != nil || w.status(q).Done.Files != 1 {
+		t.Errorf("all is done: %v, status %+v", err, w.status(q))
+	}
+	w.check()
+}
+
+// TestEmptySubmissionAfterInterruption submits a part of a tree and is interrupted, and then submits an empty
+// tree. It is still not known what was submitted.
+func TestEmptySubmissionAfterInterruption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 2<<20, 1)
+	w.write("b", 2<<20, 1)
+	q := w.queue()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := w.submission("tree/")
+	jobs := s.Jobs
+	s.Jobs = func(yield func(upload.Job) bool) {
+		for j := range jobs {
+			if !yield(j) {
+				return
+			}
+			w.await("submitted", func() bool { return w.status(q).Tasks == 1 })
+			cancel()
+		}
+	}
+	if _, err := fleet.Submit(ctx, q, s); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that the submit was interrupted", err)
+	}
+	w.submitOnly(q, "")
+	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+		t.Errorf("error %v, want ErrUnknownTotal", err)
+	}
 }
