@@ -36,7 +36,8 @@ type Submission struct {
 	Uploader *upload.Uploader
 
 	// Name distinguishes submissions to the same destination, for example by their sources. The
-	// record of a submission replaces that of an earlier one with the same name and destination.
+	// record of a submission replaces that of an earlier one with the same name and destination:
+	// files of the earlier one that the later one does not have are then not needed any more.
 	Name string
 
 	// Ledger, if not nil, keeps a record of the submission in the state bucket.
