@@ -24,22 +24,21 @@ type DeadLetter struct {
 	Tries  int       `json:"tries"`          // deliveries that failed in a row
 	Time   time.Time `json:"time"`
 
-	Submission string `json:"submission,omitempty"` // ID of the submission of the task
+	Submissions []string `json:"submissions,omitempty"` // IDs of the submissions that have the task
 }
 
 // reasonLimit bounds the reason of a dead letter, in bytes.
 const reasonLimit = 1 << 10
 
-// putLetter adds a dead letter.
-func (q *Queue) putLetter(ctx context.Context, id string, l DeadLetter) error {
+// putLetter adds a dead letter, and returns its revision.
+func (q *Queue) putLetter(ctx context.Context, id string, l DeadLetter) (uint64, error) {
 	l.V, l.Time = 1, time.Now().UTC().Truncate(time.Millisecond)
 	l.Reason = shortReason(l.Reason)
 	data, err := json.Marshal(l)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = q.open.Load().failed.Put(ctx, id, data)
-	return err
+	return q.open.Load().failed.Put(ctx, id, data)
 }
 
 // shortReason returns at most reasonLimit bytes of a reason.
@@ -151,7 +150,7 @@ func (q *Queue) letter(ctx context.Context, key string) (jetstream.KeyValueEntry
 // retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter.
 func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry) (added bool, err error) {
 	if l := letterOf(e); l.Task != nil {
-		if added, _, err = q.enqueue(ctx, l.Task, l.Submission); err != nil {
+		if added, _, err = q.enqueue(ctx, l.Task, l.Submissions); err != nil {
 			return false, err
 		}
 	}

@@ -29,7 +29,7 @@ func TestLaterLetterStays(t *testing.T) {
 	again, other := task.one(task.Files[0]), task.one(task.Files[1])
 	fail := func(one *Task, reason string) {
 		t.Helper()
-		if err := q.putLetter(ctx, one.ID(), DeadLetter{Task: one, Kind: "precondition", Reason: reason}); err != nil {
+		if _, err := q.putLetter(ctx, one.ID(), DeadLetter{Task: one, Kind: "precondition", Reason: reason}); err != nil {
 			t.Fatal(err)
 		}
 	}

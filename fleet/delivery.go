@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -66,7 +67,8 @@ func (d *delivery) run() error {
 	case err != nil:
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
-			return d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
+			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
+			return failed
 		})
 		return nil
 	}
@@ -213,56 +215,115 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if r.Attempts.Failures >= d.w.opts.Tries {
 		return false
 	}
-	if err := d.w.q.repeat(ctx, func() error { return d.w.q.putRecord(ctx, d.id, r, revision) }); err != nil {
+	err = d.w.q.repeat(ctx, func() error {
+		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
+		return err
+	})
+	if err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
 	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
 	return true
 }
 
-// finish writes the dead letters and the record of a task that will leave the queue.
+// finish writes the dead letters and the record of a task that will leave the queue. The record at one
+// revision decides about both: if a submit changes it meanwhile, finish starts over.
 func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error {
 	q := d.w.q
-	before, _, err := q.record(ctx, d.id)
-	if err != nil {
-		return err
+	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
+	var letters map[string]uint64 // that finish has written
+	for {
+		if err := q.dropLetters(ctx, letters); err != nil {
+			return err
+		}
+		before, revision, err := q.record(ctx, d.id)
+		if err != nil {
+			return err
+		}
+		if letters, err = d.putLetters(ctx, log, before, t.failed); err != nil {
+			return err
+		}
+		if err := d.dropEarlier(ctx, before, t.finished); err != nil {
+			return err
+		}
+		var written bool
+		if before.Superseded {
+			written, err = q.purgeRecord(ctx, d.id, revision)
+		} else {
+			written, err = q.putRecord(ctx, d.id, record{
+				State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
+				Fingerprint: fingerprint(t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+				Attempts: before.Attempts, Submissions: before.Submissions,
+			}, revision)
+		}
+		if err != nil {
+			return err
+		}
+		if written {
+			break
+		}
 	}
+	d.w.totals.finished(len(t.finished), len(letters), t.bytes)
+	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(letters))
+	return nil
+}
+
+// putLetters writes a dead letter for each failed file, and returns their revisions by key. r is the
+// record of the task.
+func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, failed []outcome) (map[string]uint64, error) {
+	var mu sync.Mutex
+	revisions := map[string]uint64{}
 	writes, each := errgroup.WithContext(ctx)
 	writes.SetLimit(letterJobs)
-	if before.Superseded {
-		t.failed = nil // other tasks have these files
-	}
-	for _, o := range t.failed {
+	for _, o := range failed {
+		if why := d.excuse(r, o); why != "" {
+			log.Warn("failure of a superseded task is dropped", "path", o.file.Path, "object", o.file.Object, "because", why, "err", o.err)
+			continue
+		}
 		one := d.task.one(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
-			return q.putLetter(each, one.ID(), DeadLetter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1, Submission: before.Submission})
+			revision, err := d.w.q.putLetter(each, one.ID(), DeadLetter{
+				Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1, Submissions: r.Submissions,
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			revisions[one.ID()] = revision
+			return err
 		})
 	}
-	if err := writes.Wait(); err != nil {
-		return err
+	return revisions, writes.Wait()
+}
+
+// excuse returns why the failure of a file makes no dead letter, or "". r is the record of the task. If the task is
+// superseded, the last submit has seen the file in another task, or has not seen the file, which was deleted.
+// A file that it has not seen for another reason, such as an empty mount, must not be lost.
+func (d *delivery) excuse(r record, o outcome) string {
+	i := slices.IndexFunc(d.task.Files, func(f File) bool { return f.Object == o.file.Object })
+	switch {
+	case !r.Superseded:
+		return ""
+	case !slices.Contains(r.Missing, i):
+		return "another task has the file"
+	case deleted(o):
+		return "the file was deleted"
 	}
-	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
-	r := record{
-		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
-		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts, Submission: before.Submission,
-	}
-	r.Split = len(d.task.Files) > 1 && len(t.failed) > 0
-	if before.Split {
-		if err := q.dropRecords(ctx, d.task, t.finished); err != nil {
+	return ""
+}
+
+// dropEarlier deletes the dead letters of files that are finished now, and the records of those
+// that were retried alone. r is the record of the task.
+func (d *delivery) dropEarlier(ctx context.Context, r record, finished []File) error {
+	if r.Split {
+		if err := d.w.q.dropRecords(ctx, d.task, finished); err != nil {
 			return err
 		}
 	}
-	letters, err := q.letters(ctx, d.task, t.finished)
+	letters, err := d.w.q.letters(ctx, d.task, finished)
 	if err != nil {
 		return err
 	}
-	if err := q.dropLetters(ctx, letters); err != nil {
-		return err
-	}
-	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)
-	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(t.failed))
-	return q.finishRecord(ctx, d.id, r)
+	return d.w.q.dropLetters(ctx, letters)
 }
 
 // settleTimeout bounds the requests to NATS at the end of a delivery, and those of a beat.

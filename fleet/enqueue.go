@@ -12,17 +12,21 @@ import (
 // enqueue adds a task to the queue. If the task is in the queue already, added is
 // false, and changed is the number of its files that differ from those in the queue.
 // It writes the record of the task after the message. If it dies in between, the
-// worker writes the record. submission is the ID of the submission, or "".
-func (q *Queue) enqueue(ctx context.Context, t *Task, submission string) (added bool, changed int, err error) {
+// worker writes the record. submissions are the IDs of the submissions that have the task.
+func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string) (added bool, changed int, err error) {
 	id := t.ID()
 	for {
 		before, revision, err := q.record(ctx, id)
 		if err != nil {
 			return false, 0, err
 		}
-		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Submission: submission}
 		if err = q.publish(ctx, t); err == nil {
-			return true, 0, q.putRecord(ctx, id, r, revision)
+			r, _ := queuedRecord(t, before).joined(submissions)
+			written, err := q.putRecord(ctx, id, r, revision)
+			if err == nil && !written { // a worker may have finished it
+				err = q.join(ctx, t, submissions)
+			}
+			return true, 0, err
 		}
 		if !errors.Is(err, errQueued) {
 			return false, 0, err
@@ -31,14 +35,28 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, submission string) (added 
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue // a worker has finished it meanwhile
 		}
-		if err == nil && (before.State == "" || before.Superseded) {
-			err = q.putRecord(ctx, id, r, revision)
+		if err == nil {
+			err = q.join(ctx, t, submissions)
 		}
 		if err != nil {
 			return false, 0, err
 		}
 		return false, t.changed(queued.Data), nil
 	}
+}
+
+// queued returns a task in the queue, or nil if it cannot be read. The error may wrap
+// jetstream.ErrMsgNotFound.
+func (q *Queue) queued(ctx context.Context, id string) (*Task, error) {
+	msg, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
+	if err != nil {
+		return nil, err
+	}
+	t, err := decodeTask(msg.Data)
+	if err != nil {
+		return nil, nil // a newer version has submitted it, or its worker will report it
+	}
+	return t, nil
 }
 
 // errQueued means that the task is in the queue already.

@@ -92,13 +92,13 @@ var ownKinds = map[string]bool{
 	"configuration": true, "endpoint": true, "state_key": true, "unsafe_state": true,
 }
 
-// ofWorker reports whether the reason of an outcome may be the worker. If a file is missing in a
-// directory with other files, the file was deleted.
-func ofWorker(o outcome) bool {
-	if errors.Is(o.err, fs.ErrNotExist) && hasEntries(filepath.Dir(o.file.Path)) {
-		return false
-	}
-	return ownKinds[kindOf(o.err)]
+// ofWorker reports whether the reason of an outcome may be the worker.
+func ofWorker(o outcome) bool { return !deleted(o) && ownKinds[kindOf(o.err)] }
+
+// deleted reports whether the file of an outcome was deleted: it is missing in a directory with other
+// files.
+func deleted(o outcome) bool {
+	return errors.Is(o.err, fs.ErrNotExist) && hasEntries(filepath.Dir(o.file.Path))
 }
 
 // hasEntries reports whether a directory exists and is not empty.

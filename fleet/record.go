@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -31,12 +32,33 @@ type record struct {
 
 	Attempts attempts `json:"attempts,omitzero"`
 
-	// Submission is the ID of the submission that added the task last.
-	Submission string `json:"submission,omitempty"`
+	// Submissions are the IDs of the submissions that have the task.
+	Submissions []string `json:"submissions,omitempty"`
 
-	// Superseded means that a later submit of the same sources has put the files of this queued
-	// task into other tasks. They count there.
+	// Superseded means that no submission has this queued task any longer: the last submit of its only
+	// one has put the files into other tasks. They count there.
 	Superseded bool `json:"superseded,omitempty"`
+
+	// Missing are the indices of the files of a superseded task that no other task of that submission has.
+	Missing []int `json:"missing,omitempty"`
+}
+
+// queuedRecord returns the record of a task that was added to the queue. before is its record
+// until then.
+func queuedRecord(t *Task, before record) record {
+	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Submissions: before.Submissions}
+}
+
+// joined returns the record of a task that submissions have, too, and whether it differs from r.
+func (r record) joined(submissions []string) (_ record, differs bool) {
+	differs = r.Superseded
+	r.Superseded, r.Missing, r.Submissions = false, nil, slices.Clone(r.Submissions)
+	for _, id := range submissions {
+		if !slices.Contains(r.Submissions, id) {
+			r.Submissions, differs = append(r.Submissions, id), true
+		}
+	}
+	return r, differs
 }
 
 // taskState is the state of a task.
@@ -105,60 +127,69 @@ func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
 	return r, e.Revision(), nil
 }
 
-// putRecord writes the record of a task if its revision is still the given one. Otherwise another
-// process wrote a newer record, which stays, and putRecord returns nil.
-func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uint64) error {
+// putRecord writes the record of a task if its revision is still the given one, and reports whether it
+// did. A revision of 0 means that there is no record.
+func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uint64) (bool, error) {
 	r.V = 1
 	data, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if revision == 0 {
 		_, err = q.open.Load().records.Create(ctx, id, data)
 	} else {
 		_, err = q.open.Load().records.Update(ctx, id, data, revision)
 	}
+	return asOf(err)
+}
+
+// purgeRecord deletes the record of a task if its revision is still the given one, and reports
+// whether it did.
+func (q *Queue) purgeRecord(ctx context.Context, id string, revision uint64) (bool, error) {
+	return asOf(q.open.Load().records.Purge(ctx, id, jetstream.LastRevision(revision)))
+}
+
+// asOf returns false if the error of a write means that another process has written the key meanwhile.
+func asOf(err error) (written bool, _ error) {
 	if errors.Is(err, jetstream.ErrKeyExists) || wrongRevision(err) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
-// setRecord writes the record of a task with any revision.
-func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
-	r.V = 1
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = q.open.Load().records.Put(ctx, id, data)
-	return err
-}
-
-// finishRecord writes the record of a task that leaves the queue. If a later submit has superseded the
-// task, it deletes the record instead.
-func (q *Queue) finishRecord(ctx context.Context, id string, r record) error {
+// join adds submissions to the record of a task that is in the queue.
+func (q *Queue) join(ctx context.Context, t *Task, submissions []string) error {
 	for {
-		before, revision, err := q.record(ctx, id)
+		before, revision, err := q.record(ctx, t.ID())
 		if err != nil {
 			return err
 		}
-		if before.Superseded {
-			return q.open.Load().records.Purge(ctx, id)
+		r, differs := before.joined(submissions)
+		if before.State == "" {
+			r, _ = queuedRecord(t, before).joined(submissions)
+		} else if !differs {
+			return nil
 		}
-		if revision == 0 {
-			return q.setRecord(ctx, id, r)
-		}
-		if before.Submission != "" {
-			r.Submission = before.Submission
-		}
-		r.V = 1
-		data, err := json.Marshal(r)
-		if err != nil {
+		if written, err := q.putRecord(ctx, t.ID(), r, revision); written || err != nil {
 			return err
 		}
-		if _, err = q.open.Load().records.Update(ctx, id, data, revision); !wrongRevision(err) {
-			return err
+	}
+}
+
+// joinFinished adds submissions to the record of a task, if its files are finished as t has them. It
+// reports whether they are.
+func (q *Queue) joinFinished(ctx context.Context, t *Task, submissions []string) (bool, error) {
+	for {
+		before, revision, err := q.record(ctx, t.ID())
+		if err != nil || before.State != stateDone || before.Fingerprint != fingerprint(t.Files) {
+			return false, err
+		}
+		r, differs := before.joined(submissions)
+		if !differs {
+			return true, nil
+		}
+		if written, err := q.putRecord(ctx, t.ID(), r, revision); written || err != nil {
+			return written, err
 		}
 	}
 }

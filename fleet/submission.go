@@ -121,19 +121,42 @@ func (q *Queue) created(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// recordSubmission writes the record of a submission to the queue and to the Ledger.
-func (s *submitter) recordSubmission(ctx context.Context, r submissionRecord) error {
+// recorded returns the record of the submission in the queue, which is that of an earlier submit, or nil.
+func (s *submitter) recorded(ctx context.Context) (earlier *submissionRecord, err error) {
+	err = s.q.repeat(ctx, func() error {
+		e, err := s.q.open.Load().records.Get(ctx, submissionPrefix+s.id())
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(e.Value(), &earlier)
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	return earlier, recordErr(err)
+}
+
+// recordInQueue writes the record of the submission to the queue.
+func (s *submitter) recordInQueue(ctx context.Context, r submissionRecord) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	err = s.q.repeat(ctx, func() error {
+	return recordErr(s.q.repeat(ctx, func() error {
 		_, err := s.q.open.Load().records.Put(ctx, submissionPrefix+s.id(), data)
 		return err
-	})
-	if err == nil && s.Ledger != nil {
-		err = s.Ledger.put(ctx, s.q.opts.Fleet, s.id(), r)
+	}))
+}
+
+// recordInLedger writes the record of the submission to the Ledger, if there is one.
+func (s *submitter) recordInLedger(ctx context.Context, r submissionRecord) error {
+	if s.Ledger == nil {
+		return nil
 	}
+	return recordErr(s.Ledger.put(ctx, s.q.opts.Fleet, s.id(), r))
+}
+
+func recordErr(err error) error {
 	if err != nil {
 		return fmt.Errorf("record of the submission: %w", err)
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ type Submission struct {
 	Uploader *upload.Uploader
 
 	// Name distinguishes submissions to the same destination, for example by their sources. The
-	// record of a submission replaces that of an earlier one with the same name and destination.
+	// record of a submission replaces that of an earlier one with the same name and destination:
+	// files of the earlier one that the later one does not have are then not needed any more.
 	Name string
 
 	// Ledger, if not nil, keeps a record of the submission in the state bucket.
@@ -61,8 +63,8 @@ const submitJobs = 16
 
 // Submit puts the files of a tree into the queue. It can be repeated: files in the
 // queue are not added again, and finished files are left out. If a record is missing,
-// a worker finds out that the file is finished. Submit keeps only some thousand files
-// in memory. If the bucket does not exist, the error wraps [session.ErrNotFound]. If the fleet
+// a worker finds out that the file is finished. Submit keeps some thousand files
+// in memory, and 8 bytes for each of the others. If the bucket does not exist, the error wraps [session.ErrNotFound]. If the fleet
 // uploads to another endpoint, it wraps [ErrEndpoint].
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
@@ -75,9 +77,17 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	if r.Queue, err = q.created(ctx); err != nil {
 		return sub.done, err
 	}
-	if err := sub.recordSubmission(ctx, r); err != nil {
+	earlier, err := sub.recorded(ctx)
+	if err != nil {
 		return sub.done, err
 	}
+	if err := sub.recordInQueue(ctx, r); err != nil {
+		return sub.done, err
+	}
+	sub.begin = sync.OnceValue(func() error {
+		sub.begun = true
+		return sub.recordInLedger(ctx, r)
+	})
 	tasks, each := errgroup.WithContext(ctx) // each ends with the first error
 	tasks.SetLimit(submitJobs)
 	for group := range groups(sub.files(each)) {
@@ -90,19 +100,27 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	case err == nil && sub.missing != nil:
 		err = fmt.Errorf("submit to bucket %s: %w", s.Listing.Bucket, sub.missing)
 	}
-	if err == nil || sub.total.Files == 0 { // a submission without files is complete, too
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
-		defer cancel()
-		r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
-		failed := sub.recordSubmission(ctx, r)
-		if err == nil && failed == nil {
-			failed = q.supersede(ctx, sub.id(), sub.tasks)
-		}
-		if err == nil {
-			err = failed
-		}
+	if err != nil && sub.begun {
+		return sub.done, err
 	}
-	return sub.done, err
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
+	defer cancel()
+	r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
+	var failed error
+	switch {
+	case sub.begun:
+		if failed = sub.recordInQueue(last, r); failed == nil {
+			failed = sub.recordInLedger(last, r)
+		}
+		if failed == nil {
+			failed = q.supersede(last, sub.id(), sub.now)
+		}
+	case earlier != nil: // there are no files, perhaps because of a missing mount
+		failed = sub.recordInQueue(last, *earlier)
+	default:
+		failed = sub.recordInQueue(last, r)
+	}
+	return sub.done, cmp.Or(err, failed)
 }
 
 // submitter is a running call of Submit.
@@ -111,10 +129,13 @@ type submitter struct {
 	q       *Queue
 	missing error // the bucket does not exist
 
+	begin func() error // records the submission in the Ledger, once, before the first task
+	begun bool         // begin was called
+
 	mu    sync.Mutex
 	done  Submitted
 	total Count // of all files, even if they were in the queue or finished before
-	tasks taskSet
+	now   contents
 }
 
 // files yields the files that can be submitted, and reports the others.
@@ -179,18 +200,17 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		letters, err = s.q.letters(ctx, t, t.Files)
 		return err
 	})
+	if err == nil {
+		err = s.begin()
+	}
 	if err != nil {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)
 	}
 	err = s.q.repeat(ctx, func() error {
-		before, _, err := s.q.record(ctx, t.ID())
-		if err != nil {
+		if finished, err = s.q.joinFinished(ctx, t, []string{s.id()}); err != nil || finished {
 			return err
 		}
-		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Files); finished {
-			return nil
-		}
-		if added, changed, err = s.q.enqueue(ctx, t, s.id()); err != nil || !added {
+		if added, changed, err = s.q.enqueue(ctx, t, []string{s.id()}); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)
@@ -200,7 +220,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tasks.add(t.ID())
+	s.now.add(t)
 	s.total.Files += len(t.Files)
 	s.total.Bytes += t.Bytes()
 	switch files := int64(len(t.Files)); {

@@ -5,21 +5,22 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// taskSet is a set of IDs of tasks. It needs 8 bytes for each, because a tree may have millions: it keeps
+// idSet is a set of IDs of tasks. It needs 8 bytes for each, because a tree may have millions: it keeps
 // the first half of an ID.
-type taskSet struct{ heads []uint64 }
+type idSet struct{ heads []uint64 }
 
-func (s *taskSet) add(id string) { s.heads = append(s.heads, head(id)) }
+func (s *idSet) add(id string) { s.heads = append(s.heads, head(id)) }
 
 // sort prepares s for has.
-func (s *taskSet) sort() { slices.Sort(s.heads) }
+func (s *idSet) sort() { slices.Sort(s.heads) }
 
-func (s *taskSet) has(id string) bool {
+func (s *idSet) has(id string) bool {
 	_, found := slices.BinarySearch(s.heads, head(id))
 	return found
 }
@@ -33,25 +34,78 @@ func head(id string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// supersede removes the records of earlier tasks of a submission from the totals. now has the tasks of the
-// submission. A group of small files is another task if a file was added to it or removed: without
-// supersede, Status would count its other files twice.
-func (q *Queue) supersede(ctx context.Context, submission string, now taskSet) error {
+// contents has the tasks of a submission, and the files of its groups. The ID of a file is that of a task with
+// only this file.
+type contents struct{ tasks, files idSet }
+
+func (c *contents) add(t *Task) {
+	c.tasks.add(t.ID())
+	if len(t.Files) > 1 {
+		for _, f := range t.Files {
+			c.files.add(t.one(f).ID())
+		}
+	}
+}
+
+// sort prepares c for missing and tasks.has.
+func (c *contents) sort() {
+	c.tasks.sort()
+	c.files.sort()
+}
+
+// missing returns the indices of the files of t that the submission does not have.
+func (c *contents) missing(t *Task) (missing []int) {
+	for i, f := range t.Files {
+		if id := t.one(f).ID(); !c.files.has(id) && !c.tasks.has(id) {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+// supersede removes a submission from the records of tasks that it does not have any longer, so that
+// Status does not count them. A group of small files is another task if a file was added to it or
+// removed: without supersede, Status would count its other files twice.
+func (q *Queue) supersede(ctx context.Context, submission string, now contents) error {
 	now.sort()
-	records := q.open.Load().records
-	return each(ctx, records, func(e jetstream.KeyValueEntry) error {
+	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
 		var r record
-		if json.Unmarshal(e.Value(), &r) != nil || r.Submission != submission || r.Superseded || now.has(e.Key()) {
+		if json.Unmarshal(e.Value(), &r) != nil || !slices.Contains(r.Submissions, submission) || now.tasks.has(e.Key()) {
 			return nil
 		}
-		if r.State == stateQueued {
-			r.Superseded = true // its worker deletes the record
-			return q.putRecord(ctx, e.Key(), r, e.Revision())
-		}
-		err := records.Purge(ctx, e.Key(), jetstream.LastRevision(e.Revision()))
-		if wrongRevision(err) {
-			return nil // it was added again
-		}
-		return err
+		return q.leave(ctx, e.Key(), submission, now)
 	})
+}
+
+// leave removes a submission, which now has other tasks, from the record of a task. If it was the only one, the
+// task is superseded: it is still done, but does not count. now must be sorted.
+func (q *Queue) leave(ctx context.Context, id, submission string, now contents) error {
+	for {
+		r, revision, err := q.record(ctx, id)
+		i := slices.Index(r.Submissions, submission)
+		if err != nil || i < 0 {
+			return err
+		}
+		r.Submissions = slices.Delete(r.Submissions, i, i+1)
+		gone := len(r.Submissions) == 0
+		if gone && r.State == stateQueued {
+			t, err := q.queued(ctx, id)
+			switch {
+			case errors.Is(err, jetstream.ErrMsgNotFound): // finished meanwhile
+			case err != nil || t == nil:
+				return err
+			default:
+				gone, r.Superseded, r.Missing = false, true, now.missing(t) // its worker deletes the record
+			}
+		}
+		var written bool
+		if gone {
+			written, err = q.purgeRecord(ctx, id, revision)
+		} else {
+			written, err = q.putRecord(ctx, id, r, revision)
+		}
+		if written || err != nil {
+			return err
+		}
+	}
 }

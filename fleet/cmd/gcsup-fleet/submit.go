@@ -8,8 +8,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -40,6 +38,9 @@ type submitFlags struct {
 	objects   objectflags.Flags
 	state     string
 	json      bool
+
+	selection selection // without the digest of the list
+	list      *pathList // of --files-from; nil if there is none
 }
 
 func (f *submitFlags) add(fs *pflag.FlagSet) {
@@ -135,7 +136,6 @@ func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Su
 			return s, nil, err
 		}
 	}
-	s.Name = f.name(args[:len(args)-1])
 	s.Settings.Bucket = bucket
 	s.Listing = upload.Listing{Bucket: bucket, UserProject: s.Settings.UserProject}
 	s.Jobs, s.Listing.Prefix, done, err = f.jobs(ctx, args[:len(args)-1], upload.Spec{Bucket: bucket, Object: object})
@@ -170,6 +170,17 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 		std.message("%s", text)
 		refused = true
 	}
+	if f.list != nil {
+		digest, err := f.list.read()
+		if err != nil {
+			return err
+		}
+		f.selection.List = digest
+	}
+	var err error
+	if s.Name, err = f.selection.name(); err != nil {
+		return err
+	}
 	done, err := fleet.Submit(ctx, q, s)
 	for _, text := range f.notes.Warnings() {
 		std.message("warning: %s", printable.Line(text))
@@ -189,21 +200,6 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	return err
 }
 
-// name names a submission by its sources.
-func (f *submitFlags) name(sources []string) string {
-	var paths []string
-	for _, source := range append(slices.Clone(sources), f.tree.FilesFrom) {
-		if abs, err := filepath.Abs(source); err == nil && source != "" && source != "-" {
-			source = abs
-		}
-		paths = append(paths, source)
-	}
-	if abs, err := filepath.Abs(f.tree.Dir); err == nil && f.tree.Dir != "" {
-		paths = append(paths, abs)
-	}
-	return strings.Join(paths, "\n")
-}
-
 // jobs returns the files, sorted by object, and a prefix of the names of all objects.
 func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], prefix string, done func(), err error) {
 	done = func() {}
@@ -217,13 +213,17 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 	if err != nil {
 		return nil, "", done, err
 	}
+	if f.selection, err = newSelection(sources, &f.tree, &opts, f.manifest); err != nil {
+		return nil, "", done, err
+	}
 	if f.tree.FilesFrom != "" {
 		in, sep, openErr := f.tree.OpenList(stdin)
 		if openErr != nil {
 			return nil, "", done, openErr
 		}
-		done = func() { _ = in.Close() }
-		jobs, err = tree.List(ctx, in, sep, spec, &opts)
+		f.list = &pathList{in: in}
+		done = func() { _ = f.list.Close() }
+		jobs, err = tree.List(ctx, f.list, sep, spec, &opts)
 	} else {
 		jobs, err = walk(ctx, placed, spec, &opts)
 	}

@@ -124,6 +124,12 @@ func (f *Flags) Options(n *Notes, in Stdin) (tree.Options, error) {
 	return o, nil
 }
 
+// Limits returns the texts of the limits of size and age: minimum and maximum size, minimum and
+// maximum age. A limit that is not set is "".
+func (f *Flags) Limits() []string {
+	return []string{f.minSize.String(), f.maxSize.String(), f.minAge.String(), f.maxAge.String()}
+}
+
 // OpenList opens the list of paths, and returns the byte in which they end.
 func (f *Flags) OpenList(in Stdin) (list io.ReadCloser, sep byte, err error) {
 	if f.Dir != "" {

@@ -1,0 +1,115 @@
+//go:build unix
+
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/treeflags"
+)
+
+// TestSelection checks that each flag that chooses files makes another submission, and that paths are absolute.
+func TestSelection(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, text := range map[string]string{"csv": "*.csv\n", "more": "*.csv\n", "bin": "*.bin\n", "list": "a\n", "same": "a\n", "other": "b\n", "manifest": ""} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nameOf := func(line string) string {
+		t.Helper()
+		f, flags := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
+		f.add(flags)
+		if err := flags.Parse(append(strings.Fields(line), "gs://my-bucket/")); err != nil {
+			t.Fatal(err)
+		}
+		_, done, err := f.submission(t.Context(), flags.Args())
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		defer done()
+		if f.list != nil {
+			if f.selection.List, err = f.list.read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		name, err := f.selection.name()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	lines := map[string]string{}
+	for _, line := range []string{
+		"-r .", "-r csv", "-r . csv", "-r . --include *.csv", "-r . --exclude *.csv", "-r . --include-from bin", "-r . --min-size 1M", "-r . --max-size 1M",
+		"-r . --min-age 1d", "-r . --max-age 1d", "-r . --follow-symlinks", "-r . --ignore-symlinks", "-r . --manifest manifest",
+		"--files-from list", "--files-from other", "--files-from list -C /tmp",
+	} {
+		name := nameOf(line)
+		if before, found := lines[name]; found {
+			t.Errorf("%q and %q are the same submission", before, line)
+		}
+		lines[name] = line
+	}
+	all := strings.Join(slices.Collect(maps.Values(lines)), "\n") + "--include-from --exclude-from --directory --null --strict"
+	choosing := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(treeflags.Flags).Add(choosing)
+	choosing.VisitAll(func(flag *pflag.Flag) {
+		if !strings.Contains(all, "--"+flag.Name) {
+			t.Errorf("no submission with --%s", flag.Name)
+		}
+	})
+	for _, same := range [][2]string{
+		{"-r .", "-r " + dir}, {"-r . --include *.csv", "-r . --include-from csv"}, {"-r . --include-from csv", "-r . --include-from more"},
+		{"--files-from list", "--files-from same"}, {"-r .", "-r . --strict"},
+	} {
+		if nameOf(same[0]) != nameOf(same[1]) {
+			t.Errorf("%q and %q are different submissions", same[0], same[1])
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "gcsup-fleet-list-*")); err != nil || len(left) != 0 {
+		t.Errorf("copies of lists are left: %v, %v", left, err)
+	}
+}
+
+// TestTwoLists submits two lists from standard input and loses the queue after the first. The second list does not
+// replace the first.
+func TestTwoLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	files := map[string][]byte{"a": w.write("a", 10), "b": w.write("b", 20)}
+	submit := func(name string) {
+		t.Helper()
+		cmd := w.command("submit", "--files-from=-", "-C", w.tree, "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
+		cmd.Stdin = strings.NewReader(name + "\n")
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := func(want int) {
+		t.Helper()
+		if code, messages := w.run("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != want {
+			t.Errorf("exit code %d, want %d: %s", code, want, messages)
+		}
+	}
+	submit("a")
+	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	submit("b")
+	work(exitcode.Temporary)
+	submit("a")
+	work(exitcode.OK)
+	w.check(files)
+}

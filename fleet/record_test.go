@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/fleet/natsserver"
+)
+
+// newQueue returns a queue on a server of its own.
+func newQueue(t *testing.T) *Queue {
+	t.Helper()
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	nc, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// overtaken is a bucket in which another process writes before the first write of this one.
+type overtaken struct {
+	jetstream.KeyValue
+	other func()
+}
+
+func (o *overtaken) overtake() {
+	if other := o.other; other != nil {
+		o.other = nil
+		other()
+	}
+}
+
+func (o *overtaken) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	o.overtake()
+	return o.KeyValue.Update(ctx, key, value, revision)
+}
+
+func (o *overtaken) Purge(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+	o.overtake()
+	return o.KeyValue.Purge(ctx, key, opts...)
+}
+
+// overtake returns q as another process sees it, before whose first write of a record other runs.
+func (q *Queue) overtake(other func()) *Queue {
+	p := *q.open.Load()
+	p.records = &overtaken{p.records, other}
+	o := &Queue{js: q.js, opts: q.opts}
+	o.open.Store(&p)
+	return o
+}
+
+// noError stops the test if err is not nil.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSubmitWhileFinishing changes the record of a task while its worker finishes it. The failure of the
+// task becomes a dead letter if, and only if, the task is not superseded at the end.
+func TestSubmitWhileFinishing(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	task := sampleTask()
+	failed := tally{verdict: failed, failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}
+	finish := func(other func()) {
+		t.Helper()
+		d := &delivery{w: &Worker{q: q.overtake(other)}, id: task.ID(), task: task}
+		noError(t, d.finish(ctx, slog.New(slog.DiscardHandler), failed))
+	}
+	letters := func() (n int) {
+		t.Helper()
+		noError(t, q.Failed(ctx, func(string, DeadLetter) error { n++; return nil }))
+		return n
+	}
+	_, _, err := q.enqueue(ctx, task, []string{"a"})
+	noError(t, err)
+
+	var now contents // a group with the file that fails
+	now.add(&Task{Settings: task.Settings, Files: append([]File{task.Files[0]}, File{Object: "z"})})
+	finish(func() { noError(t, q.leave(ctx, task.ID(), "a", now)) })
+	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != "" || letters() != 0 {
+		t.Errorf("superseded meanwhile: record %+v, %v, %d dead letters, want none", r, err, letters())
+	}
+
+	noError(t, q.join(ctx, task, []string{"a"}))
+	noError(t, q.leave(ctx, task.ID(), "a", now))
+	finish(func() { noError(t, q.join(ctx, task, []string{"b"})) })
+	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != stateDone || !slices.Equal(r.Submissions, []string{"b"}) || letters() != 1 {
+		t.Errorf("submitted again meanwhile: record %+v, %v, %d dead letters, want that it is done and one", r, err, letters())
+	}
+}
+
+// TestJoinAfterAnotherWrite submits a superseded task while a worker records a failure of it. The task is no
+// longer superseded.
+func TestJoinAfterAnotherWrite(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	task := sampleTask()
+	_, _, err := q.enqueue(ctx, task, []string{"a"})
+	noError(t, err)
+	noError(t, q.leave(ctx, task.ID(), "a", contents{}))
+	other := q.overtake(func() {
+		r, revision, err := q.record(ctx, task.ID())
+		noError(t, err)
+		r.Attempts.Failures++
+		_, err = q.putRecord(ctx, task.ID(), r, revision)
+		noError(t, err)
+	})
+	added, changed, err := other.enqueue(ctx, task, []string{"b"})
+	if err != nil || added || changed != 0 {
+		t.Errorf("added %t, %d changed, %v, want that the task is in the queue", added, changed, err)
+	}
+	if r, _, err := q.record(ctx, task.ID()); err != nil || r.Superseded || r.Attempts.Failures != 1 || !slices.Equal(r.Submissions, []string{"b"}) {
+		t.Errorf("record %+v, %v, want the failure and the second submission", r, err)
+	}
+}
