@@ -140,7 +140,7 @@ func TestRateGrows(t *testing.T) {
 		t.Errorf("after 61 accepted requests at the lowest rate: %v per second", got)
 	}
 	r.Set(0)
-	if r.Reserve(now) != 0 || r.Reserve(now) != 0 || r.PerSecond() != 0 {
+	if first, second := r.Reserve(now), r.Reserve(now); first != 0 || second != 0 || r.PerSecond() != 0 {
 		t.Error("Set(0) does not end the pacing")
 	}
 }
