@@ -22,7 +22,7 @@ func TestSubmitNames(t *testing.T) {
 		"-r ../gcsup-fleet/. gs://my-bucket --include main.go":     "main.go",
 		"-r ../gcsup-fleet gs://my-bucket/x/ --include main.go":    "x/gcsup-fleet/main.go",
 		"--files-from testdata/list -C .. gs://my-bucket/x":        "x/gcsup-fleet/main.go",
-		"-r ../gcsup-fleet main.go gs://my-bucket --include *n.go": "gcsup-fleet/main.go main.go",
+		"-r ../gcsup-fleet main.go gs://my-bucket --include ma*n.go": "gcsup-fleet/main.go main.go",
 	} {
 		f, fs := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
 		f.add(fs)
@@ -33,6 +33,11 @@ func TestSubmitNames(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
+		}
+		if f.list != nil {
+			if _, err := f.list.read(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		var got []string
 		for job := range s.Jobs {
