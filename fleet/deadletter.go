@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,14 +114,18 @@ func letterOf(e jetstream.KeyValueEntry) DeadLetter {
 // ErrNoDeadLetter means that there is no dead letter with a key.
 var ErrNoDeadLetter = errors.New("there is no dead letter with this key: see gcsup-fleet status --failed")
 
-// Retry puts the file of a dead letter back into the queue. key is the ID that Failed reports. The error
-// wraps [ErrNoDeadLetter] if there is none.
-func (q *Queue) Retry(ctx context.Context, key string) error {
+// ErrDamagedLetter means that a dead letter does not have its file, because a message was damaged.
+var ErrDamagedLetter = errors.New("the message was damaged, and its files are not known: submit the tree again, and then delete this with gcsup-fleet forget")
+
+// Retry puts the file of a dead letter back into the queue, and deletes the letter. added is false if the file was
+// in the queue already. key is the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none,
+// [ErrEndpoint] if the fleet now uploads to another endpoint, or [ErrDamagedLetter].
+func (q *Queue) Retry(ctx context.Context, key string) (added bool, err error) {
 	e, err := q.letter(ctx, key)
-	if err == nil {
-		_, err = q.retry(ctx, e)
+	if err != nil {
+		return false, err
 	}
-	return err
+	return q.retry(ctx, e, map[string]error{})
 }
 
 // Forget deletes a dead letter. Its file no longer counts as failed, until it is submitted again. key is
@@ -147,27 +152,40 @@ func (q *Queue) letter(ctx context.Context, key string) (jetstream.KeyValueEntry
 	return e, err
 }
 
-// retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter.
-func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry) (added bool, err error) {
-	if l := letterOf(e); l.Task != nil {
-		if added, _, err = q.enqueue(ctx, l.Task, l.Submissions); err != nil {
-			return false, err
-		}
+// retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter. accepted has
+// the result of accepts by endpoint.
+func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry, accepted map[string]error) (added bool, err error) {
+	l := letterOf(e)
+	if l.Task == nil {
+		return false, fmt.Errorf("%s: %w", e.Key(), ErrDamagedLetter)
+	}
+	endpoint := l.Task.Endpoint
+	if _, known := accepted[endpoint]; !known && endpoint != "" {
+		accepted[endpoint] = q.accepts(ctx, endpoint, "submit them again with that --endpoint")
+	}
+	if err := accepted[endpoint]; err != nil {
+		return false, fmt.Errorf("%s: %w", e.Key(), err)
+	}
+	if added, _, err = q.enqueue(ctx, l.Task, l.Submissions); err != nil {
+		return false, err
 	}
 	return added, q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
 }
 
-// RetryFailed puts the files of all dead letters back into the queue and returns their number,
-// without those that were in the queue already. It deletes the dead letters, including those
-// whose message was damaged.
+// RetryFailed is Retry for all dead letters. It returns the number of files that were added to the queue. If
+// some cannot be retried, it retries the others, and the error is about the first.
 func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
-	n := 0
+	n, accepted := 0, map[string]error{}
+	var first error
 	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
-		added, err := q.retry(ctx, e)
+		added, err := q.retry(ctx, e, accepted)
 		if added {
 			n++
 		}
+		if errors.Is(err, ErrEndpoint) || errors.Is(err, ErrDamagedLetter) {
+			first, err = cmp.Or(first, err), nil
+		}
 		return err
 	})
-	return n, err
+	return n, cmp.Or(err, first)
 }

@@ -41,7 +41,8 @@ type delivery struct {
 func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
 	if meta, err := msg.Metadata(); err == nil {
-		d.first, d.consumer, d.sequence = meta.NumDelivered == 1, meta.Consumer, meta.Sequence.Stream
+		d.consumer, d.sequence = meta.Consumer, meta.Sequence.Stream
+		d.first = meta.NumDelivered == 1 && w.q.open.Load().counts(meta)
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
 	d.claim = &claim{wait: w.q.AckWait(), end: d.end, began: time.Now(), beat: time.Now()}

@@ -20,18 +20,18 @@ func (w *Worker) refuses(t *Task) error {
 	if t.Endpoint == "" || t.Endpoint == own {
 		return nil
 	}
-	return fmt.Errorf("%w: %s was submitted to %s, and this worker uploads to %s: start it with the --endpoint, or STORAGE_EMULATOR_HOST, of the submit", ErrEndpoint, t.Name(), t.Endpoint, own)
+	return fmt.Errorf("%w: %s was submitted to %s, and this worker uploads to %s: start it with the --endpoint, or STORAGE_EMULATOR_HOST, of the submit, or empty the queue with gcsup-fleet cancel and submit again", ErrEndpoint, t.Name(), t.Endpoint, own)
 }
 
-// accepts returns an error if no live worker, or not the tasks in the queue, have the endpoint of a
-// submission. Otherwise a submit with a wrong endpoint would end all workers.
-func (q *Queue) accepts(ctx context.Context, endpoint string) error {
+// accepts returns an error if no live worker, or not the tasks in the queue, have the endpoint of
+// files. Otherwise a submit with a wrong endpoint would end all workers. advice is what the user can do.
+func (q *Queue) accepts(ctx context.Context, endpoint, advice string) error {
 	queued, err := q.anyTask(ctx)
 	if err != nil {
 		return err
 	}
 	if queued != nil && queued.Endpoint != "" && queued.Endpoint != endpoint {
-		return fmt.Errorf("%w: the queue has files for %s, and these are for %s: give the same --endpoint, wait until the queue is empty, or empty it with gcsup-fleet cancel", ErrEndpoint, queued.Endpoint, endpoint)
+		return fmt.Errorf("%w: the queue has files for %s, and these are for %s: %s, wait until the queue is empty, or empty it with gcsup-fleet cancel", ErrEndpoint, queued.Endpoint, endpoint, advice)
 	}
 	same, other := false, WorkerStatus{}
 	err = eachOf(ctx, q.open.Load().workers, detailPrefix+"*", func(e jetstream.KeyValueEntry) error {
@@ -47,7 +47,7 @@ func (q *Queue) accepts(ctx context.Context, endpoint string) error {
 		return nil
 	})
 	if err == nil && !same && other.Name != "" {
-		err = fmt.Errorf("%w: the worker %s uploads to %s, and these files are for %s: give the same --endpoint, or stop that worker", ErrEndpoint, other.Name, other.Endpoint, endpoint)
+		err = fmt.Errorf("%w: the worker %s uploads to %s, and these files are for %s: %s, or stop that worker", ErrEndpoint, other.Name, other.Endpoint, endpoint, advice)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func TestForget(t *testing.T) {
 		if err := q.Forget(t.Context(), key); !errors.Is(err, fleet.ErrNoDeadLetter) {
 			t.Errorf("forget %q: error %v, want ErrNoDeadLetter", key, err)
 		}
-		if err := q.Retry(t.Context(), key); !errors.Is(err, fleet.ErrNoDeadLetter) {
+		if _, err := q.Retry(t.Context(), key); !errors.Is(err, fleet.ErrNoDeadLetter) {
 			t.Errorf("retry %q: error %v, want ErrNoDeadLetter", key, err)
 		}
 	}
@@ -53,8 +53,8 @@ func TestForget(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(w.tree, "b"), info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Retry(t.Context(), keys["tree/b"]); err != nil {
-		t.Error(err)
+	if added, err := q.Retry(t.Context(), keys["tree/b"]); err != nil || !added {
+		t.Errorf("retry: added %t, %v", added, err)
 	}
 	if err := w.worker(q, "y", nil).Run(t.Context()); err != nil {
 		t.Errorf("the fleet is not settled: %v", err)

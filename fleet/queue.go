@@ -91,6 +91,13 @@ type handles struct {
 	control  jetstream.KeyValue // settings of the fleet
 }
 
+// counts reports whether the consumer has counted all deliveries of a message. Redeliver replaces the consumer, and the
+// new one starts at 1.
+func (p *handles) counts(m *jetstream.MsgMetadata) bool {
+	c := p.consumer.CachedInfo()
+	return m.Consumer == c.Name && !m.Timestamp.Before(c.Created)
+}
+
 // OpenQueue opens the queue of a fleet, and creates its missing parts unless MustExist is set. The
 // error wraps [ErrOptions], [ErrNoQueue], [ErrAckWait] or [ErrReplicas], or is one of NATS.
 func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, error) {

@@ -70,7 +70,7 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
 	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC()}
-	err := q.repeat(ctx, func() error { return q.accepts(ctx, s.Uploader.Endpoint()) })
+	err := q.repeat(ctx, func() error { return q.accepts(ctx, s.Uploader.Endpoint(), "give the same --endpoint") })
 	if err != nil {
 		return sub.done, err
 	}

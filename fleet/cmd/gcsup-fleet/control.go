@@ -39,10 +39,18 @@ func newRetry(std stdio) *cobra.Command {
 			var n int
 			if failed {
 				n, err = l.RetryFailed(ctx)
-			} else if n, err = eachKey(keys, func(key string) error { return l.Retry(ctx, key) }); n == 0 && err != nil {
-				return err
+			} else {
+				_, err = eachKey(keys, func(key string) error {
+					added, err := l.Retry(ctx, key)
+					if added {
+						n++
+					}
+					return err
+				})
 			}
-			fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
+			if n > 0 || err == nil {
+				fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
+			}
 			return err
 		})
 	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")

@@ -97,8 +97,8 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// limited is a NATS server with users: admin may do anything, reader may only read the fleet, and nobody
-// may do nothing.
+// limited is a NATS server with users: admin may do anything, reader may only read the fleet, blind may not read
+// the keys of buckets, and nobody may do nothing.
 type limited struct{ port int }
 
 func (l limited) url(user string) string {
@@ -111,12 +111,14 @@ func limitedServer(t *testing.T) limited {
 	reads := &server.SubjectPermission{Allow: []string{
 		"$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.NAMES.*", "$JS.API.CONSUMER.INFO.>", "$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.CREATE.KV_>", "$JS.API.CONSUMER.CREATE.*.>", "$JS.API.CONSUMER.DELETE.>",
 	}}
+	blind := &server.SubjectPermission{Allow: reads.Allow, Deny: []string{"$JS.API.DIRECT.GET.>"}}
 	port := unusedPort(t)
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 		Users: []*server.User{
 			{Username: "admin", Password: "admin"},
 			{Username: "reader", Password: "reader", Permissions: &server.Permissions{Publish: reads, Subscribe: inbox}},
+			{Username: "blind", Password: "blind", Permissions: &server.Permissions{Publish: blind, Subscribe: inbox}},
 			{Username: "nobody", Password: "nobody", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
 		},
 	})
@@ -143,6 +145,7 @@ func TestPermissionViolation(t *testing.T) {
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--nats", s.url("admin"))
 	for _, line := range []string{
 		"status --nats " + s.url("nobody"),
+		"status --wait --nats " + s.url("blind"),
 		"drain --nats " + s.url("reader"),
 		"limit 1MiB --nats " + s.url("reader"),
 		"work --state=gs://state-bucket/uploads --state-unsealed --nats " + s.url("reader"),
@@ -154,6 +157,10 @@ func TestPermissionViolation(t *testing.T) {
 	}
 	if code, messages := w.run("status", "--nats", s.url("reader")); code != exitcode.OK {
 		t.Errorf("status: exit code %d: %s", code, messages)
+	}
+	w.output("cancel", "--nats", s.url("admin")) // status --wait then asks whether the empty queue is settled
+	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exitcode.Permission || !strings.Contains(messages, "ermissions ") {
+		t.Errorf("status --wait with an empty queue: exit code %d: %s", code, messages)
 	}
 }
 

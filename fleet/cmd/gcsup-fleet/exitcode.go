@@ -46,6 +46,7 @@ func exitCodeOf(err error) int {
 		{errAbandoned, exitcode.Temporary},
 		{fleet.ErrNameInUse, exitcode.Temporary},
 		{fleet.ErrNoDeadLetter, exitcode.NoInput},
+		{fleet.ErrDamagedLetter, exitcode.Data},
 		{natsserver.ErrStopped, exitcode.Temporary},
 		{nats.ErrNoServers, exitcode.Temporary},
 		{nats.ErrTimeout, exitcode.Temporary},

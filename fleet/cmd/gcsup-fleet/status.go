@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"gcsup/fleet"
@@ -82,7 +83,7 @@ func (f *statusFlags) run(cmd *cobra.Command, std stdio) error {
 
 // settle waits until the queue is empty, and prints what status prints then to out.
 func (f *statusFlags) settle(ctx context.Context, out io.Writer, l *link, p *progress) error {
-	settled := f.await(ctx, l.Queue, l.abandoned, p)
+	settled := f.await(ctx, l, p)
 	if settled != nil && !errors.Is(settled, fleet.ErrFilesFailed) {
 		return settled
 	}
@@ -104,22 +105,26 @@ func (f *statusFlags) print(ctx context.Context, out io.Writer, q *fleet.Queue) 
 var errAbandoned = errors.New("files are left, and no process serves the queue: start gcsup-fleet up, or work")
 
 // await waits until the queue is empty, and returns whether it is settled, see
-// [fleet.Queue.Settled]. If abandoned returns true before, the error is errAbandoned.
-func (f *statusFlags) await(ctx context.Context, q *fleet.Queue, abandoned func() bool, p *progress) error {
+// [fleet.Queue.Settled]. If no process serves the queue any longer, the error is errAbandoned. It retries requests
+// that time out, unless the permissions do not allow them.
+func (f *statusFlags) await(ctx context.Context, l *link, p *progress) error {
 	var next time.Time // when the progress is shown again
 	for {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
-		tasks, err := q.Tasks(ask)
+		tasks, err := l.Tasks(ask)
 		if err == nil && tasks == 0 {
-			if err = q.Settled(ask, nil); !errors.Is(err, fleet.ErrNotEmpty) && !errors.Is(err, context.DeadlineExceeded) {
+			if err = l.explain(l.Settled(ask, nil)); !errors.Is(err, fleet.ErrNotEmpty) && !errors.Is(err, context.DeadlineExceeded) {
 				cancel()
 				return err
 			}
 		}
-		gone := abandoned()
+		gone := l.abandoned()
 		if began := time.Now(); err == nil && !gone && !began.Before(next) {
-			if s, failed := q.Status(ask); failed == nil {
+			s, failed := l.Status(ask)
+			if failed == nil {
 				p.show(s, time.Now())
+			} else if failed = l.explain(failed); errors.Is(failed, nats.ErrPermissionViolation) {
+				err = failed
 			}
 			// With millions of tasks, a look takes long: it must not load the servers.
 			next = time.Now().Add(max(p.every, 10*time.Since(began)))
