@@ -12,16 +12,16 @@ import (
 func TestSubmitNames(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"main.go gs://my-bucket/x":                                 "x",
-		"-r main.go gs://my-bucket/x":                              "x",
-		"main.go gs://my-bucket/x/":                                "x/main.go",
-		"main.go gs://my-bucket":                                   "main.go",
-		"main.go up.go gs://my-bucket/x/":                          "x/main.go x/up.go",
-		"-r main.go up.go gs://my-bucket/x":                        "x/main.go x/up.go",
-		"-r ../gcsup-fleet/. gs://my-bucket/x --include main.go":   "x/main.go",
-		"-r ../gcsup-fleet/. gs://my-bucket --include main.go":     "main.go",
-		"-r ../gcsup-fleet gs://my-bucket/x/ --include main.go":    "x/gcsup-fleet/main.go",
-		"--files-from testdata/list -C .. gs://my-bucket/x":        "x/gcsup-fleet/main.go",
+		"main.go gs://my-bucket/x":                                   "x",
+		"-r main.go gs://my-bucket/x":                                "x",
+		"main.go gs://my-bucket/x/":                                  "x/main.go",
+		"main.go gs://my-bucket":                                     "main.go",
+		"main.go up.go gs://my-bucket/x/":                            "x/main.go x/up.go",
+		"-r main.go up.go gs://my-bucket/x":                          "x/main.go x/up.go",
+		"-r ../gcsup-fleet/. gs://my-bucket/x --include main.go":     "x/main.go",
+		"-r ../gcsup-fleet/. gs://my-bucket --include main.go":       "main.go",
+		"-r ../gcsup-fleet gs://my-bucket/x/ --include main.go":      "x/gcsup-fleet/main.go",
+		"--files-from testdata/list -C .. gs://my-bucket/x":          "x/gcsup-fleet/main.go",
 		"-r ../gcsup-fleet main.go gs://my-bucket --include ma*n.go": "gcsup-fleet/main.go main.go",
 	} {
 		f, fs := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
