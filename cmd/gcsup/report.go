@@ -89,7 +89,7 @@ func (r *reporter) logger() *slog.Logger {
 func (r *reporter) observe(e upload.Event) { r.tracker.observe(e) }
 
 // warn prints a warning about the saved uploads.
-func (r *reporter) warn(text string) { r.console.message("%s", text) }
+func (r *reporter) warn(text string) { r.console.warning("%s", text) }
 
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }
