@@ -58,7 +58,7 @@ func summary(t task, res *upload.Result) string {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
 	}
 	if res.Resumed {
-		text += "  resumed at " + bytesText(res.ResumedFrom)
+		text += "  resumed at " + roundedDown(res.ResumedFrom)
 	}
 	if res.Retries > 0 {
 		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
