@@ -51,6 +51,9 @@ func (r *reporter) open() error {
 	if r.given.Changed("log-level") && r.flags.logFile == "" {
 		return failure.Usagef("--log-level needs --log-file")
 	}
+	if r.flags.logFile == stdoutName {
+		return failure.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
+	}
 	if r.flags.logFile != "" {
 		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
