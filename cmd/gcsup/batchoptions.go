@@ -60,6 +60,8 @@ func (f *batchFlags) check(stream bool) error {
 		return failure.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
 	case stream && f.manifest != "":
 		return failure.Usagef("--manifest: standard input has no identity to record")
+	case f.manifest == stdoutName:
+		return failure.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
 	case f.dryRun && f.manifest != "":
 		return failure.Usagef("--dry-run and --manifest exclude each other")
 	case stream && f.dryRun:

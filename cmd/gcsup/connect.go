@@ -131,7 +131,7 @@ func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
 }
 
 // warnOn prints messages about the saved uploads on con.
-func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.message("%s", text) } }
+func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.warning("%s", text) } }
 
 // observe prints the waits for the state bucket, of an Uploader whose other events are not
 // shown.

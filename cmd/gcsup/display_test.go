@@ -3,8 +3,10 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -155,4 +157,27 @@ func TestFrameAfterStop(t *testing.T) {
 			t.Errorf("got\n%s", text)
 		}
 	})
+}
+
+// TestFrameIsDrawnAgainAfterSignal checks that SIGCONT makes the process draw a frame that has not changed.
+func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
+	term := newTerminal(t, 80, 24, true)
+	frame := func() string {
+		select {
+		case text := <-term.out:
+			return text
+		case <-time.After(10 * time.Second):
+			return ""
+		}
+	}
+	p := startProgress(term.console, newDisplay(uploading, -1), progressBlock)
+	first := frame()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	second := frame()
+	p.stop()
+	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {
+		t.Errorf("got %q and %q", first, second)
+	}
 }

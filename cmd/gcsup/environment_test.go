@@ -58,7 +58,7 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{map[string]string{"GCSUP_LIMIT_RATE": "20MiB"}, nil, "limit-rate", "20MiB"},
 		{map[string]string{"GCSUP_LIMIT_RATE": "20MiB"}, []string{"--limit-rate=1MiB"}, "limit-rate", "1MiB"},
-		{map[string]string{"GCSUP_LIMIT_RATE": ""}, nil, "limit-rate", ""},
+		{map[string]string{"GCSUP_LIMIT_RATE": ""}, nil, "limit-rate", "0"},
 		{map[string]string{"GCSUP_QUIET": "1"}, nil, "quiet", "true"},
 		{map[string]string{"GCSUP_QUIET": "true"}, []string{"--quiet=false"}, "quiet", "false"},
 		{map[string]string{"GCSUP_SKIP_IDENTICAL": "true"}, nil, "skip-identical", "crc32c"},

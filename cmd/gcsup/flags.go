@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/bytesize"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/sendflags"
@@ -80,7 +79,7 @@ type sendFlags struct {
 	requests   sendflags.Flags
 	noGate     bool
 	limitRate  rateFlag
-	memory     bytesize.Flag
+	memory     memoryFlag
 	parallel   parallelFlag
 	parallelBy string
 }
@@ -109,7 +108,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 	if f.limitRate.Flag > 0 {
 		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Flag))
 	}
-	o.Memory = int64(f.memory)
+	o.Memory = int64(f.memory.Flag)
 	if f.noGate {
 		o.Gate = backoff.NoGate
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -30,17 +31,27 @@ func checkWritable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".gcsup-report-*")
+	f, err := createBeside(path)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// createBeside creates a temporary file in the directory of path. Only its owner can read it. The
+// error contains path, not the name of the file.
+func createBeside(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".gcsup-report-*")
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("%s: %w", path, pe.Err)
+	}
+	return f, err
+}
+
 // write replaces the file at path with the report. If it fails, the file stays
 // unchanged.
 func (p *pageRecorder) write(path string, about page) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".gcsup-report-*") // only its owner can read it
+	f, err := createBeside(path)
 	if err != nil {
 		return err
 	}

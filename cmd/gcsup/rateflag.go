@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"gcsup/internal/cli/bytesize"
 )
@@ -11,11 +12,8 @@ import (
 // programs such a number is in KiB.
 type rateFlag struct{ bytesize.Flag }
 
-const smallRate = 1 << 10
-
 func (f *rateFlag) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err == nil && n > 0 && n < smallRate {
+	if n, ok := withoutUnit(text); ok && n > 0 && n < small {
 		return fmt.Errorf("want a unit, such as %sKiB, or %[1]sB for bytes", text)
 	}
 	return f.Flag.Set(text)
@@ -23,8 +21,25 @@ func (f *rateFlag) Set(text string) error {
 
 // String returns the value as Set reads it.
 func (f *rateFlag) String() string {
-	if f.Flag > 0 && f.Flag < smallRate {
-		return fmt.Sprintf("%dB", int64(f.Flag))
+	if f.Flag == 0 {
+		return "0"
 	}
-	return f.Flag.String()
+	return exactText(f.Flag)
+}
+
+// small is the number of bytes below which a flag needs a unit.
+const small = 1 << 10
+
+// withoutUnit returns a number of bytes. ok is false if it has a unit.
+func withoutUnit(text string) (n float64, ok bool) {
+	n, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64) // as bytesize.Flag
+	return n, err == nil
+}
+
+// exactText returns a number of bytes with a unit if it is small.
+func exactText(f bytesize.Flag) string {
+	if f > 0 && f < small {
+		return fmt.Sprintf("%dB", int64(f))
+	}
+	return f.String()
 }

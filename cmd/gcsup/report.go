@@ -52,6 +52,9 @@ func (r *reporter) open() error {
 	if r.given.Changed("log-level") && r.flags.logFile == "" {
 		return failure.Usagef("--log-level needs --log-file")
 	}
+	if r.flags.logFile == stdoutName {
+		return failure.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
+	}
 	if r.flags.logFile != "" {
 		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
@@ -90,7 +93,7 @@ func (r *reporter) logger() *slog.Logger {
 func (r *reporter) observe(e upload.Event) { r.tracker.observe(e) }
 
 // warn prints a warning about the saved uploads.
-func (r *reporter) warn(text string) { r.console.message("%s", text) }
+func (r *reporter) warn(text string) { r.console.warning("%s", text) }
 
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }

@@ -61,7 +61,7 @@ func summary(t task, res *upload.Result) string {
 		text += "  source removed"
 	}
 	if res.Resumed {
-		text += "  resumed at " + bytesText(res.ResumedFrom)
+		text += "  resumed at " + roundedDown(res.ResumedFrom)
 	}
 	if res.Retries > 0 {
 		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))

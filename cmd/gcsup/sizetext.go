@@ -43,6 +43,16 @@ func storedText(stored, size int64) string {
 	return fmt.Sprintf("%s of %s %s", part, whole, name)
 }
 
+// roundedDown returns n as bytesText does, but rounded down as storedText: both describe one offset.
+func roundedDown(n int64) string {
+	name, unit := unitOf(n)
+	digits := 0
+	if unit > 1 && n/unit < 10 {
+		digits = 1
+	}
+	return withDigits(n, unit, digits) + " " + name
+}
+
 // withDigits returns n in units, rounded down to that many digits after the point.
 func withDigits(n, unit int64, digits int) string {
 	scale := math.Pow10(digits)

@@ -32,6 +32,16 @@ func TestStoredText(t *testing.T) {
 	}
 }
 
+func TestRoundedDown(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 5 * mib: "5.0 MiB", 3*mib + 799<<10: "3.7 MiB", 10*mib - 1: "9.9 MiB", 19*mib + 900<<10: "19 MiB", 1<<63 - 1: "8.0 EiB",
+	} {
+		if got := roundedDown(n); got != want {
+			t.Errorf("roundedDown(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
 // TestShareText checks that the text is never too wide, and reads as complete only at the end.
 func TestShareText(t *testing.T) {
 	for _, c := range []struct {

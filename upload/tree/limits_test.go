@@ -126,6 +126,21 @@ func TestLimitsOfUnreadable(t *testing.T) {
 	only(t, trees.Walk(t.Context()), "small")
 }
 
+// TestLimitsOfDirectory checks that the limits do not hide that a path in a list is a directory.
+func TestLimitsOfDirectory(t *testing.T) {
+	root := t.TempDir()
+	sized(t, root, map[string]struct{ size, hours int }{"d/a": {10, 0}})
+	n := 0
+	for job := range list(t, "d\n", '\n', &tree.Options{Dir: root, MinSize: 1 << 30}) {
+		if n++; !errors.Is(job.Err, tree.ErrNotRegular) {
+			t.Errorf("error %v, want ErrNotRegular", job.Err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d jobs, want 1", n)
+	}
+}
+
 // only checks that there is one job, without an error.
 func only(t *testing.T, jobs iter.Seq[upload.Job], object string) {
 	t.Helper()

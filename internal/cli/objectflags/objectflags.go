@@ -191,6 +191,9 @@ func (f *Flags) addContexts(s *session.Spec) error {
 	return nil
 }
 
+// aclEntity matches the entities of https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls.
+var aclEntity = regexp.MustCompile(`^(?:(?:user|group|domain|project-(?:owners|editors|viewers))-.+|allUsers|allAuthenticatedUsers)$`)
+
 // addACL adds the values of --acl. The role may be in lower case.
 func (f *Flags) addACL(s *session.Spec) error {
 	if len(f.acl) > 0 && s.PredefinedACL != "" {
@@ -201,7 +204,14 @@ func (f *Flags) addACL(s *session.Spec) error {
 		if i <= 0 {
 			return failure.Usagef("--acl %q: want ENTITY=ROLE, such as user-jane@example.com=READER or allUsers=READER; --predefined-acl has lists such as publicRead", pair)
 		}
-		s.ACL = append(s.ACL, session.ACLRule{Entity: pair[:i], Role: strings.ToUpper(pair[i+1:])})
+		entity := pair[:i]
+		switch {
+		case !aclEntity.MatchString(entity):
+			return failure.Usagef("--acl %q: want user-EMAIL, group-EMAIL, domain-DOMAIN, project-TEAM-PROJECT (TEAM is owners, editors or viewers), allUsers or allAuthenticatedUsers", entity)
+		case slices.ContainsFunc(s.ACL, func(r session.ACLRule) bool { return r.Entity == entity }):
+			return failure.Usagef("--acl: the entity %q is given twice", entity)
+		}
+		s.ACL = append(s.ACL, session.ACLRule{Entity: entity, Role: strings.ToUpper(pair[i+1:])})
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ var longUnits = map[string]time.Duration{
 }
 
 func (f *ageFlag) Set(text string) error {
-	if text == off {
+	if strings.EqualFold(text, off) {
 		*f = ageFlag{}
 		return nil
 	}

@@ -44,6 +44,7 @@ func TestAgeLimit(t *testing.T) {
 		"2026-01-31 12:00:00":       time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local),
 		"2026-01-31":                time.Date(2026, 1, 31, 0, 0, 0, 0, time.Local),
 		"off":                       {},
+		"OFF":                       {},
 	} {
 		f := ageFlag{text: "1s", age: time.Second}
 		if err := f.Set(text); err != nil || !f.limit(now).Equal(want) {

@@ -19,7 +19,10 @@ const stdin = "-"
 
 // open opens the file that a flag names.
 func (in Stdin) open(flag, name string) (io.ReadCloser, error) {
-	if name == stdin {
+	switch name {
+	case "":
+		return nil, failure.Usagef("--%s: want the name of a file", flag)
+	case stdin:
 		r, err := in()
 		return io.NopCloser(r), err
 	}
