@@ -96,14 +96,14 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
-	if f.sources.fromStdin {
-		announceTyping(r.console, std.in, "the paths of files")
-	}
 	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
 		return r.refuse(refused, err)
 	}
 	defer chosen.close()
+	if f.sources.fromStdin {
+		announceTyping(r.console, std.in, "the paths of files")
+	}
 	chosen.jobs = withGzip(chosen.jobs, f.objects.gzip)
 	return f.runFiles(cmd, r, opts, chosen)
 }

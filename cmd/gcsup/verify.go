@@ -116,7 +116,6 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	}
 	if v.flags.sources.fromStdin {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
-		announceTyping(v.console, v.std.in, "the paths of files")
 	}
 	v.view = v.flags.progress.view(v.std, v.flags.quiet, false)
 	key, err := v.flags.key.read()
@@ -130,6 +129,9 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 		return err
 	}
 	defer chosen.close()
+	if v.flags.sources.fromStdin {
+		announceTyping(v.console, v.std.in, "the paths of files")
+	}
 	files := -1
 	if !chosen.trees {
 		files = len(chosen.named)
