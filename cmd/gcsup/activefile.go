@@ -19,6 +19,7 @@ type activeFile struct {
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
 	settling        bool                  // see upload.Settling
+	allSent         time.Time             // when the last byte was sent; zero before
 	parts           *upload.PartsProgress // nil if the file is not sent in parts
 
 	wait fileWait
@@ -72,6 +73,12 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	}
 	t.size, t.sent, t.committed, t.parts = is.size, is.sent, is.committed, e.Parts
 	t.highest = max(t.highest, is.sent)
+	switch {
+	case t.size < 0 || t.highest < t.size:
+		t.allSent = time.Time{}
+	case t.allSent.IsZero():
+		t.allSent = now
+	}
 	t.compared, t.toCompare = e.Compared, e.ToCompare
 	t.wait.until, t.settling, t.wait.held = time.Time{}, e.Kind == upload.Settling, false
 	switch e.Kind {
@@ -85,6 +92,18 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	case upload.Verifying:
 		t.samples.add(now, e.Compared)
 	}
+}
+
+// A small file is sent in one request, and the reply usually follows its last byte at once.
+const (
+	smallFile  = 8 << 20
+	replyDelay = 2 * time.Second // after which the reply is late
+)
+
+// ending reports whether only the reply to the request of a small file is awaited.
+func (t *activeFile) ending(now time.Time) bool {
+	busy := t.settling || t.toCompare > 0 || !t.wait.until.IsZero()
+	return t.size <= smallFile && !busy && !t.allSent.IsZero() && now.Sub(t.allSent) < replyDelay
 }
 
 // asProgress returns an event of a file that is only compared as one of an upload: the bytes

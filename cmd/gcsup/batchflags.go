@@ -118,8 +118,9 @@ func (s *selection) single() bool { return !s.trees && len(s.named) == 1 }
 func (s *selection) destination() string { return "gs://" + s.bucket + "/" + s.prefix }
 
 // choose returns the files to upload. spec is the template of the objects; choose
-// sets their names. sorted reports whether the jobs must be sorted by name.
-func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, destination string, spec session.Spec, sorted func(tree.Shard) bool) (*selection, error) {
+// sets their names. sorted reports whether the jobs must be sorted by name. announce is called
+// with what is read from standard input, before it is.
+func (f *sourceFlags) choose(ctx context.Context, std stdio, announce func(what string), sources []string, destination string, spec session.Spec, sorted func(tree.Shard) bool) (*selection, error) {
 	bucket, object, err := parseDestination(destination)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,10 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 		return nil, err
 	}
 	s := &selection{close: func() {}, bucket: bucket, shard: shard}
-	stdin := func() (io.Reader, error) { return newInterruptible(std.in), checkStdin(std.in) }
+	stdin := func() (io.Reader, error) {
+		announce(f.paths().FromStdin())
+		return newInterruptible(std.in), checkStdin(std.in)
+	}
 	var opts tree.Options
 	err = unlessDone(ctx, func() (err error) { // patterns can come from a FIFO or a terminal
 		opts, err = f.paths().Options(&s.notes, stdin)

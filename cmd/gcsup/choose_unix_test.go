@@ -50,7 +50,7 @@ func TestChooseIsInterrupted(t *testing.T) {
 		cancel(stopped)
 		result := make(chan error, 1)
 		go func() {
-			_, err := flags.choose(ctx, stdio{in: in}, sources, "gs://bkt/x", session.Spec{}, func(tree.Shard) bool { return true })
+			_, err := flags.choose(ctx, stdio{in: in}, func(string) {}, sources, "gs://bkt/x", session.Spec{}, func(tree.Shard) bool { return true })
 			result <- err
 		}()
 		select {

@@ -98,10 +98,8 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
-	if what := f.sources.paths().FromStdin(); what != "" {
-		announceTyping(r.console, std.in, what)
-	}
-	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
+	announce := func(what string) { announceTyping(r.console, std.in, what) }
+	chosen, err := f.sources.choose(cmd.Context(), std, announce, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
 		return r.refuse(refused, err)
 	}

@@ -75,7 +75,7 @@ func TestChoose(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%+v %q to %.20q", c.flags, c.sources, c.destination)
 		in := stdio{in: strings.NewReader("b\n./dir/a.bin\n")}
-		chosen, err := c.flags.choose(t.Context(), in, c.sources, c.destination, session.Spec{}, func(tree.Shard) bool { return true })
+		chosen, err := c.flags.choose(t.Context(), in, func(string) {}, c.sources, c.destination, session.Spec{}, func(tree.Shard) bool { return true })
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: error %v, want %v", name, err, c.err)
 		}

@@ -166,9 +166,11 @@ func (d *display) totalSize() int64 {
 }
 
 // visible returns the active files to show, at most n. A file keeps its row. The
-// oldest files get the free rows.
-func (d *display) visible(n int) []*activeFile {
-	d.rows = slices.DeleteFunc(d.rows, func(t *activeFile) bool { return t == nil || !slices.Contains(d.active, t) })
+// oldest files get the free rows. In a run of many files, those that are about to end
+// get none.
+func (d *display) visible(n int, now time.Time) []*activeFile {
+	hidden := func(t *activeFile) bool { return !d.single && t.ending(now) }
+	d.rows = slices.DeleteFunc(d.rows, func(t *activeFile) bool { return t == nil || hidden(t) || !slices.Contains(d.active, t) })
 	if len(d.rows) > n {
 		d.rows = d.rows[:n]
 	}
@@ -176,7 +178,7 @@ func (d *display) visible(n int) []*activeFile {
 		if len(d.rows) == n {
 			break
 		}
-		if !slices.Contains(d.rows, t) {
+		if !hidden(t) && !slices.Contains(d.rows, t) {
 			d.rows = append(d.rows, t)
 		}
 	}

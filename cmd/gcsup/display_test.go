@@ -114,12 +114,12 @@ func TestFrameOfComparison(t *testing.T) {
 	}
 	want := []string{
 		"a                        [=====     ]  52%   10 MiB/s  ETA 0:02",
-		"file 2 of 3           1 differ    read 61 of 100 MiB    10 MiB/s ETA 0:04",
+		"file 2 of 3           1 differs   read 61 of 100 MiB    10 MiB/s ETA 0:04",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if line := d.plainLine(now); line != "2 of 3 files, 61 MiB read of 100 MiB, 1 differ  10 MiB/s  ETA 0:04" {
+	if line := d.plainLine(now); line != "2 of 3 files, 61 MiB read of 100 MiB, 1 differs  10 MiB/s  ETA 0:04" {
 		t.Errorf("the line of a log is %q", line)
 	}
 }
@@ -179,5 +179,48 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 	p.stop()
 	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {
 		t.Errorf("got %q and %q", first, second)
+	}
+}
+
+// TestRowsOfSmallFiles checks that a small file has no row when all of it is sent, unless the
+// reply is late.
+func TestRowsOfSmallFiles(t *testing.T) {
+	now := time.Unix(0, 0)
+	frame := func(d *display, now time.Time) (rows []string) {
+		for _, l := range d.frame(now, 80, 24) {
+			name, _, _ := strings.Cut(l.text, "  ")
+			rows = append(rows, name)
+		}
+		return rows
+	}
+	d := newDisplay(uploading, 9)
+	for id, sent := range []int64{1, 2, 1, 0} {
+		d.note(id, string(rune('a'+id)), upload.Event{Kind: upload.Progress, Size: 2, Sent: sent}, now)
+	}
+	d.note(4, "e", upload.Event{Kind: upload.Progress, Size: 9 * mib, Sent: 9 * mib}, now)
+	if got, want := frame(d, now), []string{"a", "c", "d", "e", "and 1 more", "file 0 of 9"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	d.note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	d.note(3, "d", upload.Event{Kind: upload.Waiting, Size: 2, Sent: 2, Delay: time.Second, Err: unavailable}, now)
+	if got, want := frame(d, now), []string{"c", "d", "e", "and 2 more", "file 0 of 9"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	now = now.Add(replyDelay)
+	if got, want := frame(d, now), []string{"c", "d", "e", "a", "b", "file 0 of 9"}; !slices.Equal(got, want) {
+		t.Errorf("late replies: got %q, want %q", got, want)
+	}
+
+	d = newDisplay(uploading, 9)
+	for id := range 3 {
+		d.note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	}
+	if got, want := frame(d, now), []string{"3 files are being sent", "file 0 of 9"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	d = newDisplay(uploading, 1)
+	d.note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	if got, want := frame(d, now), []string{"a", "file 0 of 1"}; !slices.Equal(got, want) {
+		t.Errorf("a single file: got %q, want %q", got, want)
 	}
 }

@@ -81,16 +81,27 @@ func (d *display) frame(now time.Time, columns, height int) []liveLine {
 	if listing != nil {
 		lines = append(lines, l.row(listing, now))
 	}
-	rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)))
+	rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)), now)
 	for _, t := range rows {
 		lines = append(lines, l.row(t, now))
 	}
 	if more := len(d.active) - len(rows); more > 0 {
-		lines = append(lines, liveLine{text: shorten(fmt.Sprintf("and %d more", more), l.columns)})
+		lines = append(lines, liveLine{text: shorten(d.moreText(more, len(rows)), l.columns)})
 	}
 	lines = append(lines, totals...)
 	// A frame that is higher than the terminal could not be replaced.
 	return lines[max(len(lines)-max(height, 1), 0):]
+}
+
+// moreText returns how many active files have no row, besides those that have one.
+func (d *display) moreText(more, rows int) string {
+	switch {
+	case rows > 0:
+		return fmt.Sprintf("and %d more", more)
+	case d.work == comparing:
+		return plural(more, "file is being compared", "files are being compared")
+	}
+	return plural(more, "file is being sent", "files are being sent")
 }
 
 // row returns the line of one file.
@@ -210,7 +221,7 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 	case d.ended.failed > 0:
 		failed, color = fmt.Sprintf("%s failed", countText(d.ended.failed)), red
 	case d.ended.differ > 0:
-		failed, color = fmt.Sprintf("%s differ", countText(d.ended.differ)), red
+		failed, color = differText(d.ended.differ), red
 	}
 	if d.work == comparing {
 		sent = done // a file that need not be read is compared, too
@@ -269,9 +280,13 @@ func (d *display) plainLine(now time.Time) string {
 	if d.work == comparing {
 		sent = done
 	}
-	text := fmt.Sprintf("%s files, %s", d.fileText(), amountText(d.work, sent, durable, size))
+	noun := "files"
+	if d.files == 1 || d.files < 0 && d.ended.files+d.finished() == 1 {
+		noun = "file"
+	}
+	text := fmt.Sprintf("%s %s, %s", d.fileText(), noun, amountText(d.work, sent, durable, size))
 	if d.ended.differ > 0 {
-		text += fmt.Sprintf(", %d differ", d.ended.differ)
+		text += ", " + differText(d.ended.differ)
 	}
 	if d.ended.failed > 0 {
 		text += fmt.Sprintf(", %d failed", d.ended.failed)
@@ -375,6 +390,14 @@ func etaText(left int64, rate float64) string {
 		return fmt.Sprintf("ETA %d:%02d", n/60, n%60)
 	}
 	return fmt.Sprintf("ETA %d:%02d:%02d", n/3600, n/60%60, n%60)
+}
+
+// differText returns how many files differ, in at most 13 columns.
+func differText(n int) string {
+	if n == 1 {
+		return "1 differs"
+	}
+	return countText(n) + " differ"
 }
 
 // countText returns n in at most 6 columns.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +58,35 @@ func TestOutcomeIsPrintable(t *testing.T) {
 	}
 	if text := out.String() + errs.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Count(text, "gs://bkt/a?") != 3 {
 		t.Errorf("printed %q", text)
+	}
+}
+
+// TestFailuresWithOneCause checks that an outage does not print a message for each of many
+// files.
+func TestFailuresWithOneCause(t *testing.T) {
+	var errs bytes.Buffer
+	r := newReporter(stdio{out: io.Discard, err: &errs}, outputFlags{}, commandLine{given: pflag.NewFlagSet("cp", pflag.ContinueOnError)})
+	o := r.outcomes(true)
+	r.tracker.start(true, nil, false)
+	report := func(object string, err error) {
+		spec := session.Spec{Bucket: "bkt", Object: object}
+		o.report(task{source: object, destination: spec.URL()}, false, &upload.Result{Path: object, Spec: spec}, err)
+	}
+	down := &session.Error{Op: session.OpInsert, Kind: session.ErrRetriesExhausted, Status: 503}
+	for _, object := range []string{"a", "b", "c", "d", "e"} {
+		report(object, down)
+	}
+	report("f", &session.Error{Op: session.OpInsert, Kind: session.ErrPermission, Status: 403})
+	if err := r.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != maxLeftOver || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
+		t.Errorf("printed %s", text)
+	}
+	if got, want := r.totals.folded(), []string{"and 2 more files failed, because the retries were used up"}; !slices.Equal(got, want) {
+		t.Errorf("folded %q, want %q", got, want)
+	}
+	if r.totals.failed != 6 {
+		t.Errorf("%d failed, want 6", r.totals.failed)
 	}
 }

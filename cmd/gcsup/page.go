@@ -170,14 +170,12 @@ type literal string
 
 func outcome(t *runTotals, code int) string {
 	switch {
-	case code == exitcode.OK && t.files() == 1:
-		return "1 file, done"
 	case code == exitcode.OK:
-		return fmt.Sprintf("%d files, done", t.files())
+		return plural(t.files(), "file, done", "files, done")
 	case t.interrupted > 0:
 		return "interrupted"
 	}
-	return fmt.Sprintf("%d of %d files failed", t.failed+t.interrupted+t.notTried, t.files())
+	return fmt.Sprintf("%d of %s failed", t.failed+t.interrupted+t.notTried, plural(t.files(), "file", "files"))
 }
 
 // Sizes of the charts, in units of the drawing.

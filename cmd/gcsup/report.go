@@ -168,7 +168,7 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	if len(left) > 0 {
 		_ = r.refuse(left, context.Cause(ctx))
-		r.console.fail(fmt.Sprintf("not started: %d of %d sources", len(left), n))
+		r.console.fail(fmt.Sprintf("not started: %d of %s", len(left), plural(n, "source", "sources")))
 	}
 }
 

@@ -111,7 +111,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		if left > 0 {
 			p.console.message("%s %s", plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
 		}
-		p.console.message("%d of %d saved uploads %s", pruned, all, verb)
+		p.console.message("%d of %s %s", pruned, plural(all, "saved upload", "saved uploads"), verb)
 	}
 	if code != exitcode.OK {
 		return exitcode.Printed(code)

@@ -9,11 +9,12 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/session"
 	"gcsup/upload"
 )
 
-// maxLeftOver is the maximum number of interrupted files, and of files that were not
-// tried, that are named at the end of a batch. All have the same cause.
+// maxLeftOver is the maximum number of interrupted files, of files whose retries were used
+// up, and of files that were not tried, that are named in a batch. All have the same cause.
 const maxLeftOver = 3
 
 // runTotals adds up the outcomes of a run.
@@ -22,6 +23,7 @@ type runTotals struct {
 
 	uploaded, planned, skipped, failed, notTried, interrupted int
 
+	exhausted    int   // files that failed because their retries were used up
 	finished     int   // files that the manifest records as finished
 	removed      int   // sources
 	bytes        int64 // of the uploaded files
@@ -61,6 +63,9 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 		t.interrupted++
 	default:
 		t.failed++
+		if errors.Is(err, session.ErrRetriesExhausted) {
+			t.exhausted++
+		}
 	}
 	if undone := leftUndone(res); undone != nil && t.code == exitcode.OK {
 		t.code = failure.Classify(undone).Code
@@ -82,12 +87,17 @@ func (t *runTotals) fold(err error) bool {
 		return t.notTried >= maxLeftOver
 	case errors.Is(err, context.Canceled):
 		return t.interrupted >= maxLeftOver
+	case errors.Is(err, session.ErrRetriesExhausted):
+		return t.exhausted >= maxLeftOver
 	}
 	return false
 }
 
 // folded returns a message for each group of files that were only counted.
 func (t *runTotals) folded() (messages []string) {
+	if n := t.exhausted - maxLeftOver; n > 0 {
+		messages = append(messages, "and "+plural(n, "more file", "more files")+" failed, because the retries were used up")
+	}
 	if n := t.interrupted - maxLeftOver; n > 0 {
 		messages = append(messages, "and "+plural(n, "more file was interrupted", "more files were interrupted"))
 	}

@@ -113,9 +113,6 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if v.flags.sources.listFromStdin() {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
 	}
-	if what := v.flags.sources.paths().FromStdin(); what != "" {
-		announceTyping(v.console, v.std.in, what)
-	}
 	v.view = v.flags.progress.view(v.std, v.flags.quiet, false)
 	key, err := v.flags.key.read()
 	if err != nil {
@@ -123,7 +120,8 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	}
 	v.encrypted = !key.IsZero()
 	spec := session.Spec{UserProject: v.flags.userProject, EncryptionKey: key}
-	chosen, err := v.flags.sources.choose(ctx, v.std, sources, destination, spec, func(tree.Shard) bool { return true })
+	announce := func(what string) { announceTyping(v.console, v.std.in, what) }
+	chosen, err := v.flags.sources.choose(ctx, v.std, announce, sources, destination, spec, func(tree.Shard) bool { return true })
 	if err != nil {
 		return err
 	}

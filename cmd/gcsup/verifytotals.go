@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"gcsup/internal/cli/exitcode"
@@ -32,8 +31,12 @@ func (t *verifyTotals) add(status string, err error) {
 func (t *verifyTotals) text() string {
 	var parts []string
 	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusSkipped, statusFailed} {
+		many := status
+		if status == statusDiffers {
+			many = "differ"
+		}
 		if n := t.counts[status]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+			parts = append(parts, plural(n, status, many))
 		}
 	}
 	if len(parts) == 0 {
