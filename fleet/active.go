@@ -12,7 +12,8 @@ import (
 func (w *Worker) cancel(c cancellation) {
 	consumer := w.q.open.Load().consumer.CachedInfo().Name
 	w.endTasks(errCanceled, func(d *delivery) bool {
-		// If the consumer differs, the sequence number is from before JetStream was wiped.
+		// If the consumer differs, the sequence number may be from before JetStream was wiped. If the consumer was
+		// only replaced, see Redeliver, a task that is still in the queue is delivered again.
 		return d.consumer != consumer || d.sequence <= c.Sequence
 	})
 }

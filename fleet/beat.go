@@ -163,8 +163,12 @@ func (w *Worker) limitRate(share float64) {
 	w.rateLimit.SetLimit(limit)
 }
 
-// leave deletes the keys of this worker, so that the others need not wait until they expire.
+// leave deletes the keys of this worker, so that the others need not wait until they expire. A worker that has not
+// published a beat has none: a revision of 0 would delete those of another worker with its name.
 func (w *Worker) leave() {
+	if w.revision == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	kv := w.q.open.Load().workers

@@ -131,3 +131,22 @@ func TestJoinAfterAnotherWrite(t *testing.T) {
 		t.Errorf("record %+v, %v, want the failure and the second submission", r, err)
 	}
 }
+
+// TestJoinWhileLeaving submits a finished task with another submission while the only one leaves it. Its record
+// stays.
+func TestJoinWhileLeaving(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	task := sampleTask()
+	_, err := q.putRecord(ctx, task.ID(), record{State: stateDone, Fingerprint: fingerprint(task.Files), Submissions: []string{"a"}}, 0)
+	noError(t, err)
+	other := q.overtake(func() {
+		if finished, err := q.joinFinished(ctx, task, []string{"b"}); err != nil || !finished {
+			t.Errorf("finished %t, %v", finished, err)
+		}
+	})
+	noError(t, other.leave(ctx, task.ID(), "a", contents{}))
+	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != stateDone || !slices.Equal(r.Submissions, []string{"b"}) {
+		t.Errorf("record %+v, %v, want that of the second submission", r, err)
+	}
+}

@@ -42,7 +42,7 @@ func (c *contents) add(t *Task) {
 	c.tasks.add(t.ID())
 	if len(t.Files) > 1 {
 		for _, f := range t.Files {
-			c.files.add(t.one(f).ID())
+			c.files.add(t.fileID(f))
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (c *contents) sort() {
 // missing returns the indices of the files of t that the submission does not have.
 func (c *contents) missing(t *Task) (missing []int) {
 	for i, f := range t.Files {
-		if id := t.one(f).ID(); !c.files.has(id) && !c.tasks.has(id) {
+		if id := t.fileID(f); !c.files.has(id) && !c.tasks.has(id) {
 			missing = append(missing, i)
 		}
 	}

@@ -88,6 +88,9 @@ func taskID(bucket string, objects []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// fileID returns the ID of a task with the bucket of t and only the file f.
+func (t *Task) fileID(f File) string { return taskID(t.Settings.Bucket, []string{f.Object}) }
+
 // Bytes returns the total size of the files.
 func (t *Task) Bytes() int64 {
 	var n int64

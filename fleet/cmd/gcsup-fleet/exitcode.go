@@ -32,6 +32,7 @@ func exitCodeOf(err error) int {
 		is   error
 		code int
 	}{
+		{natsserver.ErrStopped, exitcode.Temporary}, // whatever the cause is
 		{fleet.ErrOptions, exitcode.Usage},
 		{fs.ErrNotExist, exitcode.NoInput},
 		{fleet.ErrAckWait, exitcode.Config},
@@ -47,7 +48,6 @@ func exitCodeOf(err error) int {
 		{fleet.ErrNameInUse, exitcode.Temporary},
 		{fleet.ErrNoDeadLetter, exitcode.NoInput},
 		{fleet.ErrDamagedLetter, exitcode.Data},
-		{natsserver.ErrStopped, exitcode.Temporary},
 		{nats.ErrNoServers, exitcode.Temporary},
 		{nats.ErrTimeout, exitcode.Temporary},
 		{errAuthTimeout, exitcode.Temporary},

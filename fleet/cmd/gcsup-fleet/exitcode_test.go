@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gcsup/fleet"
+	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -49,6 +51,16 @@ func TestExitCodeOfUploads(t *testing.T) {
 	} {
 		if got := exitCodeOf(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// TestExitCodeOfStoppedServer checks that the exit code is 75 if the server has stopped, even if a file is missing or the
+// disk is full.
+func TestExitCodeOfStoppedServer(t *testing.T) {
+	for _, cause := range []error{fs.ErrNotExist, syscall.ENOSPC, fleet.ErrQueueLost, errors.New("unknown")} {
+		if code := exitCodeOf(fmt.Errorf("%w: %w", natsserver.ErrStopped, cause)); code != exitcode.Temporary {
+			t.Errorf("%v: exit code %d, want %d", cause, code, exitcode.Temporary)
 		}
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/fleet/internal/smalldisk"
@@ -39,6 +42,7 @@ func TestFullDisk(t *testing.T) {
 	w.await("two workers", func(s *fleet.Status) bool { return len(s.Workers) == 2 })
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.await("some done", func(s *fleet.Status) bool { return s.Done.Files > 0 })
+	before := w.consumer()
 	free := smalldisk.Fill(t, w.dir)
 	submit := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
 	if err := submit.Start(); err != nil {
@@ -66,9 +70,37 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	w.check(files)
+	if after := w.consumer(); after == before {
+		t.Errorf("the consumer is still %s: tasks whose acknowledgment was saved would not be delivered again", after)
+	}
 	if up.ProcessState != nil {
 		t.Error("the command has ended")
 	}
+}
+
+// consumer returns the name of the consumer of the queue of gcsup-fleet up.
+func (w *world) consumer() (name string) {
+	w.t.Helper()
+	at, err := readAddress(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	nc, err := nats.Connect(at.URL, nats.Token(at.Token))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stream, err := js.Stream(w.t.Context(), "gcsup-default")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name = range stream.ConsumerNames(w.t.Context()).Name() {
+	}
+	return name
 }
 
 // TestUpOnFullDisk starts the command on a full disk. It ends with a message, and with a code after which

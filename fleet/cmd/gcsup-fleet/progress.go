@@ -137,8 +137,11 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 // String returns the line for people, the most important parts first.
 func (l progressLine) String() string {
 	percent := 100
-	if l.Bytes > 0 {
+	switch {
+	case l.Bytes > 0:
 		percent = int(float64(l.Sent) / float64(l.Bytes) * 100)
+	case l.Files > 0: // they are empty
+		percent = l.Done * 100 / l.Files
 	}
 	parts := []string{
 		fmt.Sprintf("%d%%", percent),

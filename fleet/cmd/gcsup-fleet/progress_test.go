@@ -48,6 +48,10 @@ func TestProgressLine(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["type"] != "progress" || line["files_done"] != 1000.0 || line["workers"] != 2.0 || line["eta_s"] != 25.0 {
 		t.Errorf("%v: %s", err, out.String())
 	}
+	empty := &fleet.Status{Done: fleet.Count{Files: 1}, Waiting: fleet.Count{Files: 4}}
+	if got := p.line(empty, now).String(); !strings.HasPrefix(got, "20%, 1 of 5 files") {
+		t.Errorf("with empty files: %s", got)
+	}
 	if out.Reset(); !regexp.MustCompile(`0 of 0 files, .*no workers$`).MatchString(p.line(&fleet.Status{}, now).String()) {
 		t.Error("without workers:", p.line(&fleet.Status{}, now))
 	}

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
-	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/upload/tree"
 )
@@ -52,36 +46,4 @@ func newSelection(sources []string, f *treeflags.Flags, opts *tree.Options, mani
 func (s *selection) name() (string, error) {
 	data, err := json.Marshal(s)
 	return string(data), err
-}
-
-// pathList is the list of --files-from. It is copied to a temporary file, because its digest is a part of the name
-// of the submission, and standard input can be read only once.
-type pathList struct {
-	in   io.ReadCloser
-	copy *os.File // nil until read is called
-}
-
-// read reads the list, and returns its digest.
-func (l *pathList) read() (digest string, err error) {
-	if l.copy, err = os.CreateTemp("", "gcsup-fleet-list-*"); err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(l.copy, h), l.in); err != nil {
-		return "", failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
-	}
-	_, err = l.copy.Seek(0, io.SeekStart)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-// Read reads the copy.
-func (l *pathList) Read(p []byte) (int, error) { return l.copy.Read(p) }
-
-// Close closes the list and deletes the copy.
-func (l *pathList) Close() error {
-	if l.copy != nil {
-		_ = l.copy.Close()
-		_ = os.Remove(l.copy.Name())
-	}
-	return l.in.Close()
 }

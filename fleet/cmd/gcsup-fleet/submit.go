@@ -221,7 +221,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		if openErr != nil {
 			return nil, "", done, openErr
 		}
-		f.list = &pathList{in: in}
+		f.list = &pathList{in: in, memory: listMemory}
 		done = func() { _ = f.list.Close() }
 		jobs, err = tree.List(ctx, f.list, sep, spec, &opts)
 	} else {
