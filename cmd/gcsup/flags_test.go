@@ -71,7 +71,7 @@ func TestResumeCommand(t *testing.T) {
 		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "STORAGE_EMULATOR_HOST=h:1 gcsup resume ID --state-dir=/s"},
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + program.Quote("--emulator="+here+"/em")},
-		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate=true"},
+		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
 	} {
 		t.Setenv("STORAGE_EMULATOR_HOST", c.env["STORAGE_EMULATOR_HOST"])
