@@ -106,6 +106,11 @@ func (t *activeFile) ending(now time.Time) bool {
 	return t.size <= smallFile && !busy && !t.allSent.IsZero() && now.Sub(t.allSent) < replyDelay
 }
 
+// replyIsLate reports whether all bytes were sent, and the reply takes long.
+func (t *activeFile) replyIsLate(now time.Time) bool {
+	return t.work == uploading && t.sent >= t.size && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
+}
+
 // asProgress returns an event of a file that is only compared as one of an upload: the bytes
 // that were read stand for those that were sent.
 func (t *activeFile) asProgress(e upload.Event) upload.Event {

@@ -211,6 +211,12 @@ func TestRowsOfSmallFiles(t *testing.T) {
 		t.Errorf("late replies: got %q, want %q", got, want)
 	}
 
+	for columns, state := range map[int]string{40: "no reply yet", 80: "waiting for the reply"} {
+		if row := d.frame(now, columns, 24)[3].text; !strings.HasSuffix(row, " 100% "+state) {
+			t.Errorf("the row of a late reply is %q", row)
+		}
+	}
+
 	d = newDisplay(uploading, 9)
 	for id := range 3 {
 		d.note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)

@@ -198,7 +198,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 			return
 		}
 		word := "--" + f.Name
-		if value != "" { // --emulator alone
+		if value != "" && (value != "true" || f.Value.Type() != "bool") { // --emulator alone
 			word += "=" + value
 		}
 		words = append(words, program.Quote(word))

@@ -72,7 +72,7 @@ func TestResumeCommand(t *testing.T) {
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + program.Quote("--emulator="+here+"/em")},
 		{[]string{"--limit-rate=0", "--memory=64B"}, nil, "gcsup resume ID --limit-rate=0 --memory=64B"},
-		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate=true"},
+		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
 	} {
 		t.Setenv("STORAGE_EMULATOR_HOST", c.env["STORAGE_EMULATOR_HOST"])

@@ -170,6 +170,10 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		return fmt.Sprintf("%s  comparing %d%%", fitRight(rateText(rate), rateWidth), n), ""
 	case !t.wait.until.IsZero():
 		return t.wait.text(now, brief), yellow
+	case t.replyIsLate(now) && brief:
+		return "no reply yet", ""
+	case t.replyIsLate(now):
+		return "waiting for the reply", ""
 	case brief:
 		return fitRight(rateText(rate), rateWidth), ""
 	}
