@@ -56,7 +56,12 @@ const noDir = "DIR"
 
 func (e *emulatorFlag) Type() string { return "" }
 
-func (e *emulatorFlag) String() string { return e.dir }
+func (e *emulatorFlag) String() string {
+	if e.on && e.dir == "" {
+		return noDir
+	}
+	return e.dir
+}
 
 func (e *emulatorFlag) Set(text string) error {
 	if text == "" {
