@@ -41,6 +41,6 @@
 //
 // If a source is shorter than before, or its bytes differ from those of the
 // first pass, the error wraps [ErrChanged]. If a source cannot be read, the
-// error wraps [ErrRead]. If a path does not name a regular file, the error of
-// Open wraps [ErrNotRegular].
+// error wraps [ErrRead]. If it cannot be opened, the error of Open wraps [ErrOpen],
+// or [ErrNotRegular] if it is not a regular file.
 package chunk

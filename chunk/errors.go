@@ -8,6 +8,10 @@ var (
 	// upload must not be completed from it.
 	ErrChanged = errors.New("source changed")
 
+	// ErrOpen means that the source does not exist, or that the operating system does not
+	// open it. The error also wraps the cause, an [*io/fs.PathError].
+	ErrOpen = errors.New("cannot open source")
+
 	// ErrRead means that the source could not be read. The error also wraps the
 	// cause.
 	ErrRead = errors.New("cannot read source")
@@ -17,3 +21,8 @@ var (
 	// Use a [Stream] for pipes and devices.
 	ErrNotRegular = errors.New("not a regular file")
 )
+
+// openError is an error of the operating system that wraps ErrOpen, too.
+type openError struct{ error }
+
+func (e openError) Unwrap() []error { return []error{e.error, ErrOpen} }

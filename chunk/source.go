@@ -24,21 +24,22 @@ type Source struct {
 	info fs.FileInfo
 }
 
-// Open opens the regular file at path. For anything else, and for a file with more
+// Open opens the regular file at path. If it does not exist, or the operating system does
+// not open it, the error wraps [ErrOpen]. For anything else, and for a file with more
 // content than its size, such as those in /proc, the error wraps [ErrNotRegular] and
 // contains advice. Open never blocks on a named pipe.
 func Open(path string) (*Source, error) {
 	// Check before the file is opened, because opening a FIFO blocks.
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, openError{err}
 	}
 	if err := checkRegular(path, info.Mode()); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, openError{err}
 	}
 	s, err := fromFile(f, path)
 	if err != nil {

@@ -106,7 +106,7 @@ func (q *Queue) Failed(ctx context.Context, f func(id string, l DeadLetter) erro
 func letterOf(e jetstream.KeyValueEntry) DeadLetter {
 	var l DeadLetter
 	if err := json.Unmarshal(e.Value(), &l); err != nil {
-		return DeadLetter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
+		return DeadLetter{Kind: "corrupt_message", Reason: "the dead letter cannot be read: " + err.Error()}
 	}
 	return l
 }

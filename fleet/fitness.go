@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
+	"gcsup/upload/errkind"
 )
 
 // unfitAfter is the number of tasks after which a worker is unfit, if all of them failed for a
@@ -88,8 +88,8 @@ func (f *fitness) endProbe(now time.Time, tried bool) {
 // ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
 // credentials or its options.
 var ownKinds = map[string]bool{
-	failure.LocalIO: true, kindNoInput: true, kindStale: true, "permission": true, "credentials": true, "not_found": true,
-	"configuration": true, "endpoint": true, "state_key": true, "unsafe_state": true,
+	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, "permission": true, "credentials": true, "not_found": true,
+	"uri_mismatch": true, "state_key": true, "insecure_permissions": true,
 }
 
 // ofWorker reports whether the reason of an outcome may be the worker.

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
+	"gcsup/upload/errkind"
 )
 
 // TestFitness checks when a worker is unfit, and when it may try a task.
@@ -46,7 +47,7 @@ func TestFitness(t *testing.T) {
 		if f.wait(now) == 0 {
 			t.Error("the worker may take a second task beside the one that it tries")
 		}
-		if f.failure("probe", fs.ErrNotExist, now) {
+		if f.failure("probe", chunk.ErrOpen, now) {
 			t.Error("the worker becomes unfit a second time")
 		}
 		f.endProbe(now, true)
@@ -55,7 +56,7 @@ func TestFitness(t *testing.T) {
 	if waits[0] > 4*time.Second || waits[1] <= waits[0] || waits[7] < 50*time.Second || waits[7] > time.Minute {
 		t.Errorf("waits %v, want growing ones of at most a minute", waits)
 	}
-	if u := f.unfit; u.Kind != kindNoInput || u.Reason != fs.ErrNotExist.Error() || !u.Since.Equal(time.Unix(1e9, 0)) {
+	if u := f.unfit; u.Kind != errkind.NoInput || u.Reason != chunk.ErrOpen.Error() || !u.Since.Equal(time.Unix(1e9, 0)) {
 		t.Errorf("%+v, want the reason of the last failure since the first one", u)
 	}
 	f.probing = true
@@ -83,7 +84,7 @@ func TestReasonOfWorker(t *testing.T) {
 	}
 	empty := t.TempDir()
 	missing := func(path string) outcome {
-		_, err := os.Open(path)
+		_, err := chunk.Open(path)
 		return outcome{file: File{Path: path}, err: err}
 	}
 	for name, c := range map[string]struct {
@@ -102,7 +103,6 @@ func TestReasonOfWorker(t *testing.T) {
 		"another endpoint":           {outcome{err: session.ErrURIMismatch}, true},
 		"another key":                {outcome{err: bucketstore.ErrSealed}, true},
 		"a key that others can read": {outcome{err: state.ErrInsecurePermissions}, true},
-		"a wrong option":             {outcome{err: failure.WithKind(errors.New("wrong"), failure.ErrConfig)}, true},
 		"a replaced object":          {outcome{err: session.ErrPrecondition}, false},
 		"the service fails":          {outcome{err: &session.Error{Kind: session.ErrRetriesExhausted}}, false},
 		"a changed checksum":         {outcome{err: session.ErrChecksum}, false},

@@ -3,12 +3,10 @@ package fleet
 import (
 	"context"
 	"errors"
-	"io/fs"
 
-	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload"
+	"gcsup/upload/errkind"
 )
 
 // verdict is the consequence of a file's outcome for its task.
@@ -41,20 +39,10 @@ func judge(err error, proven bool) verdict {
 	return failed
 }
 
-// kindNoInput is the class of the error of a missing source.
-const kindNoInput = "no_input"
-
-// kindOf returns the class of an error, as in the JSON lines of gcsup.
+// kindOf returns the kind of an error, as in the JSON lines of gcsup.
 func kindOf(err error) string {
-	kind := failure.Classify(err).Kind
-	switch {
-	case errors.Is(err, errStale):
-		kind = kindStale
-	case kind != failure.LocalIO:
-	case errors.Is(err, fs.ErrNotExist):
-		kind = kindNoInput
-	case errors.Is(err, upload.ErrNotTried):
-		kind = "not_tried"
+	if errors.Is(err, errStale) {
+		return kindStale
 	}
-	return kind
+	return errkind.Of(err)
 }

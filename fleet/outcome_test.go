@@ -10,6 +10,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
+	"gcsup/upload/errkind"
 )
 
 func TestJudge(t *testing.T) {
@@ -59,16 +60,16 @@ func TestAttemptsOfOneMachine(t *testing.T) {
 		unfit, alone bool
 		want         int
 	}{
-		{"local_io", "x", true, false, 0},
-		{kindNoInput, "a", false, false, 1},
-		{kindNoInput, "a", false, false, 1}, // the same machine
+		{errkind.LocalIO, "x", true, false, 0},
+		{errkind.NoInput, "a", false, false, 1},
+		{errkind.NoInput, "a", false, false, 1}, // the same machine
 		{"permission", "a", false, false, 1},
-		{kindNoInput, "b", false, false, 2},
-		{"local_io", "b", false, false, 2},
-		{"local_io", "a", true, false, 2},
-		{"local_io", "b", false, false, 2}, // no failure counted in between
-		{kindNoInput, "b", false, true, 3}, // there is no other machine
-		{kindNoInput, "b", true, true, 4},
+		{errkind.NoInput, "b", false, false, 2},
+		{errkind.LocalIO, "b", false, false, 2},
+		{errkind.LocalIO, "a", true, false, 2},
+		{errkind.LocalIO, "b", false, false, 2}, // no failure counted in between
+		{errkind.NoInput, "b", false, true, 3},  // there is no other machine
+		{errkind.NoInput, "b", true, true, 4},
 		{"permission", "a", false, false, 5},
 	} {
 		a = a.after(failedDelivery{kind: c.kind, worker: c.worker, unfit: c.unfit, alone: c.alone})

@@ -39,10 +39,11 @@ var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
-	PartDone: "part done", Undivided: "undivided", Divided: "divided",
+	PartDone: "part_done", Undivided: "undivided", Divided: "divided",
 }
 
-// String returns the name of k in lower case, such as "waiting".
+// String returns the name of k in snake case, such as "waiting". The JSON lines of the command and
+// the span events of package upload/otel have the same names.
 func (k EventKind) String() string { return nameOf(int(k), eventNames[:], "EventKind") }
 
 // Terminal reports whether an event of this kind is the last one of its upload.

@@ -52,8 +52,6 @@ func (s *skipFlag) Set(text string) error {
 // check refuses contradictory flags. stream is true for standard input.
 func (f *batchFlags) check(stream bool) error {
 	switch {
-	case f.noClobber && f.skipIdentical != "":
-		return failure.Usagef("--no-clobber and --skip-identical exclude each other")
 	case f.jobs < 0:
 		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
@@ -62,8 +60,6 @@ func (f *batchFlags) check(stream bool) error {
 		return failure.Usagef("--manifest: standard input has no identity to record")
 	case f.manifest == stdoutName:
 		return failure.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
-	case f.dryRun && f.manifest != "":
-		return failure.Usagef("--dry-run and --manifest exclude each other")
 	case stream && f.dryRun:
 		return failure.Usagef("--dry-run: standard input can only be uploaded")
 	}

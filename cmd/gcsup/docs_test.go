@@ -116,8 +116,8 @@ func TestDocumentedExitCodes(t *testing.T) {
 		have = append(have, m[1]+" "+m[2])
 	}
 	want = append(want, fmt.Sprint(exitcode.OK, " "), fmt.Sprint(exitcode.Signal, " "))
-	for _, f := range failure.Classes {
-		want = append(want, strconv.Itoa(f.Code)+" "+f.Kind)
+	for kind, code := range failure.Codes {
+		want = append(want, strconv.Itoa(code)+" "+kind)
 	}
 	slices.Sort(have)
 	slices.Sort(want)
@@ -160,9 +160,9 @@ func TestDocumentedJSON(t *testing.T) {
 	if have := column(summary); !slices.Equal(have, totals) {
 		t.Errorf("docs/cli.md has the fields\n%v of a summary, the program\n%v", have, totals)
 	}
-	kinds := []string{eventType(upload.Held), eventType(upload.PartDone), eventType(upload.Undivided), eventType(upload.Divided)}
+	kinds := []string{upload.Held.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String()}
 	for k := range upload.Warning + 1 {
-		kinds = append(kinds, eventType(k))
+		kinds = append(kinds, k.String())
 	}
 	slices.Sort(kinds)
 	if have := column(events); !slices.Equal(have, kinds) {

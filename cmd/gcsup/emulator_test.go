@@ -31,7 +31,7 @@ func TestRequestLog(t *testing.T) {
 	} {
 		var text, line strings.Builder
 		for form, to := range map[string]*strings.Builder{"text": &text, "json": &line} {
-			f := emulatorFlags{addr: "127.0.0.1:0", log: form}
+			f := emulatorFlags{addr: "127.0.0.1:0", log: form, splitAfter: time.Hour}
 			opts, err := f.options(stdio{err: to}, pflag.NewFlagSet("", 0))
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func TestRequestLog(t *testing.T) {
 // an unimplemented feature once on standard error.
 func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	var stderr strings.Builder
-	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true}
+	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true, splitAfter: time.Hour}
 	opts, err := f.options(stdio{err: &stderr}, pflag.NewFlagSet("", 0))
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,12 @@ const noDir = "DIR"
 
 func (e *emulatorFlag) Type() string { return "DIR" }
 
-func (e *emulatorFlag) String() string { return e.dir }
+func (e *emulatorFlag) String() string {
+	if e.on && e.dir == "" {
+		return noDir
+	}
+	return e.dir
+}
 
 func (e *emulatorFlag) Set(text string) error {
 	if text == "" {
@@ -198,7 +203,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 			return
 		}
 		word := "--" + f.Name
-		if value != "" && (value != "true" || f.Value.Type() != "bool") { // --emulator alone
+		if f.NoOptDefVal == "" || f.Value.String() != f.NoOptDefVal { // otherwise, the flag alone
 			word += "=" + value
 		}
 		words = append(words, program.Quote(word))

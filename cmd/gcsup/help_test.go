@@ -152,7 +152,7 @@ func TestHelpTopics(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"help exit-codes", "\n  75   temporary: run again to resume (interrupted, ", exitcode.OK},
+		{"help exit-codes", "\n  75   temporary: run again to resume (in_use, interrupted, ", exitcode.OK},
 		{"help environment", "\n  NO_COLOR  ", exitcode.OK},
 		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exitcode.OK},
 		{"help enviroment", `unknown command or topic "enviroment", did you mean `, exitcode.Usage},

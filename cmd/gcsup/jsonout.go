@@ -194,7 +194,7 @@ func newErrorLine(err error) *errorLine {
 // one file.
 func newEventLine(file int, source, destination string, e upload.Event) eventLine {
 	l := eventLine{
-		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,
+		V: 1, Type: e.Kind.String(), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
@@ -210,37 +210,6 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		l.Part, l.Parts, l.PartsDone, l.Connections = e.Part, p.Count, p.Done, p.Connections
 	}
 	return l
-}
-
-func eventType(k upload.EventKind) string {
-	switch k {
-	case upload.Started:
-		return "start"
-	case upload.Resumed:
-		return "resume"
-	case upload.Restarted:
-		return "restart"
-	case upload.Discarded:
-		return "afresh"
-	case upload.Progress:
-		return "progress"
-	case upload.Verifying:
-		return "comparing"
-	case upload.Waiting:
-		return "retry"
-	case upload.Settling:
-		return "settling"
-	case upload.Held:
-		return "held"
-	case upload.PartDone:
-		return "part"
-	case upload.Undivided:
-		return "undivided"
-	case upload.Divided:
-		return "divided"
-	default:
-		return "warning"
-	}
 }
 
 func known[T any](v T, is bool) *T {

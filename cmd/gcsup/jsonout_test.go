@@ -115,12 +115,12 @@ func TestResultLineInUse(t *testing.T) {
 func TestEventLine(t *testing.T) {
 	e := upload.Event{Kind: upload.Waiting, ID: "abc", Size: 9, Sent: 5, Committed: 3, Delay: 1500 * time.Millisecond, Retry: 2, Cause: "503"}
 	text, _ := line(t, newEventLine(3, "a", "gs://bkt/a", e))
-	want := `{"v":1,"type":"retry","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
+	want := `{"v":1,"type":"waiting","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
 	text, _ = line(t, newEventLine(3, "a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
-	want = `{"v":1,"type":"comparing","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
+	want = `{"v":1,"type":"verifying","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}

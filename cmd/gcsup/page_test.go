@@ -129,7 +129,7 @@ func TestReportInBrowser(t *testing.T) {
 	}
 	for name, want := range map[string]int{
 		"#failed": 1, "#slowest": 2, "#events": 2, "#requests": 2, "#failed-requests": 1, "#slowest-requests": maxExchanges, "#latest-requests": maxExchanges,
-		".wait": 2, ".retry": 3, ".loss": 2, ".durable": 1, // of them, one row of a table has the class retry
+		".wait": 2, ".retry": 2, ".loss": 2, ".durable": 1,
 	} {
 		if count[name] != want {
 			t.Errorf("%d of %s, want %d", count[name], name, want)

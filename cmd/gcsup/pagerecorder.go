@@ -85,7 +85,7 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 		p.marks = slices.Delete(p.marks, 0, 1)
 		p.dropped++
 	}
-	p.marks = append(p.marks, mark{at, eventType(e.Kind), source, is.committed, e.Delay, hint.Without(e.Cause, e.Err)})
+	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.committed, e.Delay, hint.Without(e.Cause, e.Err)})
 }
 
 // end records the outcome of a file.

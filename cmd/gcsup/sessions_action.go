@@ -9,8 +9,8 @@ import (
 
 // The actions of sessions prune, rm and cancel on a saved upload.
 const (
-	actionDeleted   = "deleted"   // on this machine
-	actionCancelled = "cancelled" // at the service, and deleted
+	actionDeleted   = "deleted"  // on this machine
+	actionCancelled = "canceled" // at the service, and deleted
 	actionKept      = "kept"
 )
 

@@ -182,7 +182,7 @@ type showLine struct {
 // stateText returns the name of a state in JSON.
 func stateText(state upload.SessionState) string {
 	if state == upload.SessionCanceled {
-		return "cancelled"
+		return "canceled"
 	}
 	return state.String()
 }

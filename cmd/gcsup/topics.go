@@ -36,11 +36,12 @@ func topics() []helptext.Topic {
 func exitCodes() (entries []helptext.Entry) {
 	for _, m := range exitcode.Meanings {
 		var kinds []string
-		for _, c := range failure.Classes {
-			if c.Code == m.Code && !slices.Contains(kinds, c.Kind) {
-				kinds = append(kinds, c.Kind)
+		for kind, code := range failure.Codes {
+			if code == m.Code {
+				kinds = append(kinds, kind)
 			}
 		}
+		slices.Sort(kinds)
 		text := m.Text
 		if len(kinds) > 0 {
 			text += " (" + strings.Join(kinds, ", ") + ")"

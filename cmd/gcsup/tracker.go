@@ -158,7 +158,7 @@ func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
 		if now.Sub(f.printedAt) < time.Second {
 			return
 		}
-		f.printedAt, key = now, eventType(e.Kind)+" "+file.destination
+		f.printedAt, key = now, e.Kind.String()+" "+file.destination
 	}
 	t.results.event(key, newEventLine(f.id, file.source, file.destination, e))
 }

@@ -291,7 +291,7 @@ func (k *killing) finished(o *target, c *child) {
 		o.t.Fatal(c.output())
 	}
 	for _, l := range c.lines() {
-		if l.Type == "afresh" {
+		if l.Type == "discarded" {
 			o.t.Errorf("a kill damaged the state file: %s", c.output())
 		}
 	}

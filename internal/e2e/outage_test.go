@@ -69,7 +69,7 @@ func TestOutage(t *testing.T) {
 			// than that. The elapsed time also depends on the machine.
 			waits := 0
 			for _, l := range c.lines() {
-				if l.Type != "retry" {
+				if l.Type != "waiting" {
 					continue
 				}
 				waits++

@@ -324,14 +324,14 @@ func TestSecrets(t *testing.T) {
 			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}))
 		}, 75, "retries_exhausted"},
 		{"503 always", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
-		{"400", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(400))) }, 65, "contradiction"},
+		{"400", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(400))) }, 65, "protocol"},
 		{"401 at once", func(s *scene) *child { return s.against(plan("", 0, status(401))) }, 77, "credentials"},
 		{"401 later", func(s *scene) *child { return s.against(plan("", 3, status(401))) }, 77, "credentials"},
 		{"403", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(403))) }, 77, "permission"},
-		{"404", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectNotFound))) }, 69, "session_gone"},
-		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_gone"},
+		{"404", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectNotFound))) }, 69, "session_lost"},
+		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_lost"},
 		{"412", func(s *scene) *child { return s.against(plan(fakegcs.OpFinalize, 0, status(412))) }, 73, "precondition"},
-		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCancelled))) }, 69, "cancelled"},
+		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCancelled))) }, 69, "canceled"},
 		{"stall", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall)), "--stall-timeout=1s")
 		}, 75, "retries_exhausted"},
@@ -373,7 +373,7 @@ func TestSecrets(t *testing.T) {
 				return true
 			}
 			return s.cp()
-		}, 65, "contradiction"},
+		}, 65, "protocol"},
 		{"a redirect to another host", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {
@@ -392,7 +392,7 @@ func TestSecrets(t *testing.T) {
 		}, 75, "retries_exhausted"},
 		{"a multipart upload, 404", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPartsList, 0, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}), multipart...)
-		}, 69, "session_gone"},
+		}, 69, "session_lost"},
 		{"a multipart upload, a service that echoes the URL as XML", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {
@@ -445,7 +445,7 @@ func TestSecrets(t *testing.T) {
 			}
 			s.forget() // the test itself has put it there
 			return s.cp()
-		}, 78, "unsafe_state"},
+		}, 78, "insecure_permissions"},
 		{"a Token that the group can read", func(s *scene) *child {
 			token := s.interrupted()
 			if err := os.Chmod(token, 0o640); err != nil {
@@ -453,7 +453,7 @@ func TestSecrets(t *testing.T) {
 			}
 			s.forget() // the test has changed the mode
 			return s.cp()
-		}, 78, "unsafe_state"},
+		}, 78, "insecure_permissions"},
 	} {
 		if i%testsize.Full(1, 3) != 0 {
 			continue

@@ -122,7 +122,7 @@ func TestTwoMachines(t *testing.T) {
 				kind = c.result().kind()
 			}
 			outcomes[kind]++
-			if kind != "ok" && kind != "already finished" && kind != "foreign_writer" {
+			if kind != "ok" && kind != "already finished" && kind != "unexpected_data" {
 				t.Errorf("unexpected end: %s", c.output())
 			}
 		}

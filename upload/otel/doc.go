@@ -31,16 +31,19 @@
 //	gcsup.resumable          whether a later call can continue it; only if it failed
 //	gcsup.requests           HTTP requests
 //	gcsup.retries            requests that were repeated or replaced by a query
-//	error.type               why it failed, such as precondition_failed; _OTHER if the error has no sentinel
+//	error.type               the kind of the error, such as precondition, see package [gcsup/upload/errkind]
 //
 // and these span events
 //
 //	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type, gcsup.next
-//	wait       before a retry: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
-//	restart    the session was lost, the upload starts over: gcsup.cause
-//	resume     a saved session continues: gcsup.offset
-//	discard    a saved upload was not used: gcsup.cause
+//	waiting    a request failed, the next try is later: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
+//	held       another process has the saved upload: gcsup.wait.duration, gcsup.cause
+//	restarted  the session was lost, the upload starts over: gcsup.cause
+//	resumed    a saved session continues: gcsup.offset
+//	discarded  a saved upload was not used: gcsup.cause
 //	warning    something is wrong that does not stop the upload: gcsup.cause
+//
+// Except for query, they have the names of the [upload.EventKind].
 //
 // gcsup.next is the decision that follows the reply, by the name of its [session.Step]:
 // begin, send, finish, query, check, done or fail. It is not set if a local error or the
@@ -62,7 +65,8 @@
 //
 // All have gcsup.bucket. gcsup.upload.duration also has gcsup.outcome and error.type.
 // gcsup.exchange.duration also has gcsup.operation, the name of a [session.Op] such as
-// put, http.response.status_code and error.type. No metric has the name of an object.
+// put, http.response.status_code and error.type: the status if it is an error, stalled, or transport
+// if there was no reply. No metric has the name of an object.
 //
 // # Secrets
 //

@@ -68,7 +68,7 @@ func Example() {
 	}
 	// Output:
 	// gcsup.upload
-	// - wait
+	// - waiting
 	// - query
 	// gcsup.upload.size 3145728
 }

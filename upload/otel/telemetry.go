@@ -3,6 +3,7 @@ package otel
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/errkind"
 )
 
 // scope is the name of the instrumentation.
@@ -86,24 +88,18 @@ func (t *Telemetry) Observe(e upload.Event) {
 	}
 	span := t.span(ctx, e.Upload, e.Spec, began)
 	cause := attribute.String("gcsup.cause", e.Cause)
-	note := func(name string, attributes ...attribute.KeyValue) {
-		span.AddEvent(name, trace.WithTimestamp(e.Time), trace.WithAttributes(attributes...))
+	note := func(attributes ...attribute.KeyValue) {
+		span.AddEvent(e.Kind.String(), trace.WithTimestamp(e.Time), trace.WithAttributes(attributes...))
 	}
 	switch e.Kind {
 	case upload.Waiting:
-		note("wait", attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
+		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
 	case upload.Held:
-		note("held", attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
-	case upload.Restarted:
-		note("restart", cause)
+		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
+	case upload.Restarted, upload.Discarded, upload.Divided, upload.Warning:
+		note(cause)
 	case upload.Resumed:
-		note("resume", attribute.Int64(offsetKey, e.Committed))
-	case upload.Discarded:
-		note("discard", cause)
-	case upload.Divided:
-		note("divide", cause)
-	case upload.Warning:
-		note("warning", cause)
+		note(attribute.Int64(offsetKey, e.Committed))
 	case upload.Done, upload.Interrupted, upload.Failed:
 		t.end(ctx, e, span)
 	}
@@ -176,7 +172,7 @@ func (t *Telemetry) end(ctx context.Context, e upload.Event, span running) {
 		attributes = append(attributes, attribute.Int64("gcsup.resumed_from", r.ResumedFrom))
 	}
 	if e.Err != nil {
-		why := attribute.String(errorTypeKey, errorType(e.Err))
+		why := attribute.String(errorTypeKey, errkind.Of(e.Err))
 		measured = append(measured, why)
 		attributes = append(attributes, why, attribute.Bool("gcsup.resumable", r.Resumable))
 		span.SetStatus(codes.Error, e.Err.Error())
@@ -228,11 +224,11 @@ func replyOf(x upload.Exchange) []attribute.KeyValue {
 	}
 	switch {
 	case errors.Is(x.Err, session.ErrStalled):
-		attributes = append(attributes, attribute.String(errorTypeKey, nameOf(session.ErrStalled)))
+		attributes = append(attributes, attribute.String(errorTypeKey, errkind.Of(session.ErrStalled)))
 	case x.Status == 0:
 		attributes = append(attributes, attribute.String(errorTypeKey, "transport"))
 	case x.Status >= 400:
-		attributes = append(attributes, attribute.String(errorTypeKey, statusText(x.Status)))
+		attributes = append(attributes, attribute.String(errorTypeKey, strconv.Itoa(x.Status)))
 	}
 	return attributes
 }

@@ -186,14 +186,14 @@ func TestUpload(t *testing.T) {
 	if res.BytesResent == 0 || res.Retries == 0 {
 		t.Errorf("nothing failed: %+v", res)
 	}
-	if len(events["restart"]) != 1 || len(events["wait"]) != res.Retries || len(events["query"]) < 2 {
+	if len(events["restarted"]) != 1 || len(events["waiting"]) != res.Retries || len(events["query"]) < 2 {
 		t.Errorf("events %v, with %d retries", events, res.Retries)
 	}
-	wantAttributes(t, events["wait"][0], map[string]string{"gcsup.wait.retry": "1", "gcsup.cause": "503", "gcsup.wait.duration": "0.001"})
+	wantAttributes(t, events["waiting"][0], map[string]string{"gcsup.wait.retry": "1", "gcsup.cause": "503", "gcsup.wait.duration": "0.001"})
 	wantAttributes(t, events["query"][0], map[string]string{"http.response.status_code": "308", "gcsup.offset": fmt.Sprint(mib), "gcsup.next": "send"})
 	wantAttributes(t, events["query"][1], map[string]string{"http.response.status_code": "404", "error.type": "404", "gcsup.next": "begin"})
-	if !strings.Contains(events["restart"][0]["gcsup.cause"], "404") {
-		t.Errorf("restart: %v", events["restart"])
+	if !strings.Contains(events["restarted"][0]["gcsup.cause"], "404") {
+		t.Errorf("restart: %v", events["restarted"])
 	}
 
 	m := s.metrics()
@@ -250,20 +250,20 @@ func TestOutcomes(t *testing.T) {
 		faults                   []fakegcs.Fault
 		call                     func(s *setting) (*upload.Result, error)
 	}{
-		{"no such file", "failed", "file_does_not_exist", codes.Error, nil, func(s *setting) (*upload.Result, error) {
+		{"no such file", "failed", "no_input", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			return s.up.File(s.t.Context(), "missing", spec)
 		}},
-		{"truncated", "failed", "source_is_shorter_than_expected", codes.Error, nil, func(s *setting) (*upload.Result, error) {
+		{"truncated", "failed", "truncated", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			return s.up.With(upload.CallOptions{Size: new(int64(2))}).Reader(s.t.Context(), strings.NewReader("x"), spec)
 		}},
-		{"precondition", "failed", "precondition_failed", codes.Error, nil, func(s *setting) (*upload.Result, error) {
+		{"precondition", "failed", "precondition", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			seed(s)
 			return s.up.File(s.t.Context(), s.path, onlyNew)
 		}},
 		{"down", "failed", "retries_exhausted", codes.Error, []fakegcs.Fault{{Times: -1, Do: status(503)}}, func(s *setting) (*upload.Result, error) {
 			return s.up.File(s.t.Context(), s.path, spec)
 		}},
-		{"interrupted", "interrupted", "context_canceled", codes.Error, []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}, func(s *setting) (*upload.Result, error) {
+		{"interrupted", "interrupted", "interrupted", codes.Error, []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}, func(s *setting) (*upload.Result, error) {
 			ctx, cancel := context.WithCancel(s.t.Context())
 			cancel()
 			return s.up.File(ctx, s.path, spec)
@@ -320,7 +320,7 @@ func TestResumeAndCancel(t *testing.T) {
 		}
 		_, attributes, events := s.span()
 		wantAttributes(t, attributes, map[string]string{"gcsup.resumed": "true", "gcsup.resumed_from": fmt.Sprint(2 * mib), "gcsup.outcome": "done"})
-		if len(events["resume"]) != 1 || events["resume"][0]["gcsup.offset"] != fmt.Sprint(2*mib) {
+		if len(events["resumed"]) != 1 || events["resumed"][0]["gcsup.offset"] != fmt.Sprint(2*mib) {
 			t.Errorf("events %v", events)
 		}
 	}

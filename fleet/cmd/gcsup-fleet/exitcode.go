@@ -16,6 +16,7 @@ import (
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/upload/errkind"
 )
 
 // errAuthTimeout equals the error of nats.Connect if the process did not run for seconds while
@@ -25,7 +26,7 @@ var errAuthTimeout = errors.New("nats: authentication timeout")
 // exitCodeOf returns the exit code for an error: that of gcsup, or that of an error of
 // the fleet or NATS. The first match counts.
 func exitCodeOf(err error) int {
-	if c := failure.Classify(err); c.Kind != failure.LocalIO {
+	if c := failure.Classify(err); c.Kind != errkind.LocalIO {
 		return c.Code
 	}
 	for _, f := range []struct {

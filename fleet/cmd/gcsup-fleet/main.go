@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/objectflags"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
@@ -106,8 +107,8 @@ func groups() []helptext.Group {
 	}})
 }
 
-// envRules decide which environment variables set flags.
+// envRules decide which environment variables set flags, and which flags exclude each other.
 var envRules = flagenv.Rules{
 	None:      []string{"help"},
-	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, treeflags.Exclusive},
+	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, objectflags.Exclusive, treeflags.Exclusive},
 }

@@ -37,7 +37,7 @@ const (
 // lasting are the defects that a worker notices when it has a task. The values are the kinds of failures
 // with which status reports that the worker is unfit.
 var lasting = map[defect]string{
-	unreadable: "local_io", emptyMount: "no_input", noPermission: "permission", otherSizes: "stale_copy", otherTimes: "stale_copy",
+	unreadable: "no_input", emptyMount: "no_input", noPermission: "permission", otherSizes: "stale_copy", otherTimes: "stale_copy",
 }
 
 // fatal are the defects that end a worker at its start, with their exit codes.

@@ -2,18 +2,11 @@
 package failure
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/exitcode"
-	"gcsup/session"
-	"gcsup/session/state"
-	"gcsup/session/state/bucketstore"
-	"gcsup/upload"
-	"gcsup/upload/manifest"
-	"gcsup/upload/tree"
+	"gcsup/upload/errkind"
 )
 
 // Kinds of errors that the commands make.
@@ -42,69 +35,77 @@ func Usagef(format string, args ...any) error {
 
 // Class is a class of errors. Scripts branch on its kind and code.
 type Class struct {
-	Is   error  // errors.Is matches it; nil matches every error
-	Kind string // in the JSON output
+	Kind string // in the JSON output, see package errkind
 	Code int    // of package exitcode
-
-	// Hint is the advice for the user, or "" if the error's text suffices. {gcsup} in it
-	// stands for the words that run gcsup.
-	Hint string
 }
 
-// LocalIO is the kind of the errors that have no sentinel.
-const LocalIO = "local_io"
-
-// Classes is the table of classes. The first match counts. The last one matches
-// every error.
-var Classes = []Class{
-	{ErrUsage, "usage", exitcode.Usage, ""},
-	{tree.ErrUsage, "usage", exitcode.Usage, ""},
-	{tree.ErrCollision, "usage", exitcode.Usage, ""},
-	{ErrSource, "no_input", exitcode.NoInput, ""},
-	{tree.ErrSymlink, "no_input", exitcode.NoInput, ""},
-	{tree.ErrNotRegular, "no_input", exitcode.NoInput, ""},
-	{tree.ErrName, "no_input", exitcode.NoInput, ""},
-	{ErrConfig, "configuration", exitcode.Config, ""},
-	{ErrDiffers, "differs", exitcode.Data, ""},
-	{context.Canceled, "interrupted", exitcode.Temporary, ""},
-	{state.ErrInUse, "in_use", exitcode.Temporary, ""},
-	{manifest.ErrLocked, "in_use", exitcode.Temporary, ""},
-	{manifest.ErrVersion, "newer_version", exitcode.Config, "use the newer program, or name another manifest"},
-	{manifest.ErrFormat, "usage", exitcode.Usage, "name another file"},
-	{bucketstore.ErrSlow, "retries_exhausted", exitcode.Temporary, "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)"},
-	{session.ErrRetriesExhausted, "retries_exhausted", exitcode.Temporary, ""},
-	{session.ErrSourceChanged, "source_changed", exitcode.Data, "to upload the changed file, add --if-source-changed=restart"},
-	{session.ErrChecksum, "checksum", exitcode.Data, ""},
-	{session.ErrUnexpectedData, "foreign_writer", exitcode.Data, ""},
-	{session.ErrProtocol, "contradiction", exitcode.Data, ""},
-	{state.ErrOptionsDiffer, "options", exitcode.Data, "give the options of the first run, or none; --restart discards what was sent"},
-	{session.ErrEncryptionKey, "encryption_key", exitcode.Config, "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY"},
-	{bucketstore.ErrSealed, "state_key", exitcode.Config, "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} sessions rm ID"},
-	{state.ErrCorruptToken, "damaged", exitcode.Data, "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID"},
-	{state.ErrTokenVersion, "newer_version", exitcode.Config, "use the newer program; to delete it, run {gcsup} sessions rm ID"},
-	{chunk.ErrNotRegular, "no_input", exitcode.NoInput, ""},
-	{upload.ErrSourceNeeded, "no_input", exitcode.NoInput, ""},
-	{state.ErrNoToken, "no_saved_upload", exitcode.NoInput, "see {gcsup} sessions list"},
-	{session.ErrNotFound, "not_found", exitcode.Unavailable, "create the bucket, or correct its name or the endpoint"},
-	{session.ErrSessionLost, "session_gone", exitcode.Unavailable, ""},
-	{session.ErrCanceled, "cancelled", exitcode.Unavailable, "run the same command again to start over"},
-	{session.ErrQuota, "quota", exitcode.Unavailable, ""},
-	{session.ErrOutcomeUnknown, "outcome_unknown", exitcode.Exists, "check the object before you run the command again"},
-	{session.ErrPrecondition, "precondition", exitcode.Exists, ""},
-	{session.ErrCredentials, "credentials", exitcode.Permission, "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
-	{session.ErrPermission, "permission", exitcode.Permission, "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object"},
-	{state.ErrInsecurePermissions, "unsafe_state", exitcode.Config, ""},
-	{session.ErrURIMismatch, "endpoint", exitcode.Config, ""},
-	{session.ErrInvalid, "invalid", exitcode.Usage, ""},
-	{nil, LocalIO, exitcode.IO, ""},
+// own are the kinds of errors that the commands make. They come before those of the library.
+var own = []struct {
+	is   error
+	kind string
+}{
+	{ErrUsage, "usage"},
+	{ErrSource, errkind.NoInput},
+	{ErrConfig, "configuration"},
+	{ErrDiffers, "differs"},
 }
 
-// Classify returns the first class that matches err.
+// Codes has the exit code of each kind of error that the commands can end with.
+var Codes = map[string]int{
+	"usage":                exitcode.Usage,
+	"invalid":              exitcode.Usage,
+	"source_changed":       exitcode.Data,
+	"checksum":             exitcode.Data,
+	"unexpected_data":      exitcode.Data,
+	"protocol":             exitcode.Data,
+	"options_differ":       exitcode.Data,
+	"corrupt_saved_upload": exitcode.Data,
+	"differs":              exitcode.Data,
+	errkind.NoInput:        exitcode.NoInput,
+	"no_saved_upload":      exitcode.NoInput,
+	"not_found":            exitcode.Unavailable,
+	"session_lost":         exitcode.Unavailable,
+	"canceled":             exitcode.Unavailable,
+	"quota":                exitcode.Unavailable,
+	"precondition":         exitcode.Exists,
+	"outcome_unknown":      exitcode.Exists,
+	errkind.LocalIO:        exitcode.IO,
+	"interrupted":          exitcode.Temporary,
+	"retries_exhausted":    exitcode.Temporary,
+	"in_use":               exitcode.Temporary,
+	"credentials":          exitcode.Permission,
+	"permission":           exitcode.Permission,
+	"configuration":        exitcode.Config,
+	"encryption_key":       exitcode.Config,
+	"state_key":            exitcode.Config,
+	"uri_mismatch":         exitcode.Config,
+	"insecure_permissions": exitcode.Config,
+	"newer_version":        exitcode.Config,
+}
+
+// Classify returns the class of an error. An error of a kind that the commands do not end
+// with counts as local I/O.
 func Classify(err error) Class {
-	for _, c := range Classes {
-		if c.Is == nil || errors.Is(err, c.Is) {
-			return c
+	kind := ownKind(err)
+	if kind == "" {
+		kind = errkind.Of(err)
+	}
+	code, ok := Codes[kind]
+	if !ok {
+		kind, code = errkind.LocalIO, exitcode.IO
+	}
+	return Class{kind, code}
+}
+
+// OfCommand reports whether err is of a kind that the commands make.
+func OfCommand(err error) bool { return ownKind(err) != "" }
+
+// ownKind returns the kind of an error that the commands make, or "".
+func ownKind(err error) string {
+	for _, o := range own {
+		if errors.Is(err, o.is) {
+			return o.kind
 		}
 	}
-	panic("unreachable: the last class matches every error")
+	return ""
 }

@@ -14,12 +14,19 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
+	"gcsup/upload/errkind"
+	"gcsup/upload/manifest"
 )
 
 // Add returns err with the text for people ([Text]), to which it adds advice. endpoint is the endpoint in use, as messages
 // show it, or "". gcsup is the command that runs gcsup.
 func Add(err error, endpoint, gcsup string) error {
-	hint := strings.ReplaceAll(failure.Classify(err).Hint, "{gcsup}", gcsup)
+	hint := ""
+	if !failure.OfCommand(err) {
+		hint = strings.ReplaceAll(advice[errkind.Sentinel(err)], "{gcsup}", gcsup)
+	}
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
 	}
@@ -35,6 +42,26 @@ func Add(err error, endpoint, gcsup string) error {
 		text = strings.TrimSuffix(text, ".") + "; " + hint // the service ends its messages with a period
 	}
 	return hinted{err, text}
+}
+
+// advice has the advice for sentinel errors whose text does not suffice. {gcsup} stands for the
+// words that run gcsup.
+var advice = map[error]string{
+	manifest.ErrVersion:       "use the newer program, or name another manifest",
+	manifest.ErrFormat:        "name another file",
+	bucketstore.ErrSlow:       "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)",
+	session.ErrSourceChanged:  "to upload the changed file, add --if-source-changed=restart",
+	state.ErrOptionsDiffer:    "give the options of the first run, or none; --restart discards what was sent",
+	session.ErrEncryptionKey:  "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY",
+	bucketstore.ErrSealed:     "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} sessions rm ID",
+	state.ErrCorruptToken:     "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID",
+	state.ErrTokenVersion:     "use the newer program; to delete it, run {gcsup} sessions rm ID",
+	state.ErrNoToken:          "see {gcsup} sessions list",
+	session.ErrNotFound:       "create the bucket, or correct its name or the endpoint",
+	session.ErrCanceled:       "run the same command again to start over",
+	session.ErrOutcomeUnknown: "check the object before you run the command again",
+	session.ErrCredentials:    "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file",
+	session.ErrPermission:     "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object",
 }
 
 // hinted is an error with a text for people.

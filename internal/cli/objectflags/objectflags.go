@@ -51,6 +51,9 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 // UserProject points to the value of --user-project.
 func (f *Flags) UserProject() *string { return &f.spec.UserProject }
 
+// Exclusive are the flags that exclude each other.
+var Exclusive = []string{"acl", "predefined-acl"}
+
 // timeFlag is a time in the format of RFC 3339.
 type timeFlag struct{ time.Time }
 
@@ -196,9 +199,6 @@ var aclEntity = regexp.MustCompile(`^(?:(?:user|group|domain|project-(?:owners|e
 
 // addACL adds the values of --acl. The role may be in lower case.
 func (f *Flags) addACL(s *session.Spec) error {
-	if len(f.acl) > 0 && s.PredefinedACL != "" {
-		return failure.Usagef("--acl and --predefined-acl exclude each other")
-	}
 	for _, pair := range f.acl {
 		i := strings.LastIndexByte(pair, '=')
 		if i <= 0 {
