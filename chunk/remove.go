@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Remove removes the file that [Open] opened, and closes the Source. want is the identity
@@ -13,8 +14,12 @@ import (
 // a symbolic link, the error wraps [ErrNotRegular], and neither the link nor its target is
 // removed.
 //
-// The file is identified in its open directory, immediately before it is removed there. A
-// change or a replacement in the few microseconds between the two is not detected.
+// On a local file system of Linux, a file that a process has open for writing is not removed
+// ([syscall.ETXTBSY]), and no process can open it for writing during the removal. Elsewhere,
+// what a process writes after the comparison is lost.
+//
+// The path is compared in its open directory, immediately before the file is removed there. A
+// file that replaces it in the few microseconds between the two is removed instead.
 func (s *Source) Remove(want Identity) error {
 	defer s.Close()
 	if s.path == "" {
@@ -26,6 +31,11 @@ func (s *Source) Remove(want Identity) error {
 	}
 	defer dir.Close()
 	name := filepath.Base(s.path)
+	if s.sys.fileSystem(s.file).local { // some others allow a lease only to the server
+		if err := denyWriters(s.file); err != nil {
+			return s.removal(err)
+		}
+	}
 	switch now, err := s.Identity(); {
 	case err != nil:
 		return err
@@ -44,7 +54,9 @@ func (s *Source) Remove(want Identity) error {
 	case !os.SameFile(info, entry):
 		return fmt.Errorf("remove: %s was replaced by another file: %w", s.path, ErrChanged)
 	}
-	_ = s.file.Close() // Windows does not remove an open file
+	if runtime.GOOS == "windows" { // which does not remove an open file
+		_ = s.file.Close()
+	}
 	if err := dir.Remove(name); err != nil {
 		return s.removal(err)
 	}

@@ -98,8 +98,7 @@ type CallOptions struct {
 	// If the file cannot be removed, the upload has succeeded nevertheless, and
 	// [Result].SourceKept has the reason. A file that is a symbolic link is refused before anything
 	// is sent ([chunk.ErrNotRegular]). Directories stay. Do not use RemoveSource for a file to
-	// which a program still writes: what it writes after the comparison is lost with the
-	// file. Sources without a path are not removed.
+	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
 	RemoveSource bool
 
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was

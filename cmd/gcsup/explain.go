@@ -48,9 +48,15 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	x.console.fail(text, attrs...)
 }
 
-// kept prints why a source is not removed, although its object exists.
-func (x *explainer) kept(t task, err error) {
-	x.console.fail(printablePath(t.source+": not removed, although "+t.destination+" exists: "+hint.Text(err), t.source))
+// kept prints why a source is not removed, although its object exists. If brief is true, the
+// text is only logged.
+func (x *explainer) kept(t task, err error, brief bool) {
+	text := printablePath(t.source+": not removed, although "+t.destination+" exists: "+hint.Text(err), t.source)
+	if brief {
+		x.console.logError(text, failureAttrs(err)...)
+		return
+	}
+	x.console.fail(text, failureAttrs(err)...)
 }
 
 // failureAttrs returns what the log file has of an error besides its text.

@@ -28,7 +28,7 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 		o.console.message("what is left is billed; to remove it: gcsup sessions prune")
 	}
 	if res != nil && res.SourceKept != nil {
-		o.explain.kept(t, res.SourceKept)
+		o.explain.kept(t, res.SourceKept, o.batch && o.totals.kept >= maxLeftOver)
 	}
 	o.totals.add(status, res, err)
 	if status == statusOK {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -83,7 +84,16 @@ func TestFailuresWithOneCause(t *testing.T) {
 	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != maxLeftOver || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
 		t.Errorf("printed %s", text)
 	}
-	if got, want := r.totals.folded(), []string{"and 2 more files failed, because the retries were used up"}; !slices.Equal(got, want) {
+	for _, object := range []string{"g", "h", "i", "j"} {
+		o.report(task{source: object, destination: "gs://bkt/" + object}, false, &upload.Result{Object: &session.Object{}, SourceKept: fs.ErrPermission}, nil)
+	}
+	if err := r.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if text := errs.String(); !strings.Contains(text, "i: not removed, although gs://bkt/i exists: permission denied\n") || strings.Contains(text, "gs://bkt/j") {
+		t.Errorf("printed %s", text)
+	}
+	if got, want := r.totals.folded(), []string{"and 1 more source was not removed", "and 2 more files failed, because the retries were used up"}; !slices.Equal(got, want) {
 		t.Errorf("folded %q, want %q", got, want)
 	}
 	if r.totals.failed != 6 {

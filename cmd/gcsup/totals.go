@@ -14,7 +14,8 @@ import (
 )
 
 // maxLeftOver is the maximum number of interrupted files, of files whose retries were used
-// up, and of files that were not tried, that are named in a batch. All have the same cause.
+// up, of files that were not tried, and of sources that were not removed, that are named in a
+// batch. They usually have the same cause.
 const maxLeftOver = 3
 
 // runTotals adds up the outcomes of a run.
@@ -26,6 +27,7 @@ type runTotals struct {
 	exhausted    int   // files that failed because their retries were used up
 	finished     int   // files that the manifest records as finished
 	removed      int   // sources
+	kept         int   // sources that could not be removed
 	bytes        int64 // of the uploaded files
 	plannedBytes int64 // of those that would be uploaded
 	sent         int64 // handed to the network
@@ -46,6 +48,9 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 		t.waited += res.Waited
 		if res.SourceRemoved {
 			t.removed++
+		}
+		if res.SourceKept != nil {
+			t.kept++
 		}
 	}
 	switch {
@@ -95,6 +100,9 @@ func (t *runTotals) fold(err error) bool {
 
 // folded returns a message for each group of files that were only counted.
 func (t *runTotals) folded() (messages []string) {
+	if n := t.kept - maxLeftOver; n > 0 {
+		messages = append(messages, "and "+plural(n, "more source was not removed", "more sources were not removed"))
+	}
 	if n := t.exhausted - maxLeftOver; n > 0 {
 		messages = append(messages, "and "+plural(n, "more file", "more files")+" failed, because the retries were used up")
 	}
@@ -143,6 +151,9 @@ func (t *runTotals) text(elapsed time.Duration) string {
 	}
 	if t.removed > 0 {
 		parts = append(parts, plural(t.removed, "source removed", "sources removed"))
+	}
+	if t.kept > 0 {
+		parts = append(parts, plural(t.kept, "source not removed", "sources not removed"))
 	}
 	if t.retries > 0 {
 		parts = append(parts, plural(t.retries, "retry", "retries"))

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package chunk
+
+import "os"
+
+func denyWriters(*os.File) error { return nil }
