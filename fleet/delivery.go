@@ -296,9 +296,9 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 	return revisions, writes.Wait()
 }
 
-// excuse returns why the failure of a file makes no dead letter, or "". r is the record of the task. If the task is
-// superseded, the last submit has seen the file in another task, or has not seen the file, which was deleted.
-// A file that it has not seen for another reason, such as an empty mount, must not be lost.
+// excuse returns why the failure of a file makes no dead letter, or "". r is the record of the task. Only a superseded
+// task has an excuse: another task has the file, or the last submit has not seen it and it was deleted. If the submit
+// has not seen it for another reason, such as a filter, the file must not be lost.
 func (d *delivery) excuse(r record, o outcome) string {
 	i := slices.IndexFunc(d.task.Files, func(f File) bool { return f.Object == o.file.Object })
 	switch {

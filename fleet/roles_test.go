@@ -83,9 +83,13 @@ func TestRoles(t *testing.T) {
 	if got := w.submit(as("submit")); got.Queued != 3 {
 		t.Errorf("second submit: %+v, want that 3 files were queued before", got)
 	}
+	w.write("c", 1000, 4)
+	if got := w.submit(as("submit")); got.Queued != 1 || got.Files != 3 {
+		t.Errorf("submit of a group with another file: %+v, want that it supersedes the first one", got)
+	}
 	w.run(t.Context(), w.worker(as("work"), "a", nil))
 	w.check()
-	if s := w.status(as("status")); s.Done.Files != 3 || s.Failed != 0 {
+	if s := w.status(as("status")); s.Done.Files != 4 || s.Failed != 0 {
 		t.Errorf("status %+v", s)
 	}
 	for _, name := range []string{"submit", "work", "status"} {
@@ -103,7 +107,7 @@ func TestRoles(t *testing.T) {
 	if _, err := fleet.Submit(t.Context(), as("status"), w.submission("other/")); !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("submit with the permissions of status: %v, want the reason", err)
 	}
-	if s := w.status(as("admin")); s.Draining || s.Done.Files != 3 {
+	if s := w.status(as("admin")); s.Draining || s.Done.Files != 4 {
 		t.Errorf("status after what was refused: %+v", s)
 	}
 }

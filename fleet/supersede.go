@@ -77,8 +77,8 @@ func (q *Queue) supersede(ctx context.Context, submission string, now contents) 
 	})
 }
 
-// leave removes a submission, which now has other tasks, from the record of a task. If it was the only one, the
-// task is superseded: it is still done, but does not count. now must be sorted.
+// leave removes a submission from the record of a task. now has its other tasks, and is sorted. If it was the only
+// submission, the task is superseded: it does not count, but if it is in the queue, workers finish it.
 func (q *Queue) leave(ctx context.Context, id, submission string, now contents) error {
 	for {
 		r, revision, err := q.record(ctx, id)
