@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/internal/retrysim"
+	"gcsup/internal/testsize"
 )
 
 // writers returns the simulations of docs/backoff.md.
@@ -46,8 +47,8 @@ var writersResults = sync.OnceValues(func() ([]retrysim.WritersResult, error) {
 // simulated returns the results by name.
 func simulated(t *testing.T) map[string]retrysim.WritersResult {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("simulates many requests")
+	if testing.Short() || testsize.Full(1, 0) != testsize.FullOnce(1, 0) {
+		t.Skip("simulates many requests in one goroutine")
 	}
 	results, err := writersResults()
 	if err != nil {
@@ -147,7 +148,7 @@ func TestWritersCanceled(t *testing.T) {
 // go test ./internal/retrysim -run Charts -update.
 func TestWritersCharts(t *testing.T) {
 	simulated(t)
-	results, _ := writersResults()
+	results, _ := writersResults() // of simulated
 	var b bytes.Buffer
 	if err := retrysim.WriteWritersSVG(&b, 3500, results); err != nil {
 		t.Fatal(err)
