@@ -51,8 +51,6 @@ func (f *sourceFlags) paths() *treeflags.Flags {
 // check refuses flags that contradict each other or the sources.
 func (f *sourceFlags) check(sources []string) error {
 	switch {
-	case f.tree.FilesFrom != "" && f.fromStdin:
-		return failure.Usagef("--files-from and -I exclude each other")
 	case f.list() && len(sources) > 0:
 		return failure.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
 	case f.list() && f.recursive:

@@ -52,16 +52,12 @@ func (s *skipFlag) Set(text string) error {
 // check refuses contradictory flags. stream is true for standard input.
 func (f *batchFlags) check(stream bool) error {
 	switch {
-	case f.noClobber && f.skipIdentical != "":
-		return failure.Usagef("--no-clobber and --skip-identical exclude each other")
 	case f.jobs < 0:
 		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
 		return failure.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
 	case stream && f.manifest != "":
 		return failure.Usagef("--manifest: standard input has no identity to record")
-	case f.dryRun && f.manifest != "":
-		return failure.Usagef("--dry-run and --manifest exclude each other")
 	case stream && f.dryRun:
 		return failure.Usagef("--dry-run: standard input can only be uploaded")
 	}

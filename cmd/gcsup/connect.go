@@ -40,10 +40,7 @@ func (f *targetFlags) check() (http.Header, error) {
 	if err := f.state.check(); err != nil {
 		return nil, err
 	}
-	if f.emulator.on && f.endpoint != "" {
-		return nil, failure.Usagef("--emulator and --endpoint exclude each other")
-	}
-	if err := f.credentials.check(f.emulator.on); err != nil {
+	if err := f.credentials.check(); err != nil {
 		return nil, err
 	}
 	return f.headers.header()

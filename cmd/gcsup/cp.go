@@ -191,12 +191,6 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
-	case f.batch.noClobber && given.Changed("if-generation-match"):
-		return upload.Options{}, failure.Usagef("--no-clobber and --if-generation-match exclude each other")
-	case f.noState && given.Changed("state-dir"):
-		return upload.Options{}, failure.Usagef("--no-state and --state-dir exclude each other")
-	case f.noState && given.Changed("state"):
-		return upload.Options{}, failure.Usagef("--no-state and --state exclude each other")
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, failure.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):

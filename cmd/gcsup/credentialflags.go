@@ -20,14 +20,9 @@ func (f *credentialFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.impersonate, "impersonate-service-account", "", "act as the service account with this `EMAIL`; delegates come before it, separated by commas")
 }
 
-// check refuses values that name no service account, and credentials that would not be used.
-func (f *credentialFlags) check(emulator bool) error {
-	switch {
-	case emulator && f.file != "":
-		return failure.Usagef("--emulator and --credentials-file exclude each other")
-	case emulator && f.impersonate != "":
-		return failure.Usagef("--emulator and --impersonate-service-account exclude each other")
-	case f.impersonate == "":
+// check refuses values that name no service account.
+func (f *credentialFlags) check() error {
+	if f.impersonate == "" {
 		return nil
 	}
 	for account := range strings.SplitSeq(f.impersonate, ",") {

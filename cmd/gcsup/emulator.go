@@ -117,8 +117,6 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		NoIdempotencyTokens: f.noTokens,
 	}
 	switch {
-	case f.dir != "" && f.discard:
-		return opts, failure.Usagef("--dir and --discard exclude each other")
 	case f.randomFaults == 0 && (given.Changed("fault-seed") || given.Changed("fault-span")):
 		return opts, failure.Usagef("--fault-seed and --fault-span need --random-faults")
 	case given.Changed("http2") && !f.tls:

@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/objectflags"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
 )
 
-// envRules decide which environment variables set flags. Images and CI systems set
+// envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself.
 var envRules = flagenv.Rules{
 	None: []string{"help", "version", "state-dir"},
@@ -29,8 +30,8 @@ var envRules = flagenv.Rules{
 		{"state-key-file", "state-unsealed"},
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
-		{"gzip", "content-encoding"}, {"acl", "predefined-acl"},
-		treeflags.Exclusive,
+		{"gzip", "content-encoding"},
+		objectflags.Exclusive, treeflags.Exclusive,
 	},
 	Needs: map[string]string{
 		"state-key-file": "state",

@@ -49,6 +49,75 @@ func TestEnvironmentBadValues(t *testing.T) {
 	}
 }
 
+// TestExclusiveFlags checks that two flags of each group are refused on the command line and in the
+// environment, and that a flag of the command line replaces the variable of another one.
+func TestExclusiveFlags(t *testing.T) {
+	checked := 0
+	for _, group := range envRules.Exclusive {
+		for i, first := range group {
+			for _, second := range group[i+1:] {
+				for _, cmd := range []string{"cp", "verify", "doctor", "emulator"} {
+					root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+					cmd, _, err := root.Find([]string{cmd})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if cmd.Flags().Lookup(first) == nil || cmd.Flags().Lookup(second) == nil {
+						continue
+					}
+					checked++
+					want := "--" + first + " and --" + second + " exclude each other"
+					for _, name := range []string{first, second} {
+						if err := envRules.Set(cmd); err != nil {
+							t.Errorf("only --%s: %v", first, err)
+						}
+						if err := cmd.Flags().Set(name, validValue(cmd.Flags().Lookup(name))); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if err := envRules.Set(cmd); err == nil || err.Error() != want || failure.Classify(err).Code != exitcode.Usage {
+						t.Errorf("%s: error %v, want %s", cmd.Name(), err, want)
+					}
+				}
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("checked %d pairs", checked)
+	}
+	t.Setenv("GCSUP_NO_CLOBBER", "true")
+	t.Setenv("GCSUP_SKIP_IDENTICAL", "mtime")
+	for args, want := range map[string]string{
+		"": "--no-clobber and --skip-identical exclude each other", "--no-clobber": "", "--no-clobber=false": "", "--skip-identical": "",
+	} {
+		root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+		cmd, _, err := root.Find([]string{"cp"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := envRules.Set(cmd); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: error %q, want %q", args, got, want)
+		}
+	}
+}
+
+// validValue returns a value that a flag accepts and that is not the default.
+func validValue(f *pflag.Flag) string {
+	for _, value := range []string{f.NoOptDefVal, "1", "READER", "publicRead"} {
+		if value != "" && f.Value.Set(value) == nil {
+			return value
+		}
+	}
+	return "x"
+}
+
 func TestEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string

@@ -30,8 +30,6 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 	switch {
 	case err != nil:
 		return s, err
-	case len(f.gzip) > 0 && s.ContentEncoding != "":
-		return s, failure.Usagef("--gzip and --content-encoding exclude each other: the encoding of what is compressed is gzip")
 	case stream && f.preservePOSIX:
 		return s, failure.Usagef("--preserve-posix: standard input is not a file and has no attributes")
 	}

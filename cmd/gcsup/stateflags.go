@@ -51,10 +51,6 @@ func (f *stateFlags) check() error {
 		return failure.Usagef("--state-lease needs --state")
 	case f.url == "":
 		return nil
-	case f.dir != "":
-		return failure.Usagef("--state and --state-dir exclude each other")
-	case f.keyFile != "" && f.unsealed:
-		return failure.Usagef("--state-key-file and --state-unsealed exclude each other")
 	case f.keyFile == "" && !f.unsealed:
 		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}

@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/flagenv"
 	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/objectflags"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
 	"gcsup/internal/cli/signals"
@@ -95,8 +96,8 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	return root, started
 }
 
-// envRules decide which environment variables set flags.
+// envRules decide which environment variables set flags, and which flags exclude each other.
 var envRules = flagenv.Rules{
 	None:      []string{"help"},
-	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, treeflags.Exclusive},
+	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, objectflags.Exclusive, treeflags.Exclusive},
 }

@@ -53,8 +53,6 @@ func (f *stateFlags) check() error {
 	switch {
 	case f.url == "":
 		return failure.Usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
-	case f.keyFile != "" && f.unsealed:
-		return failure.Usagef("--state-key-file and --state-unsealed exclude each other")
 	case f.keyFile == "" && !f.unsealed:
 		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}

@@ -22,13 +22,14 @@ func Name(flag string) string {
 	return "GCSUP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Rules decide which variables count.
+// Rules decide which flags and which variables count.
 type Rules struct {
 	// None are flags without a variable.
 	None []string
 
-	// Exclusive are flags that exclude each other. One of them on the command line
-	// has priority over the variables of the others.
+	// Exclusive are flags that exclude each other. Two of them on the command line, or in the
+	// environment, are an error. One of them on the command line has priority over the
+	// variables of the others.
 	Exclusive [][]string
 
 	// Needs has the flags that are an error without another one. Their variables
@@ -37,8 +38,8 @@ type Rules struct {
 }
 
 // Set sets the flags of cmd that are not on the command line to the values of their
-// environment variables. An empty variable counts as not set. Errors do not contain
-// the values of flags that can be secret.
+// environment variables, and refuses flags that exclude each other. An empty variable
+// counts as not set. Errors do not contain the values of flags that can be secret.
 func (r *Rules) Set(cmd *cobra.Command) error {
 	var err error
 	given := map[string]bool{}
@@ -71,7 +72,37 @@ func (r *Rules) Set(cmd *cobra.Command) error {
 		}
 		f.Annotations = map[string][]string{fromEnv: nil}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return r.checkExclusive(cmd.Flags())
+}
+
+// checkExclusive refuses flags that exclude each other.
+func (r *Rules) checkExclusive(flags *pflag.FlagSet) error {
+	for _, group := range r.Exclusive {
+		first := ""
+		for _, name := range group {
+			switch {
+			case !inEffect(flags.Lookup(name)):
+			case first != "":
+				return failure.Usagef("--%s and --%s exclude each other", first, name)
+			default:
+				first = name
+			}
+		}
+	}
+	return nil
+}
+
+// inEffect reports whether a flag is set. A nil flag, which the command does not have, an empty value and
+// false are like no flag. A flag that needs no value may have an empty one.
+func inEffect(f *pflag.Flag) bool {
+	if f == nil || !f.Changed {
+		return false
+	}
+	value := f.Value.String()
+	return value != "[]" && value != "false" && (value != "" || f.NoOptDefVal != "")
 }
 
 // fromEnv annotates a flag that got its value from the environment.

@@ -48,6 +48,9 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
 }
 
+// Exclusive are the flags that exclude each other.
+var Exclusive = []string{"acl", "predefined-acl"}
+
 // timeFlag is a time in the format of RFC 3339.
 type timeFlag struct{ time.Time }
 
@@ -190,9 +193,6 @@ func (f *Flags) addContexts(s *session.Spec) error {
 
 // addACL adds the values of --acl. The role may be in lower case.
 func (f *Flags) addACL(s *session.Spec) error {
-	if len(f.acl) > 0 && s.PredefinedACL != "" {
-		return failure.Usagef("--acl and --predefined-acl exclude each other")
-	}
 	for _, pair := range f.acl {
 		i := strings.LastIndexByte(pair, '=')
 		if i <= 0 {

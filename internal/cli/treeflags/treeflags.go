@@ -67,8 +67,6 @@ func (f *Flags) Check(list bool) error {
 		}
 	}
 	switch {
-	case f.FollowSymlinks && f.IgnoreSymlinks:
-		return failure.Usagef("--follow-symlinks and --ignore-symlinks exclude each other")
 	case fromStdin > 1:
 		return failure.Usagef("two of --files-from, --include-from and --exclude-from are -, but standard input can be read only once")
 	case f.Null && !list:
