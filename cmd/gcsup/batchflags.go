@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -23,7 +23,7 @@ import (
 type sourceFlags struct {
 	recursive bool
 	fromStdin bool
-	tree      treeflags.Flags
+	tree      cmdline.TreeFlags
 	shard     string
 }
 
@@ -40,7 +40,7 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 func (f *sourceFlags) list() bool { return f.tree.FilesFrom != "" || f.fromStdin }
 
 // paths returns the flags of the files, with -I as --files-from.
-func (f *sourceFlags) paths() *treeflags.Flags {
+func (f *sourceFlags) paths() *cmdline.TreeFlags {
 	flags := f.tree
 	if f.fromStdin {
 		flags.FilesFrom = stdinName
@@ -52,11 +52,11 @@ func (f *sourceFlags) paths() *treeflags.Flags {
 func (f *sourceFlags) check(sources []string) error {
 	switch {
 	case f.list() && len(sources) > 0:
-		return failure.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
+		return exit.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
 	case f.list() && f.recursive:
-		return failure.Usagef("--files-from and -I name files, so -r has no effect: remove it")
+		return exit.Usagef("--files-from and -I name files, so -r has no effect: remove it")
 	case !f.list() && len(sources) == 0:
-		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return exit.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return f.paths().Check(f.list())
 }
@@ -70,7 +70,7 @@ type selection struct {
 	bucket string
 	prefix string // of all object names
 	shard  tree.Shard
-	notes  treeflags.Notes // complete when jobs ended
+	notes  cmdline.Notes // complete when jobs ended
 	close  func()
 }
 
@@ -121,13 +121,13 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 	}
 	shard, err := tree.ParseShard(f.shard, os.Getenv)
 	if err != nil {
-		return shard, failure.WithKind(fmt.Errorf("--shard %s: %w", f.shard, err), failure.ErrUsage)
+		return shard, exit.WithKind(fmt.Errorf("--shard %s: %w", f.shard, err), exit.ErrUsage)
 	}
 	return shard, nil
 }
 
 // chooseList selects the files of a list.
-func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
+func (f *sourceFlags) chooseList(ctx context.Context, stdin cmdline.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
 	in, sep, err := f.paths().OpenList(stdin)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *
 // chooseSources selects files and directories.
 func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []string, spec session.Spec, opts *tree.Options) error {
 	if slices.Contains(args, stdinName) {
-		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program.Words(), spec.Bucket)
+		return exit.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", process.Words(), spec.Bucket)
 	}
 	var placed []tree.Placed
 	err := unlessDone(ctx, func() (err error) {

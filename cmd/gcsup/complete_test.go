@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // complete returns what the shell is offered for a command line.
@@ -15,7 +15,7 @@ func complete(t *testing.T, args ...string) string {
 	t.Helper()
 	var out strings.Builder
 	code := execute(t.Context(), append([]string{"__complete"}, args...), stdio{strings.NewReader(""), &out, io.Discard})
-	if code != exitcode.OK {
+	if code != exit.OK {
 		t.Fatalf("__complete %q: exit code %d", args, code)
 	}
 	return out.String()

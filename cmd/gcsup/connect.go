@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -80,7 +80,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	anonymous.Anonymous = true
 	client, err := gcs.New(ctx, &anonymous)
 	if err != nil {
-		return nil, failure.WithKind(err, failure.ErrConfig)
+		return nil, exit.WithKind(err, exit.ErrConfig)
 	}
 	c.endpoint = client.Endpoint()
 	return c, client.Close()
@@ -99,7 +99,7 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 		opts.Parallel = upload.InParts(1, 0) // for uploads that are saved
 	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
-		return failure.WithKind(err, failure.ErrUsage)
+		return exit.WithKind(err, exit.ErrUsage)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (c *connection) connect(ctx context.Context) error {
 	case errors.Is(err, session.ErrCredentials), ctx.Err() != nil:
 		return err
 	}
-	return failure.WithKind(err, failure.ErrConfig)
+	return exit.WithKind(err, exit.ErrConfig)
 }
 
 // offline returns an Uploader for calls that make no request to the service, and
@@ -176,9 +176,9 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			endpoint, endpointText(c.endpoint), program.Quote(endpoint))
+			endpoint, endpointText(c.endpoint), process.Quote(endpoint))
 	}
-	return failure.WithKind(errors.New(text), session.ErrURIMismatch)
+	return exit.WithKind(errors.New(text), session.ErrURIMismatch)
 }
 
 func (c *connection) close() {

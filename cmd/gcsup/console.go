@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/process"
 )
 
 // console prints messages for people. On a terminal it keeps a frame, the progress
@@ -78,9 +78,9 @@ func messageText(format string, args []any) string {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
-			args[i] = printable.Line(arg)
+			args[i] = process.Printable(arg)
 		case error:
-			args[i] = printable.Line(arg.Error())
+			args[i] = process.Printable(arg.Error())
 		}
 	}
 	return fmt.Sprintf(format, args...)
@@ -93,7 +93,7 @@ func (c *console) fail(text string) {
 }
 
 func (c *console) print(text string) {
-	_, _ = c.Write([]byte("gcsup: " + printable.Lines(text) + "\n"))
+	_, _ = c.Write([]byte("gcsup: " + process.PrintableLines(text) + "\n"))
 }
 
 // Write prints whole lines above the frame.
@@ -158,7 +158,7 @@ func (c *console) size() (columns, height int, ok bool) { return terminalSize(c.
 // printablePath replaces control characters of path in a message. A console prints
 // a message of several lines as it is, and a path can have line breaks.
 func printablePath(message, path string) string {
-	if clean := printable.Line(path); clean != path {
+	if clean := process.Printable(path); clean != path {
 		return strings.ReplaceAll(message, path, clean)
 	}
 	return message

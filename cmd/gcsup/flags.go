@@ -10,11 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/bytesize"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/sendflags"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/upload"
 )
 
@@ -71,10 +69,10 @@ func (e *emulatorFlag) Set(text string) error {
 
 // sendFlags control requests, retries and the use of the network.
 type sendFlags struct {
-	requests   sendflags.Flags
+	requests   cmdline.SendFlags
 	noGate     bool
 	limitRate  rateFlag
-	memory     bytesize.Flag
+	memory     cmdline.Size
 	parallel   parallelFlag
 	parallelBy string
 }
@@ -97,11 +95,11 @@ func (f *sendFlags) options() (upload.Options, error) {
 	}
 	way, known := joinBy[f.parallelBy]
 	if !known {
-		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
+		return o, exit.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
 	o.Parallel = f.parallel.parts().By(way)
-	if f.limitRate.Flag > 0 {
-		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Flag))
+	if f.limitRate.Size > 0 {
+		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
 	o.Memory = int64(f.memory)
 	if f.noGate {
@@ -137,7 +135,7 @@ const stdoutName = "-"
 func (f *outputFlags) checkReport() error {
 	if f.report == stdoutName {
 		if f.json {
-			return failure.Usagef("--report=- and --json both write to standard output: give --report a file")
+			return exit.Usagef("--report=- and --json both write to standard output: give --report a file")
 		}
 		return nil
 	}
@@ -164,18 +162,18 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		value := f.Value.String()
 		switch f.Name {
 		case "state-dir", "state-key-file":
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "state", "state-unsealed", "state-lease":
 		case "encryption-key-file":
 			if command != "resume" {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "emulator":
 			if local {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "endpoint", "billing-project", "impersonate-service-account":
 			if local {
 				return
@@ -184,7 +182,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 			if local {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed":
 			if command != "resume" {
 				return
@@ -196,13 +194,13 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		if value != "" { // --emulator alone
 			word += "=" + value
 		}
-		words = append(words, program.Quote(word))
+		words = append(words, process.Quote(word))
 	})
-	if dir := os.Getenv(statedir.Env); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
-		words = append(words, program.Quote("--state-dir="+program.Absolute(dir)))
+	if dir := os.Getenv(process.StateDirEnv); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
+		words = append(words, process.Quote("--state-dir="+process.Absolute(dir)))
 	}
 	if host := emulatorHost(given); host != "" && !local {
-		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+program.Quote(host))
+		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+process.Quote(host))
 	}
 	return strings.Join(words, " ")
 }

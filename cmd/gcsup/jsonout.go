@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -168,7 +168,7 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 }
 
 func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: failure.Classify(err).Kind, Message: err.Error()}
+	l := &errorLine{Kind: exit.Classify(err).Kind, Message: err.Error()}
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -59,7 +59,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		kind   string
 		status any
 	}{
-		{nil, failure.Usagef("no"), "usage", nil},
+		{nil, exit.Usagef("no"), "usage", nil},
 		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", nil},
 		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", 404.0},
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},

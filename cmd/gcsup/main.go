@@ -12,17 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/flagenv"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/signals"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 func main() {
-	os.Exit(signals.Run(func(ctx context.Context) int {
-		program.StartedAs(os.Args[0])
+	os.Exit(process.Run(func(ctx context.Context) int {
+		process.StartedAs(os.Args[0])
 		return execute(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
 	}))
 }
@@ -47,17 +44,17 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
-		return exitcode.OK
+		return exit.OK
 	}
-	if code, ok := errors.AsType[exitcode.Printed](err); ok {
+	if code, ok := errors.AsType[exit.Printed](err); ok {
 		return int(code)
 	}
-	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
-		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), usage.Help(root))
+	if !*started && !errors.Is(err, exit.ErrUsage) { // an error of cobra
+		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.Help(root))
 	}
-	err = flagenv.Explain(cmd, err)
+	err = cmdline.Explain(cmd, err)
 	newConsole(std.err, false).fail(err.Error())
-	return failure.Classify(err).Code
+	return exit.Classify(err).Code
 }
 
 // output records the first write error, because cobra drops the errors of help
@@ -92,7 +89,7 @@ A flag can also be set by its environment variable: GCSUP_LIMIT_RATE is the valu
 
 Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondition;
 74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
-		Args: usage.NoCommand,
+		Args: cmdline.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return printVersion(std.out)
@@ -109,9 +106,9 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 	}
 	root.SetIn(std.in)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(usage.FlagError)
+	root.SetFlagErrorFunc(cmdline.FlagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
-	root.SetHelpCommand(usage.NewHelp())
+	root.SetHelpCommand(cmdline.NewHelp())
 	root.AddCommand(
 		newCp(std),
 		newResume(std),

@@ -9,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -39,7 +38,7 @@ those that the service confirms as gone, and those that are finished. With
 --missing-source it also cancels and deletes those whose source does not exist. It
 never deletes an upload because of its age, or because the service cannot be reached.`,
 		SuggestFor: []string{"clean", "gc"},
-		Args:       usage.NoArgs,
+		Args:       cmdline.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()
@@ -66,7 +65,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 	if err := p.connect(ctx); err != nil {
 		return withHint(err, p.c.endpoint)
 	}
-	code, all, pruned := exitcode.OK, 0, 0
+	code, all, pruned := exit.OK, 0, 0
 	for u, err := range p.c.uploader.Prune(ctx, &upload.PruneOptions{MissingSource: p.missingSource, DryRun: p.dryRun}) {
 		switch {
 		case ctx.Err() != nil:
@@ -81,8 +80,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		action, reason := outcomeOf(u, err)
 		if reason == reasonError {
 			p.console.fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
-			if code == exitcode.OK {
-				code = failure.Classify(err).Code
+			if code == exit.OK {
+				code = exit.Classify(err).Code
 			}
 		}
 		if !p.json {
@@ -110,8 +109,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		}
 		p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	}
-	if code != exitcode.OK {
-		return exitcode.Printed(code)
+	if code != exit.OK {
+		return exit.Printed(code)
 	}
 	return nil
 }

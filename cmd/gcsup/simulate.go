@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/retrysim"
 )
 
@@ -25,11 +25,11 @@ func newSimulate(std stdio) *cobra.Command {
 		Use:   "simulate",
 		Short: "Compare the load of retry policies on a server after an outage",
 		Long:  simulateHelp(),
-		Args:  usage.NoArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := retrysim.Lookup(scenario)
 			if err != nil {
-				return failure.Usagef("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			flags := cmd.Flags()
 			if flags.Changed("clients") {
@@ -52,7 +52,7 @@ func newSimulate(std stdio) *cobra.Command {
 			case ctx.Err() != nil:
 				return err
 			case err != nil:
-				return failure.Usagef("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			if svg != "" {
 				var chart bytes.Buffer

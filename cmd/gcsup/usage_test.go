@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestBadFlagValues checks that the error for a bad value of any flag contains the
@@ -28,8 +28,8 @@ func TestBadFlagValues(t *testing.T) {
 			code := execute(t.Context(), append(words, "--"+f.Name+"="+bad), std)
 			text := messages.String()
 			want := `gcsup: --` + f.Name + ` "` + bad + `": want `
-			if code != exitcode.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
-				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitcode.Usage, want)
+			if code != exit.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exit.Usage, want)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
 )
 
 func newVersion(std stdio) *cobra.Command {
@@ -16,7 +16,7 @@ func newVersion(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  usage.NoArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(std.out, version())

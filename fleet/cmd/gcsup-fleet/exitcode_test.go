@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 )
@@ -24,12 +24,12 @@ func TestExitCodeOfNATS(t *testing.T) {
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, os.ErrDeadlineExceeded, io.EOF,
 		&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"},
 	} {
-		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exitcode.Temporary {
-			t.Errorf("%v: exit code %d, want %d", err, code, exitcode.Temporary)
+		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exit.Temporary {
+			t.Errorf("%v: exit code %d, want %d", err, code, exit.Temporary)
 		}
 	}
-	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exitcode.IO {
-		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exitcode.IO)
+	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exit.IO {
+		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exit.IO)
 	}
 }
 
@@ -41,11 +41,11 @@ func TestExitCodeOfUploads(t *testing.T) {
 		err  error
 		want int
 	}{
-		{noKey, exitcode.NoInput},
-		{&session.Error{Kind: session.ErrCredentials, Err: noKey}, exitcode.Permission},
-		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exitcode.Unavailable},
-		{bucketstore.ErrSealed, exitcode.Config},
-		{session.ErrPrecondition, exitcode.Exists},
+		{noKey, exit.NoInput},
+		{&session.Error{Kind: session.ErrCredentials, Err: noKey}, exit.Permission},
+		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exit.Unavailable},
+		{bucketstore.ErrSealed, exit.Config},
+		{session.ErrPrecondition, exit.Exists},
 	} {
 		if got := exitCodeOf(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
@@ -70,7 +70,7 @@ func TestAuthTimeout(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	}()
 	_, err = nats.Connect("nats://" + server.Addr().String())
-	if !errors.Is(err, errAuthTimeout) || exitCodeOf(err) != exitcode.Temporary {
+	if !errors.Is(err, errAuthTimeout) || exitCodeOf(err) != exit.Temporary {
 		t.Errorf("exit code %d: %v", exitCodeOf(err), err)
 	}
 }
