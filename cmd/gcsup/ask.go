@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/bucket"
 )
@@ -25,7 +25,7 @@ type asker struct {
 func (c *connection) asker() (*asker, error) {
 	client, err := session.NewClient(c.client.HTTP(), c.endpoint)
 	if err != nil {
-		return nil, failure.WithKind(err, failure.ErrConfig)
+		return nil, exit.WithKind(err, exit.ErrConfig)
 	}
 	return &asker{client: client}, nil
 }

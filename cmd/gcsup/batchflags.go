@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/flagenv"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -24,7 +23,7 @@ import (
 type sourceFlags struct {
 	recursive bool
 	fromStdin bool
-	tree      treeflags.Flags
+	tree      cmdline.TreeFlags
 	shard     string
 
 	reportLinks bool // skip all links in directories; set by the command
@@ -46,7 +45,7 @@ func (f *sourceFlags) list() bool { return f.tree.FilesFrom != "" || f.fromStdin
 func (f *sourceFlags) listFromStdin() bool { return f.paths().FilesFrom == stdinName }
 
 // paths returns the flags of the files, with -I as --files-from.
-func (f *sourceFlags) paths() *treeflags.Flags {
+func (f *sourceFlags) paths() *cmdline.TreeFlags {
 	flags := f.tree
 	if f.fromStdin {
 		flags.FilesFrom = stdinName
@@ -58,18 +57,18 @@ func (f *sourceFlags) paths() *treeflags.Flags {
 func (f *sourceFlags) check(sources []string) error {
 	switch {
 	case f.list() && len(sources) > 0:
-		return failure.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
+		return exit.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
 	case f.list() && f.recursive:
-		return failure.Usagef("--files-from and -I name files, so -r has no effect: remove it")
+		return exit.Usagef("--files-from and -I name files, so -r has no effect: remove it")
 	case !f.list() && len(sources) == 0:
-		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return exit.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return f.paths().Check(f.list())
 }
 
 // selecting returns the flags that leave out files and were given.
 func selecting(given *pflag.FlagSet) (flags []*pflag.Flag) {
-	for _, name := range slices.Concat(treeflags.Selecting, []string{"shard"}) {
+	for _, name := range slices.Concat(cmdline.Selecting, []string{"shard"}) {
 		if flag := given.Lookup(name); flag != nil && flag.Changed {
 			flags = append(flags, flag)
 		}
@@ -89,8 +88,8 @@ func flagNames(flags []*pflag.Flag) (names []string) {
 // may be for other commands: they have no effect.
 func checkStream(given *pflag.FlagSet) error {
 	for _, flag := range selecting(given) {
-		if !flagenv.Used(flag) {
-			return failure.Usagef("--%s: standard input is not a file that can be left out", flag.Name)
+		if !cmdline.FromEnvironment(flag) {
+			return exit.Usagef("--%s: standard input is not a file that can be left out", flag.Name)
 		}
 	}
 	return nil
@@ -105,7 +104,7 @@ type selection struct {
 	bucket string
 	prefix string // of all object names
 	shard  tree.Shard
-	notes  treeflags.Notes // complete when jobs ended
+	notes  cmdline.Notes // complete when jobs ended
 	close  func()
 }
 
@@ -164,13 +163,13 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 	}
 	shard, err := tree.ParseShard(f.shard, os.Getenv)
 	if err != nil {
-		return shard, failure.WithKind(fmt.Errorf("--shard %s: %w", f.shard, err), failure.ErrUsage)
+		return shard, exit.WithKind(fmt.Errorf("--shard %s: %w", f.shard, err), exit.ErrUsage)
 	}
 	return shard, nil
 }
 
 // chooseList selects the files of a list.
-func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
+func (f *sourceFlags) chooseList(ctx context.Context, stdin cmdline.Stdin, s *selection, spec session.Spec, opts *tree.Options) error {
 	var in io.ReadCloser
 	var sep byte
 	err := unlessDone(ctx, func() (err error) { // opening a FIFO waits for its writer
@@ -192,7 +191,7 @@ func (f *sourceFlags) chooseList(ctx context.Context, stdin treeflags.Stdin, s *
 // chooseSources selects files and directories.
 func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []string, spec session.Spec, opts *tree.Options) error {
 	if slices.Contains(args, stdinName) {
-		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program.Words(), spec.Bucket)
+		return exit.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", process.Words(), spec.Bucket)
 	}
 	var placed []tree.Placed
 	err := unlessDone(ctx, func() (err error) {

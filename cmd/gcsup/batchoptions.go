@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -53,15 +53,15 @@ func (s *skipFlag) Set(text string) error {
 func (f *batchFlags) check(stream bool) error {
 	switch {
 	case f.jobs < 0:
-		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
+		return exit.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
-		return failure.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
+		return exit.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
 	case stream && f.manifest != "":
-		return failure.Usagef("--manifest: standard input has no identity to record")
+		return exit.Usagef("--manifest: standard input has no identity to record")
 	case f.manifest == stdoutName:
-		return failure.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
+		return exit.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
 	case stream && f.dryRun:
-		return failure.Usagef("--dry-run: standard input can only be uploaded")
+		return exit.Usagef("--dry-run: standard input can only be uploaded")
 	}
 	return nil
 }

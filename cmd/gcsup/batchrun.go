@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
 
@@ -41,14 +40,14 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	r.warnAbout(chosen)
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
-		totals.code = failure.Classify(err).Code
+		totals.code = exit.Classify(err).Code
 		r.console.fail(withHint(err, "").Error())
 	}
 	if totals.uploaded > 0 && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}
-	if ctx.Err() != nil && totals.code != exitcode.Temporary {
-		totals.code = failure.Classify(context.Cause(ctx)).Code
+	if ctx.Err() != nil && totals.code != exit.Temporary {
+		totals.code = exit.Classify(context.Cause(ctx)).Code
 	}
 	code := totals.code // the sources that are not started below do not change it
 	if chosen.trees {
@@ -58,7 +57,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		r.reportNotStarted(ctx, left, len(chosen.named))
 	}
 	switch {
-	case chosen.single() && totals.files()+totals.finished == 0 && ctx.Err() == nil && code == exitcode.OK:
+	case chosen.single() && totals.files()+totals.finished == 0 && ctx.Err() == nil && code == exit.OK:
 		r.console.message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
 	case !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0):
 		r.console.message("%s", totals.textNow())
@@ -80,12 +79,12 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
-	if t.code == exitcode.OK {
+	if t.code == exit.OK {
 		r.console.message("%s", text)
 		return
 	}
 	r.console.fail(text)
-	if t.code == exitcode.Temporary || t.notTried > 0 {
+	if t.code == exit.Temporary || t.notTried > 0 {
 		r.console.fail("to continue: " + r.again())
 	}
 }

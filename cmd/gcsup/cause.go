@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
@@ -102,7 +102,7 @@ func failedTLS(err error) bool {
 
 // shortened returns the end of the text of an error that has no type.
 func shortened(text string) cause {
-	parts := strings.Split(address.ReplaceAllString(printable.Line(text), ""), ": ")
+	parts := strings.Split(address.ReplaceAllString(process.Printable(text), ""), ": ")
 	last := strings.Join(strings.Fields(parts[len(parts)-1]), " ")
 	if last == "" {
 		last = "network error"

@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/process"
 )
 
 // commandLine is the command line of a run, for commands that continue it.
@@ -36,9 +35,9 @@ func newCommandLine(ctx context.Context, given *pflag.FlagSet) commandLine {
 
 // text returns the command line without secrets.
 func (c commandLine) text() string {
-	words := []string{filepath.Base(program.Called())}
+	words := []string{filepath.Base(process.Called())}
 	for _, arg := range hideHeaders(c.args) {
-		words = append(words, program.Quote(password.ReplaceAllString(arg, "://…@")))
+		words = append(words, process.Quote(password.ReplaceAllString(arg, "://…@")))
 	}
 	return strings.Join(words, " ")
 }
@@ -64,7 +63,7 @@ func hideHeaders(args []string) []string {
 
 // resume returns the command that resumes an upload.
 func (c commandLine) resume(id string) string {
-	return resumeCommand(program.Words(), c.given, id) + withTheSame(c.secrets())
+	return resumeCommand(process.Words(), c.given, id) + withTheSame(c.secrets())
 }
 
 // again returns the command that uploads the rest of a batch. It is the command of this
@@ -76,15 +75,15 @@ func (c commandLine) again() string {
 	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, c.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
-	if dir := os.Getenv(statedir.Env); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, c.given.Changed) {
-		words = slices.Insert(words, min(1, len(words)), "--state-dir="+program.Absolute(dir))
+	if dir := os.Getenv(process.StateDirEnv); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, c.given.Changed) {
+		words = slices.Insert(words, min(1, len(words)), "--state-dir="+process.Absolute(dir))
 	}
 	for i, word := range words {
-		words[i] = program.Quote(word)
+		words[i] = process.Quote(word)
 	}
-	text := program.Words() + " " + strings.Join(words, " ")
+	text := process.Words() + " " + strings.Join(words, " ")
 	if host := emulatorHost(c.given); host != "" {
-		text = "STORAGE_EMULATOR_HOST=" + program.Quote(host) + " " + text
+		text = "STORAGE_EMULATOR_HOST=" + process.Quote(host) + " " + text
 	}
 	same := c.secrets()
 	if c.readsLists() {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/retrysim"
 )
 
@@ -147,9 +147,9 @@ func checkCompletionArgs(root *cobra.Command) {
 		if c.Name() != "completion" {
 			continue
 		}
-		c.Args, c.RunE = usage.NoCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		c.Args, c.RunE = cmdline.NoCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		for _, shell := range c.Commands() {
-			shell.Args = usage.NoArgs
+			shell.Args = cmdline.NoArgs
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // complete returns what the shell is offered for a command line.
@@ -19,7 +19,7 @@ func complete(t *testing.T, args ...string) string {
 	t.Helper()
 	var out strings.Builder
 	code := execute(t.Context(), append([]string{"__complete"}, args...), stdio{strings.NewReader(""), &out, io.Discard})
-	if code != exitcode.OK {
+	if code != exit.OK {
 		t.Fatalf("__complete %q: exit code %d", args, code)
 	}
 	return out.String()
@@ -102,7 +102,7 @@ func TestCompleteURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var messages strings.Builder
-		if code := execute(t.Context(), []string{"cp", "f", "gs://demo/" + name}, stdio{strings.NewReader(""), io.Discard, &messages}); code != exitcode.OK {
+		if code := execute(t.Context(), []string{"cp", "f", "gs://demo/" + name}, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK {
 			t.Fatal(messages.String())
 		}
 	}

@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -81,7 +80,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	anonymous.Anonymous = true
 	client, err := gcs.New(ctx, &anonymous)
 	if err != nil {
-		return nil, failure.WithKind(err, failure.ErrConfig)
+		return nil, exit.WithKind(err, exit.ErrConfig)
 	}
 	c.endpoint = client.Endpoint()
 	return c, client.Close()
@@ -100,7 +99,7 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 		opts.Parallel = upload.InParts(1, 0) // for uploads that are saved
 	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
-		return failure.WithKind(err, failure.ErrUsage)
+		return exit.WithKind(err, exit.ErrUsage)
 	}
 	return nil
 }
@@ -118,7 +117,7 @@ func (c *connection) connect(ctx context.Context) error {
 	case errors.Is(err, session.ErrCredentials), ctx.Err() != nil:
 		return err
 	}
-	return failure.WithKind(err, failure.ErrConfig)
+	return exit.WithKind(err, exit.ErrConfig)
 }
 
 // offline returns an Uploader for calls that make no request to the service, and
@@ -134,7 +133,7 @@ func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.war
 // shown.
 func (c *connection) observe(e upload.Event) {
 	if e.Kind == upload.Waiting && e.Store {
-		c.waiting(e.Delay, hint.Without(e.Cause, e.Err))
+		c.waiting(e.Delay, exit.Without(e.Cause, e.Err))
 	}
 }
 
@@ -156,7 +155,7 @@ func (c *connection) storeRetry() state.StoreRetry {
 			}
 			return c.policy.LongestTotal(backoff.Tries(0))
 		},
-		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, hint.Text(err)) },
+		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, exit.Text(err)) },
 	}
 }
 
@@ -180,9 +179,9 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			endpoint, endpointText(c.endpoint), program.Quote(endpoint))
+			endpoint, endpointText(c.endpoint), process.Quote(endpoint))
 	}
-	return failure.WithKind(errors.New(text), session.ErrURIMismatch)
+	return exit.WithKind(errors.New(text), session.ErrURIMismatch)
 }
 
 func (c *connection) close() {

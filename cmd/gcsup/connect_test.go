@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
@@ -24,7 +23,7 @@ func TestEndpointMismatch(t *testing.T) {
 		{google, "https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
 		err := f.endpointMismatch(&connection{endpoint: test.inUse}, test.endpoint)
-		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || failure.Classify(err).Code != exitcode.Config {
+		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || exit.Classify(err).Code != exit.Config {
 			t.Errorf("endpointMismatch(%s) = %v, want %s", test.endpoint, err, test.want)
 		}
 	}

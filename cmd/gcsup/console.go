@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // console prints messages for people. On a terminal it keeps a frame, the progress
@@ -80,9 +80,9 @@ func messageText(format string, args []any) string {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
-			args[i] = printable.Line(arg)
+			args[i] = process.Printable(arg)
 		case error:
-			args[i] = printable.Line(hint.Text(arg))
+			args[i] = process.Printable(exit.Text(arg))
 		}
 	}
 	return fmt.Sprintf(format, args...)
@@ -95,7 +95,7 @@ func (c *console) fail(text string, attrs ...slog.Attr) {
 }
 
 func (c *console) print(text string) {
-	_, _ = c.Write([]byte("gcsup: " + printable.Lines(text) + "\n"))
+	_, _ = c.Write([]byte("gcsup: " + process.PrintableLines(text) + "\n"))
 }
 
 // Write prints whole lines above the frame.
@@ -160,7 +160,7 @@ func (c *console) size() (columns, height int, ok bool) { return terminalSize(c.
 // printablePath replaces control characters of path in a message. A console prints
 // a message of several lines as it is, and a path can have line breaks.
 func printablePath(message, path string) string {
-	if clean := printable.Line(path); clean != path {
+	if clean := process.Printable(path); clean != path {
 		return strings.ReplaceAll(message, path, clean)
 	}
 	return message

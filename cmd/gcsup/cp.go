@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -57,7 +57,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor:        []string{"copy", "upload", "put", "sync", "rsync"},
-		Args:              usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: f.target.completePaths(f.objects.userProject()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
@@ -113,7 +113,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	t := task{source: stdinName, destination: destination}
 	bucket, object, err := parseDestination(destination)
 	if err == nil && (object == "" || strings.HasSuffix(object, "/")) {
-		err = failure.Usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
+		err = exit.Usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
 	}
 	if err != nil {
 		return r.refuse([]task{t}, err)
@@ -201,17 +201,17 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
-		return upload.Options{}, failure.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
+		return upload.Options{}, exit.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):
-		return upload.Options{}, failure.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
+		return upload.Options{}, exit.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
 	case f.batch.dryRun && f.output.report == stdoutName:
-		return upload.Options{}, failure.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
+		return upload.Options{}, exit.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
 	case stream && bool(f.remove):
-		return upload.Options{}, failure.Usagef("--remove-source: standard input is no file that can be removed")
+		return upload.Options{}, exit.Usagef("--remove-source: standard input is no file that can be removed")
 	case bool(f.remove) && f.sources.tree.FollowSymlinks:
-		return upload.Options{}, failure.Usagef("--remove-source and --follow-symlinks exclude each other: a link may lead to a file that is removed before")
+		return upload.Options{}, exit.Usagef("--remove-source and --follow-symlinks exclude each other: a link may lead to a file that is removed before")
 	case f.generation < 0:
-		return upload.Options{}, failure.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
+		return upload.Options{}, exit.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
 	f.sources.reportLinks = bool(f.remove)
 	if err := f.sources.check(sources); err != nil {
@@ -253,7 +253,7 @@ func (f *cpFlags) batchOptions(chosen *selection) *upload.BatchOptions {
 // the upload would create an empty object.
 func checkStdin(in io.Reader) error {
 	if f, ok := in.(*os.File); ok && closedAtStart(f) {
-		return failure.WithKind(errors.New("standard input is closed: redirect it with < FILE, or with < "+os.DevNull+" for an empty object"), failure.ErrSource)
+		return exit.WithKind(errors.New("standard input is closed: redirect it with < FILE, or with < "+os.DevNull+" for an empty object"), exit.ErrSource)
 	}
 	return nil
 }
@@ -304,10 +304,10 @@ func checkSource(path string, spec session.Spec) error {
 	default:
 		what = mode.Type().String()
 	}
-	return failure.WithKind(fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), failure.ErrSource)
+	return exit.WithKind(fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), exit.ErrSource)
 }
 
 // streamHint returns the command that uploads a source as a stream.
 func streamHint(path string, spec session.Spec) string {
-	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", program.Words(), program.Quote(spec.URL()), program.Quote(path))
+	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", process.Words(), process.Quote(spec.URL()), process.Quote(path))
 }

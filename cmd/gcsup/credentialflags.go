@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload/gcs"
 )
 
@@ -28,7 +28,7 @@ func (f *credentialFlags) check() error {
 	for account := range strings.SplitSeq(f.impersonate, ",") {
 		name, domain, ok := strings.Cut(account, "@")
 		if !ok || name == "" || domain == "" || strings.ContainsAny(account, "/: \t") {
-			return failure.Usagef("--impersonate-service-account %q: want the email address of a service account, such as NAME@PROJECT.iam.gserviceaccount.com", account)
+			return exit.Usagef("--impersonate-service-account %q: want the email address of a service account, such as NAME@PROJECT.iam.gserviceaccount.com", account)
 		}
 	}
 	return nil

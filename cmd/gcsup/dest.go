@@ -1,7 +1,7 @@
 package main
 
 import (
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 )
 
@@ -11,7 +11,7 @@ const stdinName = "-"
 func parseDestination(text string) (bucket, object string, err error) {
 	bucket, object, ok := session.SplitURL(text)
 	if !ok {
-		return "", "", failure.Usagef("destination %q: want gs://BUCKET/OBJECT", text)
+		return "", "", exit.Usagef("destination %q: want gs://BUCKET/OBJECT", text)
 	}
 	return bucket, object, nil
 }

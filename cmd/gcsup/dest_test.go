@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload/tree"
 )
@@ -52,26 +51,26 @@ func TestChoose(t *testing.T) {
 		{r, []string{"a"}, "gs://bkt/x", "a=x", nil},
 		{r, []string{"dir", "a"}, "gs://bkt/x", "a=x/a dir/a.bin=x/dir/a.bin dir/sub/b=x/dir/sub/b", nil},
 		{r, []string{"dir/.", "e/."}, "gs://bkt/x", "dir/a.bin=x/a.bin! e/a.bin=x/a.bin! dir/sub/b=x/sub/b", nil},
-		{sourceFlags{recursive: true, tree: treeflags.Flags{Exclude: []string{"sub"}}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
+		{sourceFlags{recursive: true, tree: cmdline.TreeFlags{Exclude: []string{"sub"}}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
 		{sourceFlags{fromStdin: true}, nil, "gs://bkt/x", "b=x/b dir/a.bin=x/dir/a.bin", nil},
 
 		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x", "", tree.ErrUsage},
 		{sourceFlags{}, []string{"dir/a.bin", "e/a.bin"}, "gs://bkt/x/", "", tree.ErrCollision},
 		{sourceFlags{}, []string{"a", "a"}, "gs://bkt", "", tree.ErrCollision},
 		{sourceFlags{}, []string{""}, "gs://bkt/x", "", tree.ErrUsage},
-		{sourceFlags{}, []string{"-", "a"}, "gs://bkt/x/", "", failure.ErrUsage},
-		{sourceFlags{}, []string{"a"}, "bkt/x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"-", "a"}, "gs://bkt/x/", "", exit.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "bkt/x", "", exit.ErrUsage},
 		{sourceFlags{}, []string{"gs://bkt/a"}, "gs://bkt/b", "", tree.ErrUsage},
-		{sourceFlags{}, []string{"a"}, "s3://bkt/x", "", failure.ErrUsage},
-		{sourceFlags{}, []string{"a"}, "gs:/bkt/x", "", failure.ErrUsage},
-		{sourceFlags{}, []string{"a"}, "gs://", "", failure.ErrUsage},
-		{sourceFlags{}, []string{"a"}, "gs:///x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "s3://bkt/x", "", exit.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs:/bkt/x", "", exit.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs://", "", exit.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs:///x", "", exit.ErrUsage},
 		{sourceFlags{}, []string{"a"}, "gs://b/x", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://b kt/x", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://bkt/" + long + "y", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://bkt/\xff", "", session.ErrInvalid},
-		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", failure.ErrUsage},
-		{sourceFlags{recursive: true, tree: treeflags.Flags{Include: []string{"["}}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
+		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", exit.ErrUsage},
+		{sourceFlags{recursive: true, tree: cmdline.TreeFlags{Include: []string{"["}}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
 	} {
 		name := fmt.Sprintf("%+v %q to %.20q", c.flags, c.sources, c.destination)
 		in := stdio{in: strings.NewReader("b\n./dir/a.bin\n")}
@@ -80,8 +79,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", name, err, c.err)
 		}
 		if err != nil {
-			if failure.Classify(err).Code != exitcode.Usage {
-				t.Errorf("%s: exit code %d, want %d", name, failure.Classify(err).Code, exitcode.Usage)
+			if exit.Classify(err).Code != exit.Usage {
+				t.Errorf("%s: exit code %d, want %d", name, exit.Classify(err).Code, exit.Usage)
 			}
 			continue
 		}

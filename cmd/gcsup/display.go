@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/process"
 	"gcsup/upload"
 )
 
@@ -74,7 +74,7 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
-	d.listing = &activeFile{name: printable.Line(name), size: -1}
+	d.listing = &activeFile{name: process.Printable(name), size: -1}
 	d.listing.note(e, now)
 }
 
@@ -190,7 +190,7 @@ func displayName(source string) string {
 	if source == stdinName {
 		return "standard input"
 	}
-	return printable.Line(source)
+	return process.Printable(source)
 }
 
 // rateWindow is the time over which a rate is averaged. It is long enough for a

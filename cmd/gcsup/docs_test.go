@@ -17,8 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -115,8 +114,8 @@ func TestDocumentedExitCodes(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+) \\| (?:`([a-z_]+)`)? ?\\|").FindAllStringSubmatch(sections(t)["Exit codes"], -1) {
 		have = append(have, m[1]+" "+m[2])
 	}
-	want = append(want, fmt.Sprint(exitcode.OK, " "), fmt.Sprint(exitcode.Signal, " "))
-	for kind, code := range failure.Codes {
+	want = append(want, fmt.Sprint(exit.OK, " "), fmt.Sprint(exit.Signal, " "))
+	for kind, code := range exit.Codes {
 		want = append(want, strconv.Itoa(code)+" "+kind)
 	}
 	slices.Sort(have)

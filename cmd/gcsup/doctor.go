@@ -16,11 +16,9 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/sendflags"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload"
@@ -59,7 +57,7 @@ The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
 		ValidArgsFunction: d.target.completeURLs(&d.spec.UserProject),
 		SuggestFor:        []string{"diagnose", "ping", "test"},
-		Args:              usage.ExactlyOne("one gs://BUCKET"),
+		Args:              cmdline.ExactlyOne("one gs://BUCKET"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
@@ -123,8 +121,8 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 			line.ElapsedMS = time.Since(begun).Milliseconds()
 			if err != nil {
 				line.Status, line.Message, line.Error = statusFailed, withHint(err, d.c.endpoint).Error(), newErrorLine(err)
-				if d.code == exitcode.OK {
-					d.code = failure.Classify(err).Code
+				if d.code == exit.OK {
+					d.code = exit.Classify(err).Code
 				}
 			}
 			usable = err == nil || !check.need
@@ -133,8 +131,8 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
-	if d.code != exitcode.OK {
-		return exitcode.Printed(d.code)
+	if d.code != exit.OK {
+		return exit.Printed(d.code)
 	}
 	return nil
 }
@@ -143,7 +141,7 @@ func (d *doctor) print(line *checkLine) error {
 	if d.json {
 		return printJSON(d.std.out, line)
 	}
-	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, printable.Line(line.Message))
+	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, process.Printable(line.Message))
 	return err
 }
 
@@ -156,12 +154,12 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	options.Anonymous = true
 	client, err := gcs.New(ctx, &options)
 	if err != nil {
-		return failure.WithKind(err, failure.ErrConfig)
+		return exit.WithKind(err, exit.ErrConfig)
 	}
 	defer client.Close()
 	wire, err := session.NewClient(client.HTTP(), d.c.endpoint)
 	if err != nil {
-		return failure.WithKind(err, failure.ErrConfig)
+		return exit.WithKind(err, exit.ErrConfig)
 	}
 	a := &asker{client: wire, budget: backoff.Budget{Tries: doctorTries}}
 	d.reply, err = a.repeat(ctx, func(ctx context.Context) session.Reply {
@@ -208,7 +206,7 @@ func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 		text = fmt.Sprintf("the clock is %s %s the server's", formatSpan(skew.Abs()), direction)
 	}
 	if skew.Abs() > maxSkew {
-		return failure.WithKind(errors.New(text+"; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), failure.ErrConfig)
+		return exit.WithKind(errors.New(text+"; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), exit.ErrConfig)
 	}
 	line.Message = text
 	return nil
@@ -301,7 +299,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		elapsed := time.Since(start)
 		switch {
 		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
-			return failure.WithKind(fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
+			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
 		case reply.Status != 308 && offset == 0:
 			return exhausted(ctx, nil, reply)
 		}
@@ -320,8 +318,8 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		cancelled = "no object was made; the session could not be cancelled, and expires in a week"
 	}
 	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
-	if best < sendflags.DefaultStallRate {
-		return failure.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
+	if best < cmdline.DefaultStallRate {
+		return exit.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}
 	line.Message = text
 	return nil

@@ -22,10 +22,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/bytesize"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session/state"
 )
 
@@ -51,7 +50,7 @@ While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
 		Example: `  gcsup emulator --create-buckets
   gcsup emulator --addr 127.0.0.1:9000 --dir objects --random-faults 20`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chosen := f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed")
 			if chosen {
@@ -82,7 +81,7 @@ type emulatorFlags struct {
 	runningHash, query308         bool
 	latency                       time.Duration
 	splitAfter                    time.Duration
-	rate, totalRate, faultSpan    bytesize.Flag
+	rate, totalRate, faultSpan    cmdline.Size
 	randomFaults, bucketRate      int
 	faultSeed                     uint64
 }
@@ -124,22 +123,22 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	}
 	switch {
 	case f.randomFaults == 0 && (given.Changed("fault-seed") || given.Changed("fault-span")):
-		return opts, failure.Usagef("--fault-seed and --fault-span need --random-faults")
+		return opts, exit.Usagef("--fault-seed and --fault-span need --random-faults")
 	case given.Changed("http2") && !f.tls:
-		return opts, failure.Usagef("--http2 needs --tls")
+		return opts, exit.Usagef("--http2 needs --tls")
 	case f.randomFaults < 0:
-		return opts, failure.Usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
+		return opts, exit.Usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
 	case f.bucketRate < 0:
-		return opts, failure.Usagef("--bucket-rate %d: want a number that isn't negative", f.bucketRate)
+		return opts, exit.Usagef("--bucket-rate %d: want a number that isn't negative", f.bucketRate)
 	case f.bucketRate == 0 && given.Changed("bucket-split-after"):
-		return opts, failure.Usagef("--bucket-split-after needs --bucket-rate")
+		return opts, exit.Usagef("--bucket-split-after needs --bucket-rate")
 	case f.splitAfter <= 0:
-		return opts, failure.Usagef("--bucket-split-after %v: want a duration of more than 0", f.splitAfter)
+		return opts, exit.Usagef("--bucket-split-after %v: want a duration of more than 0", f.splitAfter)
 	case f.latency < 0:
-		return opts, failure.Usagef("--latency %v: want a duration that isn't negative", f.latency)
+		return opts, exit.Usagef("--latency %v: want a duration that isn't negative", f.latency)
 	}
 	if _, _, err := net.SplitHostPort(f.addr); err != nil {
-		return opts, failure.Usagef("--addr %q: want HOST:PORT; port 0 takes a free one", f.addr)
+		return opts, exit.Usagef("--addr %q: want HOST:PORT; port 0 takes a free one", f.addr)
 	}
 	switch f.log {
 	case "":
@@ -149,7 +148,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		opts.OnRequest = requestLog(std.err, requestJSON)
 		opts.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	default:
-		return opts, failure.Usagef("--log %q: want text or json", f.log)
+		return opts, exit.Usagef("--log %q: want text or json", f.log)
 	}
 	if f.faults != "" {
 		plan, err := readFaults(f.faults)
@@ -210,12 +209,12 @@ func requestJSON(r fakegcs.Request) string {
 func readFaults(path string) ([]fakegcs.Fault, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, failure.WithKind(err, failure.ErrSource)
+		return nil, exit.WithKind(err, exit.ErrSource)
 	}
 	defer f.Close()
 	plan, err := fakegcs.ParseFaults(f)
 	if err != nil {
-		return nil, failure.Usagef("%s: %w", path, err)
+		return nil, exit.Usagef("%s: %w", path, err)
 	}
 	return plan, nil
 }
@@ -241,7 +240,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 		if err != nil {
 			return errors.Join(err, e.close())
 		}
-		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", program.Quote(ca)); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", process.Quote(ca)); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}
@@ -251,7 +250,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 			return errors.Join(err, e.close())
 		}
 		// STORAGE_EMULATOR_HOST tells clients to send no credentials.
-		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s instead of STORAGE_EMULATOR_HOST\n", program.Quote(path), url); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s instead of STORAGE_EMULATOR_HOST\n", process.Quote(path), url); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}
@@ -306,7 +305,7 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
 		if errors.Is(err, fakegcs.ErrInUse) {
-			return nil, failure.WithKind(fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), state.ErrInUse)
+			return nil, exit.WithKind(fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), state.ErrInUse)
 		}
 		return nil, fmt.Errorf("emulator: %w", err)
 	}

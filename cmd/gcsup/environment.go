@@ -8,15 +8,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/flagenv"
-	"gcsup/internal/cli/objectflags"
-	"gcsup/internal/cli/treeflags"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
 )
 
 // envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself.
-var envRules = flagenv.Rules{
+var envRules = cmdline.Rules{
 	None: []string{"help", "version", "state-dir"},
 	Exclusive: [][]string{
 		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
@@ -30,7 +27,7 @@ var envRules = flagenv.Rules{
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
 		{"gzip", "content-encoding"}, {"remove-source", "follow-symlinks"},
-		objectflags.Exclusive, treeflags.Exclusive,
+		cmdline.ObjectExclusive, cmdline.TreeExclusive,
 	},
 	Needs: map[string]string{
 		"state-key-file": "state",
@@ -51,8 +48,8 @@ func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 	if cmd.Name() == "help" {
 		described = cmd.Root() // which describes the variables
 	}
-	for _, name := range flagenv.Unknown(cmd.Root(), environ, []string{encryptionKeyEnv, flagenv.Name("help")}) {
-		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, usage.Help(described))
+	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
+		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.Help(described))
 	}
 }
 
@@ -61,11 +58,11 @@ func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 // --restart, which would discard what was sent.
 func wordsFromEnv(flags *pflag.FlagSet) (words []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !flagenv.Used(f) || f.Name == "additional-headers" || f.Name == "restart" {
+		if !cmdline.FromEnvironment(f) || f.Name == "additional-headers" || f.Name == "restart" {
 			return
 		}
 		word := "--" + f.Name
-		value := os.Getenv(flagenv.Name(f.Name))
+		value := os.Getenv(cmdline.Variable(f.Name))
 		if on, err := strconv.ParseBool(value); f.NoOptDefVal == "" || err != nil || !on {
 			word += "=" + value
 		}

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // TestEnvironmentBadValues checks that each flag of each command has a variable,
@@ -28,17 +27,17 @@ func TestEnvironmentBadValues(t *testing.T) {
 			checked++
 			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
 				if other, ok := envRules.Needs[f.Name]; ok {
-					t.Setenv(flagenv.Name(other), "gs://b/p")
+					t.Setenv(cmdline.Variable(other), "gs://b/p")
 				}
-				t.Setenv(flagenv.Name(f.Name), bad)
+				t.Setenv(cmdline.Variable(f.Name), bad)
 				again, _ := newRoot(fresh())
 				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
 				if err != nil {
 					t.Fatal(err)
 				}
 				err = envRules.Set(same)
-				want := flagenv.Name(f.Name) + ` "` + bad + `": want `
-				if err == nil || failure.Classify(err).Code != exitcode.Usage || !strings.HasPrefix(err.Error(), want) {
+				want := cmdline.Variable(f.Name) + ` "` + bad + `": want `
+				if err == nil || exit.Classify(err).Code != exit.Usage || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("error %v, want %s...", err, want)
 				}
 			})
@@ -75,7 +74,7 @@ func TestExclusiveFlags(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					if err := envRules.Set(cmd); err == nil || err.Error() != want || failure.Classify(err).Code != exitcode.Usage {
+					if err := envRules.Set(cmd); err == nil || err.Error() != want || exit.Classify(err).Code != exit.Usage {
 						t.Errorf("%s: error %v, want %s", cmd.Name(), err, want)
 					}
 				}

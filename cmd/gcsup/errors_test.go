@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
@@ -28,7 +28,7 @@ func TestSourceErrors(t *testing.T) {
 		{full, "local_io"},
 		{fmt.Errorf("%w: %w", chunk.ErrRead, missing), "local_io"},
 	} {
-		if got := failure.Classify(sourceError(c.err, "a.bin")).Kind; got != c.kind {
+		if got := exit.Classify(sourceError(c.err, "a.bin")).Kind; got != c.kind {
 			t.Errorf("sourceError(%v) is of kind %s, want %s", c.err, got, c.kind)
 		}
 	}
@@ -46,7 +46,7 @@ func TestSourceErrorNamesThePathOnce(t *testing.T) {
 }
 
 // TestHintAboutTokenService checks that the hint knows the error of package gcs,
-// which package hint does not import.
+// which package exit does not import.
 func TestHintAboutTokenService(t *testing.T) {
 	ts := &gcs.TokenServiceError{Host: "https://tokens", Err: syscall.ECONNREFUSED}
 	err := withHint(&session.Error{Op: session.OpStart, Kind: session.ErrRetriesExhausted, Err: ts}, "")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/process"
 )
 
 // exchangeLine is the library's line for an exchange.
@@ -81,7 +81,7 @@ func (l *exchangeLine) decision() string {
 //
 //	photos/a.jpg put 0+4194304 → 503 5.2ms → wait, query: 503 Service Unavailable
 func (l *exchangeLine) text() string {
-	words := []string{shortenPath(printable.Line(l.object), 24), l.request()}
+	words := []string{shortenPath(process.Printable(l.object), 24), l.request()}
 	if l.sent > 0 {
 		words = append(words, fmt.Sprintf("%d+%d", l.from, l.sent))
 	}
@@ -91,7 +91,7 @@ func (l *exchangeLine) text() string {
 	}
 	words = append(words, roundTook(l.took))
 	if decision := l.decision(); decision != "" {
-		words = append(words, "→", printable.Line(decision))
+		words = append(words, "→", process.Printable(decision))
 	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }
@@ -117,7 +117,7 @@ func (v verboseLog) Handle(_ context.Context, r slog.Record) error {
 	} else {
 		text = r.Message
 		r.Attrs(func(a slog.Attr) bool {
-			text += fmt.Sprintf(" %s=%s", a.Key, cmp.Or(printable.Line(a.Value.String()), `""`))
+			text += fmt.Sprintf(" %s=%s", a.Key, cmp.Or(process.Printable(a.Value.String()), `""`))
 			return true
 		})
 	}

@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -36,7 +34,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 		}
 	}
 	text := inSizes(withHint(err, x.endpoint).Error(), err, size, file)
-	if !errors.Is(err, failure.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
 	text = printablePath(text, t.source)
@@ -51,7 +49,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 // kept prints why a source is not removed, although its object exists. If brief is true, the
 // text is only logged.
 func (x *explainer) kept(t task, err error, brief bool) {
-	text := printablePath(t.source+": not removed, although "+t.destination+" exists: "+hint.Text(err), t.source)
+	text := printablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
 	if brief {
 		x.console.logError(text, failureAttrs(err)...)
 		return
@@ -61,7 +59,7 @@ func (x *explainer) kept(t task, err error, brief bool) {
 
 // failureAttrs returns what the log file has of an error besides its text.
 func failureAttrs(err error) []slog.Attr {
-	attrs := []slog.Attr{slog.String("kind", failure.Classify(err).Kind)}
+	attrs := []slog.Attr{slog.String("kind", exit.Classify(err).Kind)}
 	if e, ok := errors.AsType[*session.Error](err); ok && e.Op != "" {
 		attrs = append(attrs, slog.String("operation", string(e.Op)))
 	}
@@ -73,13 +71,13 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		x.howToDiscard(t, err)
-	case notResumable(err), errors.Is(err, failure.ErrSource), errors.Is(err, state.ErrInUse),
+	case notResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
 		x.console.fail("to resume: " + x.command.resume(res.ID))
-	case failure.Classify(err).Code == exitcode.Temporary && t.source == stdinName:
+	case exit.Classify(err).Code == exit.Temporary && t.source == stdinName:
 		x.console.fail("a stream cannot be resumed: run the same command again with the whole input")
-	case failure.Classify(err).Code == exitcode.Temporary:
+	case exit.Classify(err).Code == exit.Temporary:
 		x.console.fail("to continue: run the same command again")
 	}
 }
@@ -94,13 +92,13 @@ func (x *explainer) skipped(t task, err error) {
 // source does not exist but may have been moved.
 func (x *explainer) howToDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		x.console.fail("if the source was moved: " + resumeCommand(program.Words(), x.command.given, t.saved) + " --source=PATH")
+		x.console.fail("if the source was moved: " + resumeCommand(process.Words(), x.command.given, t.saved) + " --source=PATH")
 	}
 	command := "sessions cancel"
 	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
 		command = "sessions rm" // the session URI is not known
 	}
-	x.console.fail("to discard it: " + savedCommand(program.Words(), x.command.given, command, t.saved))
+	x.console.fail("to discard it: " + savedCommand(process.Words(), x.command.given, command, t.saved))
 }
 
 // resumable reports whether the upload is still saved. Its directory may have been
@@ -134,7 +132,7 @@ func within(d time.Duration, f func() error) error {
 // Every later run would fail in the same way. A source that cannot be read for another
 // reason may be readable in the next run.
 func notResumable(err error) bool {
-	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
+	noSource := errors.Is(err, exit.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) ||
 		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }

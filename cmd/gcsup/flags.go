@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/sendflags"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/upload"
 )
 
@@ -30,14 +29,14 @@ type targetFlags struct {
 // addSaving adds the flags of a command that uses saved uploads.
 func (f *targetFlags) addSaving(fs *pflag.FlagSet) {
 	f.add(fs)
-	f.state.addDir(fs, "keep saved uploads in `DIR` (default: $"+statedir.Env+", else the user's state directory)")
+	f.state.addDir(fs, "keep saved uploads in `DIR` (default: $"+process.StateDirEnv+", else the user's state directory)")
 	f.state.addBucket(fs)
 }
 
 // addReading adds the flags of a command that uses no saved uploads.
 func (f *targetFlags) addReading(fs *pflag.FlagSet) {
 	f.add(fs)
-	f.state.addDir(fs, "`DIR` in which --emulator has its default (default: $"+statedir.Env+", else the user's state directory)")
+	f.state.addDir(fs, "`DIR` in which --emulator has its default (default: $"+process.StateDirEnv+", else the user's state directory)")
 }
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {
@@ -81,7 +80,7 @@ func (e *emulatorFlag) Set(text string) error {
 
 // sendFlags control requests, retries and the use of the network.
 type sendFlags struct {
-	requests   sendflags.Flags
+	requests   cmdline.SendFlags
 	noGate     bool
 	limitRate  rateFlag
 	memory     memoryFlag
@@ -107,13 +106,13 @@ func (f *sendFlags) options() (upload.Options, error) {
 	}
 	way, known := joinBy[f.parallelBy]
 	if !known {
-		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
+		return o, exit.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
 	o.Parallel = f.parallel.parts().By(way)
-	if f.limitRate.Flag > 0 {
-		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Flag))
+	if f.limitRate.Size > 0 {
+		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
-	o.Memory = int64(f.memory.Flag)
+	o.Memory = int64(f.memory.Size)
 	if f.noGate {
 		o.Gate = backoff.NoGate
 	}
@@ -147,7 +146,7 @@ const stdoutName = "-"
 func (f *outputFlags) checkReport() error {
 	if f.report == stdoutName {
 		if f.json {
-			return failure.Usagef("--report=- and --json both write to standard output: give --report a file")
+			return exit.Usagef("--report=- and --json both write to standard output: give --report a file")
 		}
 		return nil
 	}
@@ -174,18 +173,18 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		value := f.Value.String()
 		switch f.Name {
 		case "state-dir", "state-key-file":
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "state", "state-unsealed", "state-lease":
 		case "encryption-key-file":
 			if command != "resume" {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "emulator":
 			if local {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "endpoint", "billing-project", "impersonate-service-account":
 			if local {
 				return
@@ -194,7 +193,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 			if local {
 				return
 			}
-			value = program.Absolute(value)
+			value = process.Absolute(value)
 		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed", "remove-source":
 			if command != "resume" {
 				return
@@ -206,13 +205,13 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		if f.NoOptDefVal == "" || f.Value.String() != f.NoOptDefVal { // otherwise, the flag alone
 			word += "=" + value
 		}
-		words = append(words, program.Quote(word))
+		words = append(words, process.Quote(word))
 	})
-	if dir := os.Getenv(statedir.Env); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
-		words = append(words, program.Quote("--state-dir="+program.Absolute(dir)))
+	if dir := os.Getenv(process.StateDirEnv); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
+		words = append(words, process.Quote("--state-dir="+process.Absolute(dir)))
 	}
 	if host := emulatorHost(given); host != "" && !local {
-		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+program.Quote(host))
+		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+process.Quote(host))
 	}
 	return strings.Join(words, " ")
 }

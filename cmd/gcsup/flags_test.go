@@ -8,10 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/upload"
 )
 
@@ -47,7 +45,7 @@ func TestSendOptions(t *testing.T) {
 		"--max-wait=1m", "--max-wait=0", "--stall-rate=0", "--if-source-changed=maybe",
 	} {
 		f, _ := parsed(t, arg)
-		if _, err := f.send.options(); err == nil || failure.Classify(err).Code != exitcode.Usage {
+		if _, err := f.send.options(); err == nil || exit.Classify(err).Code != exit.Usage {
 			t.Errorf("%s: error %v, want a usage error", arg, err)
 		}
 	}
@@ -65,12 +63,12 @@ func TestResumeCommand(t *testing.T) {
 	}{
 		{nil, nil, "gcsup resume ID"},
 		{[]string{"-q", "--json", "-v", "--additional-headers=X-A=hunter2"}, nil, "gcsup resume ID"},
-		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB " + program.Quote("--state-dir="+here+"/st")},
+		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB " + process.Quote("--state-dir="+here+"/st")},
 		{[]string{"--state-dir=/a b'c"}, nil, `gcsup resume ID '--state-dir=/a b'\''c'`},
 		{[]string{"--endpoint=http://h:1"}, map[string]string{"STORAGE_EMULATOR_HOST": "other:2"}, "gcsup resume ID --endpoint=http://h:1"},
 		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "STORAGE_EMULATOR_HOST=h:1 gcsup resume ID --state-dir=/s"},
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
-		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + program.Quote("--emulator="+here+"/em")},
+		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + process.Quote("--emulator="+here+"/em")},
 		{[]string{"--limit-rate=0", "--memory=64B"}, nil, "gcsup resume ID --limit-rate=0 --memory=64B"},
 		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
@@ -89,16 +87,16 @@ func TestStateDir(t *testing.T) {
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("LocalAppData", "")
-	t.Setenv(statedir.Env, "")
+	t.Setenv(process.StateDirEnv, "")
 	dir := t.TempDir()
 	if got, err := stateDir(dir); err != nil || got != dir {
 		t.Errorf("stateDir(%q) = %q, %v", dir, got, err)
 	}
-	if got, err := stateDir(""); err == nil || failure.Classify(err).Code != exitcode.Config {
+	if got, err := stateDir(""); err == nil || exit.Classify(err).Code != exit.Config {
 		t.Errorf("stateDir without a default = %q, %v, want a configuration error", got, err)
 	}
-	t.Setenv(statedir.Env, dir)
+	t.Setenv(process.StateDirEnv, dir)
 	if got, err := stateDir(""); err != nil || got != dir {
-		t.Errorf("stateDir with %s=%s = %q, %v", statedir.Env, dir, got, err)
+		t.Errorf("stateDir with %s=%s = %q, %v", process.StateDirEnv, dir, got, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 )
 
 // headerFlag collects --additional-headers. A value may be a secret, and pflag
@@ -34,19 +34,19 @@ func (h headerFlag) header() (http.Header, error) {
 		r := csv.NewReader(strings.NewReader(text))
 		pairs, err := r.Read()
 		if err != nil || strings.ContainsAny(text, "\r\n") {
-			return nil, failure.Usagef("--additional-headers: want KEY=VALUE[,KEY=VALUE...]; put a pair whose value has a comma in double quotes: '\"KEY=A,B\"'")
+			return nil, exit.Usagef("--additional-headers: want KEY=VALUE[,KEY=VALUE...]; put a pair whose value has a comma in double quotes: '\"KEY=A,B\"'")
 		}
 		for _, pair := range pairs {
 			key, value, ok := strings.Cut(pair, "=")
 			switch {
 			case !ok || key == "":
-				return nil, failure.Usagef("--additional-headers: want KEY=VALUE (the text may be a secret and is not shown)")
+				return nil, exit.Usagef("--additional-headers: want KEY=VALUE (the text may be a secret and is not shown)")
 			case !httpguts.ValidHeaderFieldName(key):
-				return nil, failure.Usagef("--additional-headers: a key is not a valid header name (it may be a secret and is not shown)")
+				return nil, exit.Usagef("--additional-headers: a key is not a valid header name (it may be a secret and is not shown)")
 			case slices.Contains(reservedHeaders, http.CanonicalHeaderKey(key)):
-				return nil, failure.Usagef("--additional-headers: %s belongs to the upload protocol and cannot be set", http.CanonicalHeaderKey(key))
+				return nil, exit.Usagef("--additional-headers: %s belongs to the upload protocol and cannot be set", http.CanonicalHeaderKey(key))
 			case !httpguts.ValidHeaderFieldValue(value):
-				return nil, failure.Usagef("--additional-headers: the value of %s has characters that are not valid in a header", http.CanonicalHeaderKey(key))
+				return nil, exit.Usagef("--additional-headers: the value of %s has characters that are not valid in a header", http.CanonicalHeaderKey(key))
 			}
 			header.Add(key, value)
 		}

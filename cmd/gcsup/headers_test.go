@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 )
 
 func TestHeaders(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRefusedHeadersAreNotEchoed(t *testing.T) {
 		`"X-A=hunter2`, "X-A=1\nX-B=hunter2", "Content-Range=hunter2", "host=hunter2", "x-goog-gcs-idempotency-token=hunter2", "",
 	} {
 		_, err := headerFlag{given}.header()
-		if !errors.Is(err, failure.ErrUsage) {
+		if !errors.Is(err, exit.ErrUsage) {
 			t.Errorf("%q: error %v, want a usage error", given, err)
 			continue
 		}

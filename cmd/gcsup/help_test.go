@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/helptext"
 )
 
@@ -129,7 +129,7 @@ func TestDocumentedTopics(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\| (\d+ \| .*) \|$`).FindAllStringSubmatch(codes, -1) {
 		have = append(have, m[1])
 	}
-	for _, m := range exitcode.Meanings {
+	for _, m := range exit.Meanings {
 		want = append(want, strconv.Itoa(m.Code)+" | "+m.Text)
 	}
 	if !slices.Equal(have, want) {
@@ -152,12 +152,12 @@ func TestHelpTopics(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"help exit-codes", "\n  75   temporary: run again to resume (in_use, interrupted, ", exitcode.OK},
-		{"help environment", "\n  NO_COLOR  ", exitcode.OK},
-		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exitcode.OK},
-		{"help enviroment", `unknown command or topic "enviroment", did you mean `, exitcode.Usage},
-		{"help cp environment", "", exitcode.Usage},
-		{"environment", `unknown command "environment"`, exitcode.Usage},
+		{"help exit-codes", "\n  75   temporary: run again to resume (in_use, interrupted, ", exit.OK},
+		{"help environment", "\n  NO_COLOR  ", exit.OK},
+		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exit.OK},
+		{"help enviroment", `unknown command or topic "enviroment", did you mean `, exit.Usage},
+		{"help cp environment", "", exit.Usage},
+		{"environment", `unknown command "environment"`, exit.Usage},
 	} {
 		var text strings.Builder
 		code := execute(t.Context(), strings.Fields(c.args), stdio{strings.NewReader(""), &text, &text})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -54,7 +54,7 @@ func TestEventAfterResult(t *testing.T) {
 	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, commandLine{given: newCp(stdio{}).Flags()})
 	one := task{source: "s", destination: "gs://b/o"}
 	r.tracker.begin(one)
-	r.outcomes(false).report(one, true, nil, failure.ErrSource)
+	r.outcomes(false).report(one, true, nil, exit.ErrSource)
 	r.observe(upload.Event{Kind: upload.Progress})
 	_ = r.flush()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

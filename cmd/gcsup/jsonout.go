@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -156,11 +155,11 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}
 		if res.Leftover != nil {
-			l.Leftover = new(hint.Text(res.Leftover))
+			l.Leftover = new(exit.Text(res.Leftover))
 		}
 		l.Removed = res.SourceRemoved
 		if res.SourceKept != nil {
-			l.Kept = new(hint.Text(res.SourceKept))
+			l.Kept = new(exit.Text(res.SourceKept))
 		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
@@ -178,7 +177,7 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 }
 
 func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: failure.Classify(err).Kind, Message: hint.Text(err)}
+	l := &errorLine{Kind: exit.Classify(err).Kind, Message: exit.Text(err)}
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
@@ -198,7 +197,7 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
-		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: hint.Without(e.Cause, e.Err),
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: exit.Without(e.Cause, e.Err),
 	}
 	if held, ok := errors.AsType[*state.HeldError](e.Err); ok {
 		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()

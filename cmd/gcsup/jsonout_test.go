@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -62,7 +62,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		op      any
 		status  any
 	}{
-		{nil, failure.Usagef("no"), "usage", "", nil, nil},
+		{nil, exit.Usagef("no"), "usage", "", nil, nil},
 		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", "", nil, nil},
 		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", "destination not found: 404 Not Found", "start", 404.0},
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Op: session.OpPut, Status: 503}), "interrupted", "context canceled (before that: 503 Service Unavailable)", nil, nil},

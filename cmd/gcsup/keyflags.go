@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 )
 
@@ -42,14 +42,14 @@ func (f *keyFlags) read() (session.EncryptionKey, error) {
 	if f.file != "" {
 		var err error
 		if text, err = readKeyFile(f.file); err != nil {
-			return session.EncryptionKey{}, failure.WithKind(fmt.Errorf("--encryption-key-file: %w", err), failure.ErrSource)
+			return session.EncryptionKey{}, exit.WithKind(fmt.Errorf("--encryption-key-file: %w", err), exit.ErrSource)
 		}
 	} else if text == "" {
 		return session.EncryptionKey{}, nil
 	}
 	key, err := session.ParseEncryptionKey(text)
 	if err != nil {
-		return key, failure.Usagef("%s: want the base64 of 32 bytes, such as the output of openssl rand -base64 32", f.name())
+		return key, exit.Usagef("%s: want the base64 of 32 bytes, such as the output of openssl rand -base64 32", f.name())
 	}
 	return key, nil
 }
@@ -80,5 +80,5 @@ func checkKeyTarget(key session.EncryptionKey, c *connection) error {
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return failure.WithKind(fmt.Errorf("the encryption key is not sent over plain HTTP to %s: use https", endpointText(c.endpoint)), failure.ErrConfig)
+	return exit.WithKind(fmt.Errorf("the encryption key is not sent over plain HTTP to %s: use https", endpointText(c.endpoint)), exit.ErrConfig)
 }

@@ -12,19 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/helptext"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/signals"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/process"
 )
 
 func main() {
-	os.Exit(signals.Run(func(ctx context.Context) int {
-		program.StartedAs(os.Args[0])
+	os.Exit(process.Run(func(ctx context.Context) int {
+		process.StartedAs(os.Args[0])
 		return execute(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
 	}))
 }
@@ -49,17 +45,17 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
-		return exitcode.OK
+		return exit.OK
 	}
-	if code, ok := errors.AsType[exitcode.Printed](err); ok {
+	if code, ok := errors.AsType[exit.Printed](err); ok {
 		return int(code)
 	}
-	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
-		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), usage.Help(root))
+	if !*started && !errors.Is(err, exit.ErrUsage) { // an error of cobra
+		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.Help(root))
 	}
-	err = flagenv.Explain(cmd, err)
-	newConsole(std.err, false).fail(hint.Text(err))
-	return failure.Classify(err).Code
+	err = cmdline.Explain(cmd, err)
+	newConsole(std.err, false).fail(exit.Text(err))
+	return exit.Classify(err).Code
 }
 
 // output records the first write error, because cobra drops the errors of help
@@ -91,7 +87,7 @@ byte-identical to the source, or it does not appear.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/
   gcsup cp -r photos gs://my-bucket/backup/
   gcsup resume --all`,
-		Args: usage.NoCommand,
+		Args: cmdline.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return printVersion(std.out)
@@ -113,10 +109,10 @@ byte-identical to the source, or it does not appear.`,
 	}
 	root.SetIn(std.in)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(usage.FlagError)
+	root.SetFlagErrorFunc(cmdline.FlagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	help := &helptext.Help{Groups: helptext.Groups, Topics: topics(), Columns: helptext.Columns(std.out)}
-	root.SetHelpCommand(usage.NewHelp(help))
+	root.SetHelpCommand(cmdline.NewHelp(help))
 	root.AddCommand(
 		newCp(std),
 		newResume(std),

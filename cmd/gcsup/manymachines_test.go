@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload/tree"
 )
 
@@ -197,7 +197,7 @@ func checkShards(t *testing.T, args []string, count int, variables func(task int
 // the page, and that a retry helps for none of them.
 func checkFinal(t *testing.T, codes []int) {
 	t.Helper()
-	if want := []int{exitcode.Usage, exitcode.Data, exitcode.NoInput, exitcode.Unavailable, exitcode.Exists, exitcode.Permission, exitcode.Config}; !slices.Equal(codes, want) {
+	if want := []int{exit.Usage, exit.Data, exit.NoInput, exit.Unavailable, exit.Exists, exit.Permission, exit.Config}; !slices.Equal(codes, want) {
 		t.Errorf("the exit codes that are not retried are %v, want %v", codes, want)
 	}
 }

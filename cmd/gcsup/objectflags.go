@@ -3,14 +3,14 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 )
 
 // objectFlags set the attributes of the objects, and how they are uploaded.
 type objectFlags struct {
-	attributes    objectflags.Flags
+	attributes    cmdline.ObjectFlags
 	key           keyFlags
 	preservePOSIX bool
 	gzip          gzipFlag
@@ -34,13 +34,13 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 	case err != nil:
 		return s, err
 	case stream && f.preservePOSIX:
-		return s, failure.Usagef("--preserve-posix: standard input is not a file and has no attributes")
+		return s, exit.Usagef("--preserve-posix: standard input is not a file and has no attributes")
 	}
 	if s.EncryptionKey, err = f.key.read(); err != nil {
 		return s, err
 	}
 	if s.KMSKeyName != "" && !s.EncryptionKey.IsZero() {
-		return s, failure.Usagef("--kms-key and %s exclude each other", f.key.name())
+		return s, exit.Usagef("--kms-key and %s exclude each other", f.key.name())
 	}
 	return s, nil
 }

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // page is the content of a report that its recorder does not have.
@@ -79,7 +79,7 @@ func (w *pageWriter) markup(text string) { w.b.WriteString(text) }
 func (w *pageWriter) printf(format string, args ...any) {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
-			args[i] = html.EscapeString(printable.Line(s))
+			args[i] = html.EscapeString(process.Printable(s))
 		}
 	}
 	fmt.Fprintf(&w.b, format, args...)
@@ -170,7 +170,7 @@ type literal string
 
 func outcome(t *runTotals, code int) string {
 	switch {
-	case code == exitcode.OK:
+	case code == exit.OK:
 		return plural(t.files(), "file, done", "files, done")
 	case t.interrupted > 0:
 		return "interrupted"

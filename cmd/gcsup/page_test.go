@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
 
@@ -59,7 +59,7 @@ func examplePage(t *testing.T) string {
 	totals.add(statusFailed, failed, errors.New("permission denied"))
 	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, statusFailed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exitcode.Permission}); err != nil {
+	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exit.Permission}); err != nil {
 		t.Fatal(err)
 	}
 	return path

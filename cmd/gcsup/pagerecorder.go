@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
 
@@ -85,7 +85,7 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 		p.marks = slices.Delete(p.marks, 0, 1)
 		p.dropped++
 	}
-	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.committed, e.Delay, hint.Without(e.Cause, e.Err)})
+	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.committed, e.Delay, exit.Without(e.Cause, e.Err)})
 }
 
 // end records the outcome of a file.
@@ -101,7 +101,7 @@ func (p *pageRecorder) end(id int, t task, status string, res *upload.Result, er
 	}
 	delete(p.timeline.active, id)
 	if status == statusFailed {
-		f.err = hint.Text(err)
+		f.err = exit.Text(err)
 		p.files.failures++
 		if len(p.files.failed) < maxNamed {
 			p.files.failed = append(p.files.failed, f)

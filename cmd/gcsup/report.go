@@ -8,9 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
 
@@ -50,10 +48,10 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 // open opens the files of --log-file and --report, before anything is sent.
 func (r *reporter) open() error {
 	if r.given.Changed("log-level") && r.flags.logFile == "" {
-		return failure.Usagef("--log-level needs --log-file")
+		return exit.Usagef("--log-level needs --log-file")
 	}
 	if r.flags.logFile == stdoutName {
-		return failure.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
+		return exit.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
 	}
 	if r.flags.logFile != "" {
 		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
@@ -102,13 +100,13 @@ func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.
 // the report, and waits until the output is written. It returns the error of the
 // command.
 func (r *reporter) close(err error) error {
-	code := exitcode.OK
+	code := exit.OK
 	if err != nil {
-		code = failure.Classify(err).Code
-		if own, ok := errors.AsType[exitcode.Printed](err); ok {
+		code = exit.Classify(err).Code
+		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.logError(hint.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.logError(exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.start)
@@ -121,7 +119,7 @@ func (r *reporter) close(err error) error {
 		if perr := write(); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)
 			if err == nil {
-				err, code = perr, failure.Classify(perr).Code
+				err, code = perr, exit.Classify(perr).Code
 			} else {
 				r.console.fail(perr.Error())
 			}
@@ -223,8 +221,8 @@ func (r *reporter) ended(code int) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	if code != exitcode.OK {
-		return exitcode.Printed(code)
+	if code != exit.OK {
+		return exit.Printed(code)
 	}
 	return nil
 }

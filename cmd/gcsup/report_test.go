@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -45,7 +45,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	go func() { done <- r.run(ctx, &connection{}, tasks) }()
 	<-finished // or the test times out
 	cancel()
-	if err := <-done; err != nil && !errors.As(err, new(exitcode.Printed)) {
+	if err := <-done; err != nil && !errors.As(err, new(exit.Printed)) {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -43,14 +43,14 @@ func (r *results) outcome(file int, t task, status string, lines bool, res *uplo
 	case status == statusOK && lines:
 		_, _ = fmt.Fprintln(r.queue, summary(t, res))
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", printable.Line(t.destination), printable.Line(t.source), bytesText(res.Size))
+		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", process.Printable(t.destination), process.Printable(t.source), bytesText(res.Size))
 	}
 }
 
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %s in %v", printable.Line(t.destination), generationText(o), bytesText(o.Size), roundElapsed(res.Elapsed))
+	text := fmt.Sprintf("%s#%s  %s in %v", process.Printable(t.destination), generationText(o), bytesText(o.Size), roundElapsed(res.Elapsed))
 	if res.Elapsed > 0 && res.BytesSent > 0 {
 		text += ", " + rateText(float64(res.BytesSent)/res.Elapsed.Seconds())
 	}

@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -45,10 +44,10 @@ compared with the checksums of the bytes that were sent, before anything is sent
   gcsup resume --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
-				return failure.Usagef("give IDs or --all, not both; see %s", usage.Help(cmd))
+				return exit.Usagef("give IDs or --all, not both; see %s", cmdline.Help(cmd))
 			}
 			if f.source != "" && len(args) != 1 {
-				return failure.Usagef("--source needs the ID of one upload; see %s", usage.Help(cmd))
+				return exit.Usagef("--source needs the ID of one upload; see %s", cmdline.Help(cmd))
 			}
 			return nil
 		},
@@ -143,24 +142,24 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
 			// comment after a command.
-			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable.Line(t.Path), printable.Line(t.Spec.URL()), resumeCommand(program.Words(), r.given, t.ID))
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", process.Printable(t.Path), process.Printable(t.Spec.URL()), resumeCommand(process.Words(), r.given, t.ID))
 			continue
 		}
 		if elsewhere++; elsewhere <= maxCandidates {
-			fmt.Fprintf(&others, "\n  %s  %s at %s", t.ID, printable.Line(filepath.Base(t.Source())), printable.Line(endpointText(t.Endpoint)))
+			fmt.Fprintf(&others, "\n  %s  %s at %s", t.ID, process.Printable(filepath.Base(t.Source())), process.Printable(endpointText(t.Endpoint)))
 		}
 	}
 	if elsewhere > maxCandidates {
-		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, program.Words())
+		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, process.Words())
 	}
 	if elsewhere > 0 {
-		r.console.message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), program.Words(), block(others.String()))
+		r.console.message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), block(others.String()))
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
 		r.console.message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		return nil, nil, failure.Usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
+		return nil, nil, exit.Usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
 	}
 	return ids, unusable, nil
 }
@@ -187,7 +186,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, text string
 	}
 	if f.source != "" {
 		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
-			t.saved, t.source = id, program.Absolute(f.source)
+			t.saved, t.source = id, process.Absolute(f.source)
 		}
 	}
 	return t
@@ -202,7 +201,7 @@ func takeOver(ctx context.Context, c *connection, id, source string) (string, er
 	}
 	newID, err := up.TakeOver(ctx, id, source)
 	if errors.Is(err, fs.ErrExist) {
-		return "", failure.WithKind(err, failure.ErrUsage)
+		return "", exit.WithKind(err, exit.ErrUsage)
 	}
 	return newID, sourceError(err, source)
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/testsize"
 )
 
@@ -130,7 +130,7 @@ func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		seed = number(ts, args[2])
 	}
-	var size bytesize.Flag
+	var size cmdline.Size
 	ts.Check(size.Set(args[1]))
 	ts.Check(writeRandom(ts.MkAbs(args[0]), int64(size), uint64(seed)))
 }

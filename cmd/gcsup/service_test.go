@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // blocks returns the fenced blocks of docs/service.md in a language.
@@ -151,7 +151,7 @@ func TestServiceCommands(t *testing.T) {
 			args = append(args, "--json")
 			for _, want := range []string{`"status":"ok"`, `"status":"skipped"`} {
 				var out, messages strings.Builder
-				if code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages}); code != exitcode.OK {
+				if code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages}); code != exit.OK {
 					t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(args, " "), code, messages.String())
 				}
 				if !strings.Contains(out.String(), want) {

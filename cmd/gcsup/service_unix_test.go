@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestCronMail checks that the command line of cron prints nothing, which cron would
@@ -37,7 +37,7 @@ func TestCronMail(t *testing.T) {
 	for range 2 {
 		var out, messages strings.Builder
 		code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages})
-		if code != exitcode.OK || out.Len() > 0 || messages.Len() > 0 {
+		if code != exit.OK || out.Len() > 0 || messages.Len() > 0 {
 			t.Errorf("gcsup %s: exit code %d, output %q, messages %q", strings.Join(args, " "), code, out.String(), messages.String())
 		}
 	}

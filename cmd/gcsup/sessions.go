@@ -13,12 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/timespan"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -30,7 +27,7 @@ func newSessions(std stdio) *cobra.Command {
 		Short: "List, check, delete and move saved uploads",
 		Example: `  gcsup sessions list
   gcsup sessions prune`,
-		Args: usage.NoCommand,
+		Args: cmdline.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -52,7 +49,7 @@ the service had acknowledged. If a request was cut off, it may hold more: --refr
 queries the service. Saved uploads that cannot be used are reported, not changed.`,
 		Example: `  gcsup sessions list
   gcsup sessions list --refresh --json`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
 			c, err := target.open(cmd.Context(), true)
@@ -84,7 +81,7 @@ queries the service. Saved uploads that cannot be used are reported, not changed
 			for _, u := range unusable {
 				con.fail(aboutUpload(u.id, withHint(u.err, "")))
 			}
-			return exitcode.Printed(failure.Classify(unusable[0].err).Code)
+			return exit.Printed(exit.Classify(unusable[0].err).Code)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
@@ -125,7 +122,7 @@ func (c *connection) refresh(ctx context.Context, con *console, saved []upload.S
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
 	columns, _, terminal := terminalSize(w)
 	shortened := func(text string) string {
-		if text = printable.Line(text); terminal {
+		if text = process.Printable(text); terminal {
 			text = shortenPath(text, columns-3)
 		}
 		return text
@@ -160,7 +157,7 @@ func otherEndpoint(endpoint string) string {
 	if endpoint == session.DefaultEndpoint {
 		return ""
 	}
-	return "\n  at " + printable.Line(endpointText(endpoint))
+	return "\n  at " + process.Printable(endpointText(endpoint))
 }
 
 // formatSpan formats a duration in its two largest units.
@@ -233,7 +230,7 @@ week after the upload started; they cost nothing. The temporary objects of an up
 that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
 cancel deletes them.`,
 		Example:           `  gcsup sessions rm 5f0c2f7d`,
-		Args:              usage.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := target.open(cmd.Context(), true)
@@ -276,9 +273,9 @@ cancel deletes them.`,
 // partsText describes what an upload in parts has stored at the service, and where.
 func partsText(t *state.Token) (what, where string) {
 	if t.Parts.Upload.IsZero() {
-		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable.Line(t.Spec.Bucket), t.Parts.Prefix)
+		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", process.Printable(t.Spec.Bucket), t.Parts.Prefix)
 	}
-	return "the parts of " + t.ID, "multipart upload to " + printable.Line(t.Spec.URL())
+	return "the parts of " + t.ID, "multipart upload to " + process.Printable(t.Spec.URL())
 }
 
 // aboutUpload returns the message of an error that concerns a saved upload.
@@ -286,12 +283,12 @@ func aboutUpload(id string, err error) string {
 	if errors.Is(err, state.ErrNoToken) { // contains the ID
 		return err.Error()
 	}
-	return id + ": " + hint.Text(err)
+	return id + ": " + exit.Text(err)
 }
 
 // uploadText names a saved upload in a message.
 func uploadText(s upload.SavedUpload) string {
-	return fmt.Sprintf("%s (%s to %s)", s.ID, printable.Line(s.Source()), printable.Line(s.Spec.URL()))
+	return fmt.Sprintf("%s (%s to %s)", s.ID, process.Printable(s.Source()), process.Printable(s.Spec.URL()))
 }
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.
@@ -339,9 +336,9 @@ of them that were started long ago. The environment does not set --all here.`,
 			bulk := x.all || cmd.Flags().Changed("older-than")
 			switch {
 			case len(ids) > 0 && bulk:
-				return failure.Usagef("give IDs, or --all or --older-than, not both; see %s", usage.Help(cmd))
+				return exit.Usagef("give IDs, or --all or --older-than, not both; see %s", cmdline.Help(cmd))
 			case len(ids) == 0 && !bulk:
-				return failure.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", usage.Help(cmd))
+				return exit.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", cmdline.Help(cmd))
 			}
 			return nil
 		},
@@ -361,7 +358,7 @@ of them that were started long ago. The environment does not set --all here.`,
 		},
 	}
 	cmd.Flags().BoolVar(&x.all, "all", false, "cancel all saved uploads to the endpoint in use")
-	timespan.Var(cmd.Flags(), &x.olderThan, "older-than", 0, "cancel the saved uploads to the endpoint in use that were started more than `DURATION` ago, such as 3d")
+	cmdline.DurationVar(cmd.Flags(), &x.olderThan, "older-than", 0, "cancel the saved uploads to the endpoint in use that were started more than `DURATION` ago, such as 3d")
 	cmd.Flags().BoolVar(&x.json, "json", false, "print JSON Lines, one for each upload")
 	x.target.addSaving(cmd.Flags())
 	return cmd
@@ -421,7 +418,7 @@ func (x *canceler) observe(e upload.Event) {
 	x.c.observe(e)
 	switch e.Kind {
 	case upload.Warning:
-		x.warnings.Store(e.ID, hint.Without(e.Cause, e.Err))
+		x.warnings.Store(e.ID, exit.Without(e.Cause, e.Err))
 	case upload.Held:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
 			x.console.message("%s: %s", e.ID, heldText(e, x.target.state.lease))
@@ -474,7 +471,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 // code is that of the first failure. With asJSON, a failure has a line on standard output,
 // too.
 func forEach(ctx context.Context, std stdio, c *connection, asJSON bool, ids []string, do func(id string) error) error {
-	code := exitcode.OK
+	code := exit.OK
 	type target struct {
 		id  string
 		err error
@@ -498,12 +495,12 @@ func forEach(ctx context.Context, std stdio, c *connection, asJSON bool, ids []s
 				return err
 			}
 		}
-		if code == exitcode.OK {
-			code = failure.Classify(err).Code
+		if code == exit.OK {
+			code = exit.Classify(err).Code
 		}
 	}
-	if code != exitcode.OK {
-		return exitcode.Printed(code)
+	if code != exit.OK {
+		return exit.Printed(code)
 	}
 	return nil
 }

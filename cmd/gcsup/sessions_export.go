@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -35,7 +35,7 @@ mode 0600.
 Resume the upload on one machine only, and delete it on the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
   gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
-		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := target.open(cmd.Context(), true)
@@ -74,7 +74,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 func writeSecret(w io.Writer, data []byte) error {
 	if f, ok := w.(*os.File); ok {
 		if term.IsTerminal(int(f.Fd())) {
-			return failure.Usagef("an export is a secret, with which anyone can write to the upload: write it to a file or a pipe, not to a terminal")
+			return exit.Usagef("an export is a secret, with which anyone can write to the upload: write it to a file or a pipe, not to a terminal")
 		}
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			if err := f.Chmod(0o600); err != nil {
@@ -105,7 +105,7 @@ that were sent, before it sends anything.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
 		// The user names the file to read, never the export: an export that is not
 		// trustworthy could otherwise upload any file to any destination.
-		Args: usage.ExactlyOne("SOURCE, a copy of the original file"),
+		Args: cmdline.ExactlyOne("SOURCE, a copy of the original file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {
@@ -126,7 +126,7 @@ that were sent, before it sends anything.`,
 			}
 			id, err := up.Import(cmd.Context(), token, source)
 			if errors.Is(err, fs.ErrExist) {
-				return failure.WithKind(err, failure.ErrUsage)
+				return exit.WithKind(err, exit.ErrUsage)
 			}
 			if err != nil {
 				return sourceError(err, source)
@@ -139,7 +139,7 @@ that were sent, before it sends anything.`,
 				expires = "expires in " + formatSpan(time.Until(token.Expires()))
 			}
 			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
-				endpointText(token.Endpoint), expires, resumeCommand(program.Words(), cmd.Flags(), id))
+				endpointText(token.Endpoint), expires, resumeCommand(process.Words(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
 				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
 			}
@@ -170,7 +170,7 @@ func unusualOptions(s session.Spec) string {
 
 func readExport(r io.Reader) (*state.Token, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return nil, failure.Usagef("standard input is a terminal: want the output of gcsup sessions export")
+		return nil, exit.Usagef("standard input is a terminal: want the output of gcsup sessions export")
 	}
 	data, err := io.ReadAll(io.LimitReader(r, exportLimit))
 	if err != nil {

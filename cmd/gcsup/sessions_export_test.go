@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // exportedToken returns an export of an upload of 20 bytes.
@@ -52,17 +52,17 @@ func TestImportUntrusted(t *testing.T) {
 		want     string // standard error
 		not      string
 	}{
-		{"as usual", real, plain, []string{source}, exitcode.OK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
-		{"a directory", real, plain, []string{"."}, exitcode.NoInput, "a directory", "cp does not"},
-		{"its file", real, plain, nil, exitcode.Usage, "want SOURCE", ""},
-		{"a shell's words", "http://x;reboot", plain, []string{source}, exitcode.OK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
-		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitcode.OK, "a?[2J?b", "\x1b"},
-		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitcode.OK, `warning: it has object settings that you did not give: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
-		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitcode.Config, "not an upload path of bucket", ""},
-		{"no URL", "http://\n x", plain, []string{source}, exitcode.IO, "endpoint", ""},
+		{"as usual", real, plain, []string{source}, exit.OK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
+		{"a directory", real, plain, []string{"."}, exit.NoInput, "a directory", "cp does not"},
+		{"its file", real, plain, nil, exit.Usage, "want SOURCE", ""},
+		{"a shell's words", "http://x;reboot", plain, []string{source}, exit.OK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
+		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exit.OK, "a?[2J?b", "\x1b"},
+		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exit.OK, `warning: it has object settings that you did not give: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
+		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exit.Config, "not an upload path of bucket", ""},
+		{"no URL", "http://\n x", plain, []string{source}, exit.IO, "endpoint", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Setenv(statedir.Env, filepath.Join(t.TempDir(), "state"))
+			t.Setenv(process.StateDirEnv, filepath.Join(t.TempDir(), "state"))
 			var out, stderr bytes.Buffer
 			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
 			code := execute(t.Context(), append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})

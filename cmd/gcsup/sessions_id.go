@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -48,7 +48,7 @@ func completeID(ctx context.Context, store state.Store, text string) (string, er
 		}
 		fmt.Fprintf(&candidates, "\n  %s  %s", id, aboutToken(ctx, store, id))
 	}
-	return "", failure.Usagef("%d saved uploads begin with %s; write more of the ID:%s", len(ids), text, candidates.String())
+	return "", exit.Usagef("%d saved uploads begin with %s; write more of the ID:%s", len(ids), text, candidates.String())
 }
 
 // aboutToken returns the source and the destination of a saved upload in a few words. It returns
@@ -58,5 +58,5 @@ func aboutToken(ctx context.Context, store state.Store, id string) string {
 	if err != nil {
 		return ""
 	}
-	return printable.Line(fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object)))
+	return process.Printable(fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object)))
 }

@@ -9,10 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -42,7 +40,7 @@ never deletes an upload because of its age, or because the service cannot be rea
 		Example: `  gcsup sessions prune --dry-run
   gcsup sessions prune`,
 		SuggestFor: []string{"clean", "gc"},
-		Args:       usage.NoArgs,
+		Args:       cmdline.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()
@@ -69,7 +67,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 	if err := p.connect(ctx); err != nil {
 		return withHint(err, p.c.endpoint)
 	}
-	code, all, pruned := exitcode.OK, 0, 0
+	code, all, pruned := exit.OK, 0, 0
 	for u, err := range p.c.uploader.Prune(ctx, &upload.PruneOptions{MissingSource: p.missingSource, DryRun: p.dryRun}) {
 		switch {
 		case ctx.Err() != nil:
@@ -84,8 +82,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		action, reason := outcomeOf(u, err)
 		if reason == reasonError {
 			p.console.fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
-			if code == exitcode.OK {
-				code = failure.Classify(err).Code
+			if code == exit.OK {
+				code = exit.Classify(err).Code
 			}
 		}
 		if !p.json {
@@ -113,8 +111,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		}
 		p.console.message("%d of %s %s", pruned, plural(all, "saved upload", "saved uploads"), verb)
 	}
-	if code != exitcode.OK {
-		return exitcode.Printed(code)
+	if code != exit.OK {
+		return exit.Printed(code)
 	}
 	return nil
 }
@@ -131,7 +129,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 		return p.c.dial(ctx, upload.Options{Observer: func(e upload.Event) {
 			p.c.observe(e)
 			if e.Kind == upload.Warning {
-				p.console.message("%s: warning: %s", e.ID, hint.Without(e.Cause, e.Err))
+				p.console.message("%s: warning: %s", e.ID, exit.Without(e.Cause, e.Err))
 			}
 		}})
 	}

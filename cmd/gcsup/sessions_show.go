@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/process"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -29,7 +28,7 @@ func newSessionsShow(std stdio) *cobra.Command {
 the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
 		Example:           `  gcsup sessions show 5f0c2f7d`,
-		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -55,7 +54,7 @@ a process is working on is shown as it was last saved.`,
 			if asJSON {
 				return printJSON(std.out, d.line())
 			}
-			return d.print(std.out, resumeCommand(program.Words(), cmd.Flags(), token.ID), time.Now())
+			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), token.ID), time.Now())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
@@ -137,7 +136,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"
 	default:
-		service, next = "the session is gone: nothing is stored", program.Words()+" sessions prune"
+		service, next = "the session is gone: nothing is stored", process.Words()+" sessions prune"
 	}
 	source := d.source
 	switch {
@@ -145,7 +144,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		source += " since the upload started"
 		next += "\n\tto upload the changed file, add --if-source-changed=restart"
 	case d.source != sourceSame && d.holding.State == upload.SessionOpen:
-		next = program.Words() + " sessions cancel " + t.ID
+		next = process.Words() + " sessions cancel " + t.ID
 		if d.source == sourceMissing {
 			next += "\n\tif the source was moved: " + resume + " --source=PATH"
 		}
@@ -153,10 +152,10 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"ID", t.ID},
-		{"source", printable.Line(saved.Source())},
+		{"source", process.Printable(saved.Source())},
 		{"", source},
-		{"destination", printable.Line(t.Spec.URL())},
-		{"endpoint", printable.Line(endpointText(t.Endpoint))},
+		{"destination", process.Printable(t.Spec.URL())},
+		{"endpoint", process.Printable(endpointText(t.Endpoint))},
 		{"service", service},
 		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},

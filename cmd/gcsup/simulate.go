@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/retrysim"
 )
 
@@ -27,11 +27,11 @@ func newSimulate(std stdio) *cobra.Command {
 		Long:  simulateHelp(),
 		Example: `  gcsup simulate
   gcsup simulate --scenario overload --policy none,full --svg load.svg`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := retrysim.Lookup(scenario)
 			if err != nil {
-				return failure.Usagef("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			flags := cmd.Flags()
 			if flags.Changed("clients") {
@@ -54,7 +54,7 @@ func newSimulate(std stdio) *cobra.Command {
 			case ctx.Err() != nil:
 				return err
 			case err != nil:
-				return failure.Usagef("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			if svg != "" {
 				var chart bytes.Buffer

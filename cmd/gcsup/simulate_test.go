@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // simulate runs the command in this process.
@@ -24,7 +24,7 @@ func TestSimulate(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "chart.svg")
 	args := []string{"--clients", "50", "--capacity", "10", "--outage", "20s", "--policy", "exponential,bidmanager", "--json", "--svg", chart}
 	code, out, messages := simulate(t, args...)
-	if code != exitcode.OK || messages != "" {
+	if code != exit.OK || messages != "" {
 		t.Fatalf("exit code %d, %s", code, messages)
 	}
 	var names []string
@@ -58,7 +58,7 @@ func TestSimulate(t *testing.T) {
 // TestSimulateTable checks the table that gcsup simulate prints.
 func TestSimulateTable(t *testing.T) {
 	code, out, _ := simulate(t, "--scenario", "gate", "--policy", "full")
-	if code != exitcode.OK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
+	if code != exit.OK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
 		t.Errorf("exit code %d, table\n%s", code, out)
 	}
 }
@@ -70,14 +70,14 @@ func TestSimulateBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--policy fibonacci", exitcode.Usage, "choose one of none"},
-		{"--scenario stampede", exitcode.Usage, "choose one of herd"},
-		{"--clients 0", exitcode.Usage, "0 clients: want 1 to 1000000"},
-		{"--clients many", exitcode.Usage, "want a whole number"},
-		{"--capacity -1", exitcode.Usage, "capacity of -1"},
-		{"--outage 13h", exitcode.Usage, "outage of 13h0m0s: want 0 to 12h0m0s"},
-		{"herd", exitcode.Usage, ""},
-		{"--clients 5 --svg /nowhere/chart.svg", exitcode.IO, "/nowhere/chart.svg"},
+		{"--policy fibonacci", exit.Usage, "choose one of none"},
+		{"--scenario stampede", exit.Usage, "choose one of herd"},
+		{"--clients 0", exit.Usage, "0 clients: want 1 to 1000000"},
+		{"--clients many", exit.Usage, "want a whole number"},
+		{"--capacity -1", exit.Usage, "capacity of -1"},
+		{"--outage 13h", exit.Usage, "outage of 13h0m0s: want 0 to 12h0m0s"},
+		{"herd", exit.Usage, ""},
+		{"--clients 5 --svg /nowhere/chart.svg", exit.IO, "/nowhere/chart.svg"},
 	}
 	for _, test := range tests {
 		code, out, messages := simulate(t, strings.Fields(test.args)...)

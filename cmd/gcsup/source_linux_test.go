@@ -10,8 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 )
 
@@ -41,7 +40,7 @@ func TestUnreadableSource(t *testing.T) {
 		result <- sourceError(checkSource(path, session.Spec{Bucket: "bkt", Object: "obj"}), path)
 	}()
 	err := <-result
-	if !errors.Is(err, fs.ErrPermission) || failure.Classify(err).Code != exitcode.NoInput {
-		t.Errorf("checkSource = %v, want a permission error with exit code %d", err, exitcode.NoInput)
+	if !errors.Is(err, fs.ErrPermission) || exit.Classify(err).Code != exit.NoInput {
+		t.Errorf("checkSource = %v, want a permission error with exit code %d", err, exit.NoInput)
 	}
 }

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/statedir"
-	"gcsup/internal/cli/statekey"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -44,15 +43,15 @@ func (f *stateFlags) addBucket(fs *pflag.FlagSet) {
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "" && f.keyFile != "":
-		return failure.Usagef("--state-key-file needs --state")
+		return exit.Usagef("--state-key-file needs --state")
 	case f.url == "" && f.unsealed:
-		return failure.Usagef("--state-unsealed needs --state")
+		return exit.Usagef("--state-unsealed needs --state")
 	case f.url == "" && f.lease != 0 && f.lease != defaultLease:
-		return failure.Usagef("--state-lease needs --state")
+		return exit.Usagef("--state-lease needs --state")
 	case f.url == "":
 		return nil
 	case f.keyFile == "" && !f.unsealed:
-		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+		return exit.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}
 	_, _, err := f.bucket()
 	return err
@@ -62,7 +61,7 @@ func (f *stateFlags) check() error {
 func (f *stateFlags) bucket() (bucket, prefix string, err error) {
 	bucket, prefix, ok := session.SplitURL(f.url)
 	if !ok {
-		return "", "", failure.Usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
+		return "", "", exit.Usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
 	}
 	return bucket, prefix, nil
 }
@@ -74,8 +73,8 @@ func (f *stateFlags) options(project string) (*bucketstore.Options, error) {
 		return opts, nil
 	}
 	var err error
-	if opts.AEAD, err = statekey.Read(f.keyFile); err != nil {
-		return nil, failure.WithKind(fmt.Errorf("--state-key-file: %w", err), failure.ErrSource)
+	if opts.AEAD, err = process.ReadStateKey(f.keyFile); err != nil {
+		return nil, exit.WithKind(fmt.Errorf("--state-key-file: %w", err), exit.ErrSource)
 	}
 	return opts, nil
 }
@@ -93,7 +92,7 @@ func (f *stateFlags) openState(ctx context.Context, client *gcs.Client, project 
 	}
 	requests, err := session.NewClient(client.HTTP(), client.Endpoint())
 	if err != nil {
-		return nil, failure.WithKind(err, failure.ErrConfig)
+		return nil, exit.WithKind(err, exit.ErrConfig)
 	}
 	store, err := bucketstore.Open(ctx, requests, bucket, prefix, opts)
 	if err != nil {
@@ -110,9 +109,9 @@ func stateDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	dir, err := statedir.Default()
+	dir, err := process.StateDir()
 	if err != nil {
-		return "", failure.WithKind(fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), failure.ErrConfig)
+		return "", exit.WithKind(fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), exit.ErrConfig)
 	}
 	return dir, nil
 }

@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
 
@@ -14,7 +13,7 @@ import (
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
-	code, done, stored := exitcode.OK, 0, false
+	code, done, stored := exit.OK, 0, false
 	d := newDisplay(uploading, len(tasks))
 	if len(tasks) > 1 {
 		total := int64(0)
@@ -40,11 +39,11 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		err = sourceError(err, t.source)
 		out.report(t, true, res, err)
 		switch {
-		case code != exitcode.OK:
+		case code != exit.OK:
 		case err != nil && !t.skipped(err):
-			code = failure.Classify(err).Code
+			code = exit.Classify(err).Code
 		case leftUndone(res) != nil:
-			code = failure.Classify(leftUndone(res)).Code
+			code = exit.Classify(leftUndone(res)).Code
 		}
 		stored = stored || err == nil
 		done++
@@ -54,8 +53,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		r.console.message("%s", c.emulator.location())
 	}
 	if done < len(tasks) {
-		if code == exitcode.OK {
-			code = failure.Classify(context.Cause(ctx)).Code
+		if code == exit.OK {
+			code = exit.Classify(context.Cause(ctx)).Code
 		}
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}

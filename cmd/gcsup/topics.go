@@ -5,10 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/helptext"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/process"
 )
 
 // topics returns the topics of the help, which are also sections of the man pages.
@@ -34,9 +33,9 @@ func topics() []helptext.Topic {
 
 // exitCodes returns the exit codes, with the kinds of errors that have them.
 func exitCodes() (entries []helptext.Entry) {
-	for _, m := range exitcode.Meanings {
+	for _, m := range exit.Meanings {
 		var kinds []string
-		for kind, code := range failure.Codes {
+		for kind, code := range exit.Codes {
 			if code == m.Code {
 				kinds = append(kinds, kind)
 			}
@@ -55,7 +54,7 @@ func exitCodes() (entries []helptext.Entry) {
 var variables = []helptext.Entry{
 	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, and GCSUP_QUIET=true is --quiet. An empty variable counts as unset"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
-	{Term: statedir.Env, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
+	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
 	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
 	{Term: "STORAGE_EMULATOR_HOST", Text: "send to this host without credentials; no effect with --endpoint or --emulator"},
 	{Term: "GOOGLE_APPLICATION_CREDENTIALS", Text: "a file with credentials (default: those of gcloud auth application-default login, else the machine's service account)"},

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -72,14 +71,14 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 			t.exhausted++
 		}
 	}
-	if undone := leftUndone(res); undone != nil && t.code == exitcode.OK {
-		t.code = failure.Classify(undone).Code
+	if undone := leftUndone(res); undone != nil && t.code == exit.OK {
+		t.code = exit.Classify(undone).Code
 	}
 	if status != statusFailed {
 		return
 	}
 	// 75 if the same command can finish anything, else the first failure's code.
-	if code := failure.Classify(err).Code; t.code == exitcode.OK || code == exitcode.Temporary {
+	if code := exit.Classify(err).Code; t.code == exit.OK || code == exit.Temporary {
 		t.code = code
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/exit"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -191,7 +191,7 @@ func (t *tracker) announce(file task, e upload.Event) {
 	case upload.Discarded:
 		t.console.message("%s: not resuming: %s", file.source, e.Cause)
 	case upload.Warning:
-		t.console.warning("%s: warning: %s", file.source, hint.Without(e.Cause, e.Err))
+		t.console.warning("%s: warning: %s", file.source, exit.Without(e.Cause, e.Err))
 	case upload.Undivided:
 		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
 	case upload.Divided:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // TestBadFlagValues checks that the error for a bad value of any flag contains the
@@ -30,8 +30,8 @@ func TestBadFlagValues(t *testing.T) {
 			code := execute(t.Context(), append(words, "--"+f.Name+"="+bad), std)
 			text := messages.String()
 			want := `gcsup: --` + f.Name + ` "` + bad + `": want `
-			if code != exitcode.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
-				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitcode.Usage, want)
+			if code != exit.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exit.Usage, want)
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func TestPeerFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	flag := regexp.MustCompile(`--([a-z-]+)`)
-	for _, name := range usage.PeerFlags() {
+	for _, name := range cmdline.PeerFlags() {
 		word := "--" + name
 		if len(name) == 1 {
 			word = "-" + name
@@ -53,7 +53,7 @@ func TestPeerFlags(t *testing.T) {
 		var messages strings.Builder
 		code := execute(t.Context(), []string{"cp", word, "a", "gs://demo"}, stdio{strings.NewReader(""), io.Discard, &messages})
 		advice, ok := strings.CutPrefix(messages.String(), "gcsup: unknown flag "+word+": ")
-		if code != exitcode.Usage || !ok || strings.Count(advice, "\n") != 1 {
+		if code != exit.Usage || !ok || strings.Count(advice, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", word, code, messages.String())
 		}
 		for _, m := range flag.FindAllStringSubmatch(advice, -1) {

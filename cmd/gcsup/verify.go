@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -52,11 +51,11 @@ func (f *verifyFlags) add(fs *pflag.FlagSet) {
 func (f *verifyFlags) check(sources []string) error {
 	switch {
 	case len(sources) == 0 && !f.sources.list():
-		return failure.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return exit.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	case len(sources) == 1 && sources[0] == stdinName:
-		return failure.Usagef("verify: standard input cannot be compared; write it to a file")
+		return exit.Usagef("verify: standard input cannot be compared; write it to a file")
 	case f.jobs < 0:
-		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
+		return exit.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	}
 	if err := f.sources.check(sources); err != nil {
 		return err
@@ -92,7 +91,7 @@ Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
   gcsup verify -r photos gs://my-bucket/backup/`,
 		SuggestFor:        []string{"check", "compare", "diff", "hash"},
-		Args:              usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: v.flags.target.completePaths(&v.flags.userProject),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
@@ -139,7 +138,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 				return err
 			}
 		}
-		return exitcode.Printed(v.totals.code)
+		return exit.Printed(v.totals.code)
 	}
 	if v.c, err = v.flags.target.open(ctx, false); err != nil {
 		return err
@@ -185,8 +184,8 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		v.console.message("warning: %s", text)
 	}
 	v.console.message("%s", v.totals.text())
-	if v.totals.code != exitcode.OK {
-		return exitcode.Printed(v.totals.code)
+	if v.totals.code != exit.OK {
+		return exit.Printed(v.totals.code)
 	}
 	return nil
 }
@@ -237,5 +236,5 @@ func (v *verifier) difference(res *upload.Result) error {
 	default:
 		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(o.CRC32C))
 	}
-	return failure.WithKind(errors.New(text), failure.ErrDiffers)
+	return exit.WithKind(errors.New(text), exit.ErrDiffers)
 }

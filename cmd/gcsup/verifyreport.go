@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"gcsup/chunk"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -35,9 +35,9 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 	switch {
 	case t.entry != "":
 		status = statusSkipped
-	case errors.Is(err, failure.ErrDiffers) && res.Difference == upload.ObjectMissing:
+	case errors.Is(err, exit.ErrDiffers) && res.Difference == upload.ObjectMissing:
 		status = statusMissing
-	case errors.Is(err, failure.ErrDiffers):
+	case errors.Is(err, exit.ErrDiffers):
 		status = statusDiffers
 	case err != nil:
 		status = statusFailed
@@ -69,11 +69,11 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 		v.console.fail(printablePath(text, source))
 	case v.flags.json || status == statusSkipped || status == statusSame && !v.view.results:
 	case status == statusSame:
-		if _, err := fmt.Fprintf(v.out, "same     %s\n", printable.Line(source)); err != nil {
+		if _, err := fmt.Fprintf(v.out, "same     %s\n", process.Printable(source)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	default:
-		if _, err := fmt.Fprintf(v.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
+		if _, err := fmt.Fprintf(v.out, "%-8s %s: %s\n", status, process.Printable(source), process.Printable(err.Error())); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

@@ -3,8 +3,7 @@ package main
 import (
 	"strings"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 )
 
 // verifyTotals adds up the outcomes of a run of verify.
@@ -20,9 +19,9 @@ func (t *verifyTotals) add(status string, err error) {
 	if err == nil || status == statusSkipped {
 		return
 	}
-	switch code := failure.Classify(err).Code; {
-	case t.code == exitcode.Data && t.counts[statusDiffers]+t.counts[statusMissing] > 0 && code != exitcode.Data:
-	case t.code == exitcode.OK, code == exitcode.Data, code == exitcode.Temporary:
+	switch code := exit.Classify(err).Code; {
+	case t.code == exit.Data && t.counts[statusDiffers]+t.counts[statusMissing] > 0 && code != exit.Data:
+	case t.code == exit.OK, code == exit.Data, code == exit.Temporary:
 		t.code = code
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
 )
 
 func newVersion(std stdio) *cobra.Command {
@@ -17,7 +17,7 @@ func newVersion(std stdio) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: `  gcsup version --json`,
-		Args:    usage.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(std.out, version())

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // startCluster starts three NATS servers.
@@ -78,8 +78,8 @@ func TestReplicas(t *testing.T) {
 		}
 		l.close()
 	}
-	if _, err := flags(1).open(t.Context(), stdio{err: t.Output()}); exitCodeOf(err) != exitcode.Config || !strings.Contains(err.Error(), "has 3, not 1") {
-		t.Errorf("another number of replicas: %v, want exit code %d", err, exitcode.Config)
+	if _, err := flags(1).open(t.Context(), stdio{err: t.Output()}); exitCodeOf(err) != exit.Config || !strings.Contains(err.Error(), "has 3, not 1") {
+		t.Errorf("another number of replicas: %v, want exit code %d", err, exit.Config)
 	}
 	for _, s := range servers[1:] {
 		s.Shutdown()
@@ -90,7 +90,7 @@ func TestReplicas(t *testing.T) {
 	began := time.Now()
 	var out, errs bytes.Buffer
 	code := execute(t.Context(), []string{"status", "--nats", urls}, stdio{&out, &errs})
-	if took := time.Since(began); code != exitcode.Temporary || took > openFor+15*time.Second || !strings.Contains(errs.String(), "NATS") {
+	if took := time.Since(began); code != exit.Temporary || took > openFor+15*time.Second || !strings.Contains(errs.String(), "NATS") {
 		t.Errorf("status without a quorum: exit code %d after %v: %s", code, took, errs.String())
 	}
 }

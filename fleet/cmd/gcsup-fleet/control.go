@@ -7,16 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/bytesize"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // onQueue returns a command without arguments that opens the queue and calls do.
 func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
 	nats := &natsFlags{}
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: usage.NoArgs,
+		Use: use, Short: short, Long: long, Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context(), std)
 			if err != nil {
@@ -56,7 +55,7 @@ func newRetry(std stdio) *cobra.Command {
 	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if keys = args; failed == (len(args) > 0) {
-			return failure.Usagef("retry: want --failed, or keys of status --failed")
+			return exit.Usagef("retry: want --failed, or keys of status --failed")
 		}
 		return nil
 	}
@@ -76,7 +75,7 @@ func newForget(std stdio) *cobra.Command {
 		})
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if keys = args; len(args) == 0 {
-			return failure.Usagef("forget: want keys of status --failed")
+			return exit.Usagef("forget: want keys of status --failed")
 		}
 		return nil
 	}
@@ -118,7 +117,7 @@ func newDrain(std stdio) *cobra.Command {
 }
 
 func newLimit(std stdio) *cobra.Command {
-	var rate bytesize.Flag
+	var rate cmdline.Size
 	cmd := onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
 		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
 		func(ctx context.Context, l *link) error { return l.SetRate(ctx, int64(rate)) })
@@ -127,7 +126,7 @@ func newLimit(std stdio) *cobra.Command {
 			return nil
 		}
 		if len(args) != 1 || rate.Set(args[0]) != nil || rate == 0 {
-			return failure.Usagef("limit: want a size such as 100MiB, or off")
+			return exit.Usagef("limit: want a size such as 100MiB, or off")
 		}
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // work starts a worker that serves the queue of the directory.
@@ -42,7 +42,7 @@ func TestStatusOfWork(t *testing.T) {
 	files := map[string][]byte{"large": w.write("large", size), "a": w.write("a", 10)}
 	first := w.work("--chunk-size=1MiB", "--max-wait=1s")
 	w.await("one worker", func(s *fleet.Status) bool { return len(s.Workers) == 1 })
-	if code, messages := w.run("work", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != exitcode.Temporary || !strings.Contains(messages, "use gcsup-fleet up") {
+	if code, messages := w.run("work", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != exit.Temporary || !strings.Contains(messages, "use gcsup-fleet up") {
 		t.Errorf("a second worker: exit code %d: %s", code, messages)
 	}
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
@@ -78,7 +78,7 @@ func TestStatusOfWork(t *testing.T) {
 	_, _ = first.Process.Wait()
 	_, _ = io.Copy(io.Discard, out)
 	_ = status.Wait()
-	if code := status.ProcessState.ExitCode(); code != exitcode.Temporary || !strings.Contains(messages.String(), "no process serves the queue") {
+	if code := status.ProcessState.ExitCode(); code != exit.Temporary || !strings.Contains(messages.String(), "no process serves the queue") {
 		t.Errorf("status --wait of a worker that was stopped: exit code %d: %s", code, messages)
 	}
 	second := w.work("--chunk-size=1MiB", "--max-wait=1s", "--until-empty")
@@ -94,7 +94,7 @@ func TestStatusOfWork(t *testing.T) {
 		t.Error(err)
 	}
 	_ = status.Wait()
-	if code := status.ProcessState.ExitCode(); code != exitcode.OK {
+	if code := status.ProcessState.ExitCode(); code != exit.OK {
 		t.Errorf("status --wait of a worker that finished: exit code %d: %s", code, messages)
 	}
 	lines = bytes.TrimSpace(lines)

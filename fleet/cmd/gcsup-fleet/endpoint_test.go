@@ -9,7 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestOtherEndpoint checks the exit code and the message of a worker, and of a submit, with another endpoint than
@@ -28,11 +28,11 @@ func TestOtherEndpoint(t *testing.T) {
 		cmd.Env, cmd.Stderr = append(cmd.Env, "STORAGE_EMULATOR_HOST="+other), &errs
 		_ = cmd.Run()
 		messages := errs.String()
-		if code := cmd.ProcessState.ExitCode(); code != exitcode.Config || !strings.Contains(messages, fleet.ErrEndpoint.Error()) || !strings.Contains(messages, other) || !strings.Contains(messages, w.gcs.URL) {
+		if code := cmd.ProcessState.ExitCode(); code != exit.Config || !strings.Contains(messages, fleet.ErrEndpoint.Error()) || !strings.Contains(messages, other) || !strings.Contains(messages, w.gcs.URL) {
 			t.Errorf("%s: exit code %d: %s", args[0], code, messages)
 		}
 	}
-	if code, messages := w.run(work...); code != exitcode.OK {
+	if code, messages := w.run(work...); code != exit.OK {
 		t.Errorf("the right worker: exit code %d: %s", code, messages)
 	}
 	w.check(files)

@@ -19,7 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestStatusWait checks the exit codes of status --wait.
@@ -41,37 +41,37 @@ func TestStatusWait(t *testing.T) {
 	work := func() {
 		w.run("work", "--until-empty", "--tries=1", "--state=gs://state-bucket/uploads", "--state-unsealed")
 	}
-	status("", exitcode.Temporary, "it is not known what was submitted")
+	status("", exit.Temporary, "it is not known what was submitted")
 	submit()
 	work()
-	status("", exitcode.OK, "done ")
+	status("", exit.OK, "done ")
 	w.write("b", 10)
 	submit()
 	if err := os.Remove(filepath.Join(w.tree, "b")); err != nil {
 		t.Fatal(err)
 	}
 	work()
-	status("", exitcode.Data, "no_input")
-	status("--json", exitcode.Data, `"failed":1`)
-	status("--failed", exitcode.Data, w.tree+"/b: ")
-	status("--failed --json", exitcode.Data, `"kind":"no_input"`)
+	status("", exit.Data, "no_input")
+	status("--json", exit.Data, `"failed":1`)
+	status("--failed", exit.Data, w.tree+"/b: ")
+	status("--failed --json", exit.Data, `"kind":"no_input"`)
 	var letter struct{ Key string }
 	if err := json.Unmarshal(w.output("status", "--failed", "--json"), &letter); err != nil || letter.Key == "" {
 		t.Errorf("the dead letter has no key: %v", err)
 	}
-	if code, messages := w.run("forget", letter.Key+"0"); code != exitcode.NoInput {
+	if code, messages := w.run("forget", letter.Key+"0"); code != exit.NoInput {
 		t.Errorf("forget a wrong key: exit code %d: %s", code, messages)
 	}
 	if out := w.output("forget", letter.Key); string(out) != "1 files are forgotten\n" {
 		t.Errorf("forget: %s", out)
 	}
-	status("", exitcode.OK, "done ")
+	status("", exit.OK, "done ")
 	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
 		t.Fatal(err)
 	}
-	status("--failed", exitcode.Temporary, "it is not known what was submitted")
+	status("--failed", exit.Temporary, "it is not known what was submitted")
 	work() // creates the queue again
-	status("--failed", exitcode.Temporary, "it is not known what was submitted")
+	status("--failed", exit.Temporary, "it is not known what was submitted")
 }
 
 // TestQueueLostWhileWaiting deletes the queue while status waits.
@@ -92,7 +92,7 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if code, messages := w.run("status", "--wait", "--nats", s.url("admin")); code != exitcode.Temporary || !strings.Contains(messages, fleet.ErrQueueLost.Error()) {
+	if code, messages := w.run("status", "--wait", "--nats", s.url("admin")); code != exit.Temporary || !strings.Contains(messages, fleet.ErrQueueLost.Error()) {
 		t.Errorf("exit code %d: %s", code, messages)
 	}
 }
@@ -151,15 +151,15 @@ func TestPermissionViolation(t *testing.T) {
 		"work --state=gs://state-bucket/uploads --state-unsealed --nats " + s.url("reader"),
 		"submit -r " + w.tree + " gs://other-bucket/ --nats " + s.url("reader"),
 	} {
-		if code, messages := w.run(strings.Fields(line)...); code != exitcode.Permission || !strings.Contains(messages, "ermissions ") {
+		if code, messages := w.run(strings.Fields(line)...); code != exit.Permission || !strings.Contains(messages, "ermissions ") {
 			t.Errorf("%s: exit code %d: %s", line, code, messages)
 		}
 	}
-	if code, messages := w.run("status", "--nats", s.url("reader")); code != exitcode.OK {
+	if code, messages := w.run("status", "--nats", s.url("reader")); code != exit.OK {
 		t.Errorf("status: exit code %d: %s", code, messages)
 	}
 	w.output("cancel", "--nats", s.url("admin")) // status --wait then asks whether the empty queue is settled
-	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exitcode.Permission || !strings.Contains(messages, "ermissions ") {
+	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exit.Permission || !strings.Contains(messages, "ermissions ") {
 		t.Errorf("status --wait with an empty queue: exit code %d: %s", code, messages)
 	}
 }
@@ -182,7 +182,7 @@ func TestStopDuringStart(t *testing.T) {
 		t.Errorf("message %q", line)
 	}
 	send(t, cmd.Process.Pid, syscall.SIGTERM)
-	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitcode.OK {
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exit.OK {
 		t.Errorf("exit code %d, want 0 as after a stop of a worker that runs", cmd.ProcessState.ExitCode())
 	}
 }

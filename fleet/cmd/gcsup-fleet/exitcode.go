@@ -14,8 +14,7 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload/errkind"
 )
 
@@ -26,47 +25,47 @@ var errAuthTimeout = errors.New("nats: authentication timeout")
 // exitCodeOf returns the exit code for an error: that of gcsup, or that of an error of
 // the fleet or NATS. The first match counts.
 func exitCodeOf(err error) int {
-	if c := failure.Classify(err); c.Kind != errkind.LocalIO {
+	if c := exit.Classify(err); c.Kind != errkind.LocalIO {
 		return c.Code
 	}
 	for _, f := range []struct {
 		is   error
 		code int
 	}{
-		{natsserver.ErrStopped, exitcode.Temporary}, // whatever the cause is
-		{fleet.ErrOptions, exitcode.Usage},
-		{fs.ErrNotExist, exitcode.NoInput},
-		{fleet.ErrAckWait, exitcode.Config},
-		{fleet.ErrReplicas, exitcode.Config},
-		{fleet.ErrStateKey, exitcode.Config},
-		{fleet.ErrEndpoint, exitcode.Config},
-		{fleet.ErrQueueLost, exitcode.Temporary},
-		{fleet.ErrUnknownTotal, exitcode.Temporary},
-		{fleet.ErrNoQueue, exitcode.Unavailable},
-		{fleet.ErrFilesFailed, exitcode.Data},
-		{errLocked, exitcode.Temporary},
-		{errAbandoned, exitcode.Temporary},
-		{fleet.ErrNameInUse, exitcode.Temporary},
-		{fleet.ErrNoDeadLetter, exitcode.NoInput},
-		{fleet.ErrDamagedLetter, exitcode.Data},
-		{nats.ErrNoServers, exitcode.Temporary},
-		{nats.ErrTimeout, exitcode.Temporary},
-		{errAuthTimeout, exitcode.Temporary},
-		{context.DeadlineExceeded, exitcode.Temporary},
-		{nats.ErrNoResponders, exitcode.Temporary},
-		{jetstream.ErrNoStreamResponse, exitcode.Temporary},
-		{os.ErrDeadlineExceeded, exitcode.Temporary}, // of a connection to NATS
-		{syscall.ECONNRESET, exitcode.Temporary},
-		{io.EOF, exitcode.Temporary},
-		{nats.ErrAuthorization, exitcode.Permission},
-		{nats.ErrPermissionViolation, exitcode.Permission},
+		{natsserver.ErrStopped, exit.Temporary}, // whatever the cause is
+		{fleet.ErrOptions, exit.Usage},
+		{fs.ErrNotExist, exit.NoInput},
+		{fleet.ErrAckWait, exit.Config},
+		{fleet.ErrReplicas, exit.Config},
+		{fleet.ErrStateKey, exit.Config},
+		{fleet.ErrEndpoint, exit.Config},
+		{fleet.ErrQueueLost, exit.Temporary},
+		{fleet.ErrUnknownTotal, exit.Temporary},
+		{fleet.ErrNoQueue, exit.Unavailable},
+		{fleet.ErrFilesFailed, exit.Data},
+		{errLocked, exit.Temporary},
+		{errAbandoned, exit.Temporary},
+		{fleet.ErrNameInUse, exit.Temporary},
+		{fleet.ErrNoDeadLetter, exit.NoInput},
+		{fleet.ErrDamagedLetter, exit.Data},
+		{nats.ErrNoServers, exit.Temporary},
+		{nats.ErrTimeout, exit.Temporary},
+		{errAuthTimeout, exit.Temporary},
+		{context.DeadlineExceeded, exit.Temporary},
+		{nats.ErrNoResponders, exit.Temporary},
+		{jetstream.ErrNoStreamResponse, exit.Temporary},
+		{os.ErrDeadlineExceeded, exit.Temporary}, // of a connection to NATS
+		{syscall.ECONNRESET, exit.Temporary},
+		{io.EOF, exit.Temporary},
+		{nats.ErrAuthorization, exit.Permission},
+		{nats.ErrPermissionViolation, exit.Permission},
 	} {
 		if errors.Is(err, f.is) {
 			return f.code
 		}
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.Code == http.StatusServiceUnavailable {
-		return exitcode.Temporary // the servers elect a leader
+		return exit.Temporary // the servers elect a leader
 	}
-	return exitcode.IO
+	return exit.IO
 }

@@ -15,7 +15,7 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 )
@@ -26,12 +26,12 @@ func TestExitCodeOfNATS(t *testing.T) {
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, os.ErrDeadlineExceeded, io.EOF,
 		&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"},
 	} {
-		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exitcode.Temporary {
-			t.Errorf("%v: exit code %d, want %d", err, code, exitcode.Temporary)
+		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exit.Temporary {
+			t.Errorf("%v: exit code %d, want %d", err, code, exit.Temporary)
 		}
 	}
-	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exitcode.IO {
-		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exitcode.IO)
+	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exit.IO {
+		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exit.IO)
 	}
 }
 
@@ -43,11 +43,11 @@ func TestExitCodeOfUploads(t *testing.T) {
 		err  error
 		want int
 	}{
-		{noKey, exitcode.NoInput},
-		{&session.Error{Kind: session.ErrCredentials, Err: noKey}, exitcode.Permission},
-		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exitcode.Unavailable},
-		{bucketstore.ErrSealed, exitcode.Config},
-		{session.ErrPrecondition, exitcode.Exists},
+		{noKey, exit.NoInput},
+		{&session.Error{Kind: session.ErrCredentials, Err: noKey}, exit.Permission},
+		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exit.Unavailable},
+		{bucketstore.ErrSealed, exit.Config},
+		{session.ErrPrecondition, exit.Exists},
 	} {
 		if got := exitCodeOf(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
@@ -59,8 +59,8 @@ func TestExitCodeOfUploads(t *testing.T) {
 // disk is full.
 func TestExitCodeOfStoppedServer(t *testing.T) {
 	for _, cause := range []error{fs.ErrNotExist, syscall.ENOSPC, fleet.ErrQueueLost, errors.New("unknown")} {
-		if code := exitCodeOf(fmt.Errorf("%w: %w", natsserver.ErrStopped, cause)); code != exitcode.Temporary {
-			t.Errorf("%v: exit code %d, want %d", cause, code, exitcode.Temporary)
+		if code := exitCodeOf(fmt.Errorf("%w: %w", natsserver.ErrStopped, cause)); code != exit.Temporary {
+			t.Errorf("%v: exit code %d, want %d", cause, code, exit.Temporary)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestAuthTimeout(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	}()
 	_, err = nats.Connect("nats://" + server.Addr().String())
-	if !errors.Is(err, errAuthTimeout) || exitCodeOf(err) != exitcode.Temporary {
+	if !errors.Is(err, errAuthTimeout) || exitCodeOf(err) != exit.Temporary {
 		t.Errorf("exit code %d: %v", exitCodeOf(err), err)
 	}
 }

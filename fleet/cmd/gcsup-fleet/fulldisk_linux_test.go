@@ -14,7 +14,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/fleet/internal/smalldisk"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestFullDisk fills the disk of the queue while workers upload and a tree is submitted, and frees it. The
@@ -59,11 +59,11 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal("the server does not start again")
 		}
 	}
-	if err := submit.Wait(); err != nil && submit.ProcessState.ExitCode() != exitcode.Temporary {
+	if err := submit.Wait(); err != nil && submit.ProcessState.ExitCode() != exit.Temporary {
 		t.Errorf("submit: %v", err)
 	}
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
-	if code, messages := w.run("status", "--wait"); code != exitcode.OK {
+	if code, messages := w.run("status", "--wait"); code != exit.OK {
 		t.Errorf("status --wait: exit code %d: %s", code, messages)
 	}
 	if s := w.status(); s.Done.Files != 2*len(files) || s.Failed != 0 || s.Tasks != 0 {
@@ -111,7 +111,7 @@ func TestUpOnFullDisk(t *testing.T) {
 	w.dir = smalldisk.Mount(t, 4<<20)
 	defer smalldisk.Fill(t, w.dir)()
 	code, messages := w.run("up", "--state=gs://state-bucket/uploads", "--state-unsealed")
-	if code != exitcode.IO || !strings.Contains(messages, "no space left on device") {
+	if code != exit.IO || !strings.Contains(messages, "no space left on device") {
 		t.Errorf("exit code %d: %s", code, messages)
 	}
 }

@@ -12,22 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/helptext"
-	"gcsup/internal/cli/hint"
-	"gcsup/internal/cli/objectflags"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/program"
-	"gcsup/internal/cli/signals"
-	"gcsup/internal/cli/treeflags"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/process"
 )
 
 func main() {
-	os.Exit(signals.Run(func(ctx context.Context) int {
-		program.StartedAs(os.Args[0])
+	os.Exit(process.Run(func(ctx context.Context) int {
+		process.StartedAs(os.Args[0])
 		return execute(ctx, os.Args[1:], stdio{os.Stdout, os.Stderr})
 	}))
 }
@@ -42,21 +35,21 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitcode.OK
+		return exit.OK
 	}
-	if code, ok := errors.AsType[exitcode.Printed](err); ok {
+	if code, ok := errors.AsType[exit.Printed](err); ok {
 		return int(code)
 	}
-	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
-		err = failure.Usagef("%w; see %s", err, usage.Help(root))
+	if !*started && !errors.Is(err, exit.ErrUsage) { // an error of cobra
+		err = exit.Usagef("%w; see %s", err, cmdline.Help(root))
 	}
-	std.message("%v", hint.Add(flagenv.Explain(cmd, err), "", "gcsup"))
+	std.message("%v", exit.WithHint(cmdline.Explain(cmd, err), "", "gcsup"))
 	return exitCodeOf(err)
 }
 
 // message prints one line for people.
 func (s stdio) message(format string, args ...any) {
-	fmt.Fprintf(s.err, "gcsup-fleet: %s\n", printable.Lines(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(s.err, "gcsup-fleet: %s\n", process.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
 // newRoot returns the tree of commands. started becomes true when the command line is
@@ -82,7 +75,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 75 temporary, run again; 77 permission; 78 configuration.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usage.NoCommand,
+		Args:          cmdline.NoCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
@@ -91,9 +84,9 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	}
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(usage.FlagError)
+	root.SetFlagErrorFunc(cmdline.FlagError)
 	help := &helptext.Help{Groups: groups(), Columns: helptext.Columns(std.out)}
-	root.SetHelpCommand(usage.NewHelp(help))
+	root.SetHelpCommand(cmdline.NewHelp(help))
 	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
 	help.Install(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -108,7 +101,7 @@ func groups() []helptext.Group {
 }
 
 // envRules decide which environment variables set flags, and which flags exclude each other.
-var envRules = flagenv.Rules{
+var envRules = cmdline.Rules{
 	None:      []string{"help"},
-	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, objectflags.Exclusive, treeflags.Exclusive},
+	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, cmdline.ObjectExclusive, cmdline.TreeExclusive},
 }

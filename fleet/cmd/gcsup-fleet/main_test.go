@@ -26,11 +26,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/flagenv"
-	"gcsup/internal/cli/objectflags"
-	"gcsup/internal/cli/sendflags"
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // TestMain runs the command if an environment variable is set, so that tests can
@@ -280,12 +277,12 @@ func TestSubmitSkips(t *testing.T) {
 		flags, out, messages string
 		code                 int
 	}{
-		{"--json --exclude=*.tmp", `"files":1,.*"failed":0,"skipped":2}`, "gcsup-fleet: warning: 2 dangling symbolic links were skipped, such as .*/one\ngcsup-fleet: warning: nothing matches --exclude='\\*.tmp'\n", exitcode.OK},
-		{"--ignore-symlinks", "1 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
-		{"--ignore-symlinks --max-size 9B", "submitted 0 files, 0 B; 0 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
-		{"--ignore-symlinks --min-size 10B --max-age 1d", "1 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
-		{"--strict", "1 in the queue before, 0 finished before, 2 refused", "(.*: symbolic link not followed: .*\n){2}", exitcode.NoInput},
-		{"--follow-symlinks --ignore-symlinks", "", "gcsup-fleet: --follow-symlinks and --ignore-symlinks exclude each other\n", exitcode.Usage},
+		{"--json --exclude=*.tmp", `"files":1,.*"failed":0,"skipped":2}`, "gcsup-fleet: warning: 2 dangling symbolic links were skipped, such as .*/one\ngcsup-fleet: warning: nothing matches --exclude='\\*.tmp'\n", exit.OK},
+		{"--ignore-symlinks", "1 in the queue before, 0 finished before, 0 refused", "", exit.OK},
+		{"--ignore-symlinks --max-size 9B", "submitted 0 files, 0 B; 0 in the queue before, 0 finished before, 0 refused", "", exit.OK},
+		{"--ignore-symlinks --min-size 10B --max-age 1d", "1 in the queue before, 0 finished before, 0 refused", "", exit.OK},
+		{"--strict", "1 in the queue before, 0 finished before, 2 refused", "(.*: symbolic link not followed: .*\n){2}", exit.NoInput},
+		{"--follow-symlinks --ignore-symlinks", "", "gcsup-fleet: --follow-symlinks and --ignore-symlinks exclude each other\n", exit.Usage},
 	} {
 		var out, messages bytes.Buffer
 		cmd := w.command(append([]string{"submit", "-r", w.tree + "/.", "gs://my-bucket/tree"}, strings.Fields(c.flags)...)...)
@@ -313,8 +310,8 @@ func TestBrokenPipe(t *testing.T) {
 	}
 	cmd := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	cmd.Stdout = writer
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitcode.IO {
-		t.Errorf("error %v, want exit code %d", err, exitcode.IO)
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exit.IO {
+		t.Errorf("error %v, want exit code %d", err, exit.IO)
 	}
 }
 
@@ -323,54 +320,54 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for line, want := range map[string]int{
-		"unknown":                         exitcode.Usage,
-		"submit":                          exitcode.Usage,
-		"submit x":                        exitcode.Usage,
-		"submit x b":                      exitcode.Usage,
-		"submit --files-from f x gs://bb": exitcode.Usage,
-		"submit missing gs://my-bucket":   exitcode.NoInput,
-		"submit -C . main.go gs://bb":     exitcode.Usage,
-		"submit main.go up.go gs://bbb/x": exitcode.Usage,
-		"submit main.go gs://bb":          exitcode.Usage,
-		"submit --files-from main.go -C missing gs://my-bucket":      exitcode.NoInput,
-		"submit main.go --exclude-from " + dir + "/x gs://my-bucket": exitcode.NoInput,
-		"submit main.go gs://my-bucket --retention-mode Locked":      exitcode.Usage,
-		"submit main.go gs://my-bucket --content-type text":          exitcode.Usage,
-		"submit main.go gs://my-bucket --storage-class COLD":         exitcode.Usage,
-		"work":                            exitcode.Usage,
-		"work --state gs://b/x":           exitcode.Usage,
-		"work --state b --state-unsealed": exitcode.Usage,
-		"work --state gs://b/x --state-unsealed --jobs 0":        exitcode.Usage,
-		"work --state gs://b/x --state-unsealed --max-wait 2m":   exitcode.Usage,
-		"work --state gs://b/x --state-unsealed --stall-rate 0":  exitcode.Usage,
-		"work --state gs://b/x --state-unsealed --log x":         exitcode.Usage,
-		"work --state gs://b/x --state-key-file " + dir + "/key": exitcode.NoInput,
-		"up --nats nats://x": exitcode.Usage,
-		"up --workers 0":     exitcode.Usage,
-		"retry":              exitcode.Usage,
-		"retry --failed key": exitcode.Usage,
-		"forget":             exitcode.Usage,
-		"forget key":         exitcode.Unavailable,
-		"status x":           exitcode.Usage,
-		"status --nats-cert x --nats nats://127.0.0.1:1": exitcode.Usage,
-		"status --nats nats://127.0.0.1:1":               exitcode.Temporary,
-		"limit":                                          exitcode.Usage,
-		"limit fast":                                     exitcode.Usage,
-		"drain --off=x":                                  exitcode.Usage,
-		"help":                                           exitcode.OK,
-		"limit off":                                      exitcode.Unavailable,
-		"status --fleet X":                               exitcode.Usage,
-		"status --nats nats://127.0.0.1:x":               exitcode.Usage,
-		"submit --ack-wait 1s main.go gs://my-bucket": exitcode.Usage,
+		"unknown":                         exit.Usage,
+		"submit":                          exit.Usage,
+		"submit x":                        exit.Usage,
+		"submit x b":                      exit.Usage,
+		"submit --files-from f x gs://bb": exit.Usage,
+		"submit missing gs://my-bucket":   exit.NoInput,
+		"submit -C . main.go gs://bb":     exit.Usage,
+		"submit main.go up.go gs://bbb/x": exit.Usage,
+		"submit main.go gs://bb":          exit.Usage,
+		"submit --files-from main.go -C missing gs://my-bucket":      exit.NoInput,
+		"submit main.go --exclude-from " + dir + "/x gs://my-bucket": exit.NoInput,
+		"submit main.go gs://my-bucket --retention-mode Locked":      exit.Usage,
+		"submit main.go gs://my-bucket --content-type text":          exit.Usage,
+		"submit main.go gs://my-bucket --storage-class COLD":         exit.Usage,
+		"work":                            exit.Usage,
+		"work --state gs://b/x":           exit.Usage,
+		"work --state b --state-unsealed": exit.Usage,
+		"work --state gs://b/x --state-unsealed --jobs 0":        exit.Usage,
+		"work --state gs://b/x --state-unsealed --max-wait 2m":   exit.Usage,
+		"work --state gs://b/x --state-unsealed --stall-rate 0":  exit.Usage,
+		"work --state gs://b/x --state-unsealed --log x":         exit.Usage,
+		"work --state gs://b/x --state-key-file " + dir + "/key": exit.NoInput,
+		"up --nats nats://x": exit.Usage,
+		"up --workers 0":     exit.Usage,
+		"retry":              exit.Usage,
+		"retry --failed key": exit.Usage,
+		"forget":             exit.Usage,
+		"forget key":         exit.Unavailable,
+		"status x":           exit.Usage,
+		"status --nats-cert x --nats nats://127.0.0.1:1": exit.Usage,
+		"status --nats nats://127.0.0.1:1":               exit.Temporary,
+		"limit":                                          exit.Usage,
+		"limit fast":                                     exit.Usage,
+		"drain --off=x":                                  exit.Usage,
+		"help":                                           exit.OK,
+		"limit off":                                      exit.Unavailable,
+		"status --fleet X":                               exit.Usage,
+		"status --nats nats://127.0.0.1:x":               exit.Usage,
+		"submit --ack-wait 1s main.go gs://my-bucket": exit.Usage,
 	} {
 		var out, errs bytes.Buffer
 		args := strings.Fields(line)
-		if want != exitcode.OK {
+		if want != exit.OK {
 			args = append(args, "--fleet-dir="+filepath.Join(dir, strings.Fields(line)[0]))
 		}
 		if got := execute(t.Context(), args, stdio{&out, &errs}); got != want {
 			t.Errorf("%s: exit code %d, want %d: %s", line, got, want, errs.String())
-		} else if want != exitcode.OK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
+		} else if want != exit.OK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
 			t.Errorf("%s: message %q", line, errs.String())
 		}
 	}
@@ -394,12 +391,12 @@ func TestUsageMessages(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := execute(t.Context(), strings.Fields(line), stdio{&out, &errs})
 		if want == "" {
-			if code != exitcode.OK {
+			if code != exit.OK {
 				t.Errorf("%s: exit code %d: %s", line, code, errs.String())
 			}
 			continue
 		}
-		if got := errs.String(); code != exitcode.Usage || !strings.HasPrefix(got, "gcsup-fleet: "+want) || strings.Count(got, "\n") != 1 {
+		if got := errs.String(); code != exit.Usage || !strings.HasPrefix(got, "gcsup-fleet: "+want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: exit code %d, message %q, want %q...", line, code, got, want)
 		}
 	}
@@ -473,8 +470,8 @@ func TestUnusableDirectory(t *testing.T) {
 	defer cancel()
 	var out, errs bytes.Buffer
 	got := execute(ctx, []string{"status", "--fleet-dir", dir}, stdio{&out, &errs})
-	if got != exitcode.IO || ctx.Err() != nil || !strings.Contains(errs.String(), filepath.Join(dir, "nats")) {
-		t.Errorf("exit code %d, want %d: %s", got, exitcode.IO, errs.String())
+	if got != exit.IO || ctx.Err() != nil || !strings.Contains(errs.String(), filepath.Join(dir, "nats")) {
+		t.Errorf("exit code %d, want %d: %s", got, exit.IO, errs.String())
 	}
 }
 
@@ -507,7 +504,7 @@ func TestWrongStateKey(t *testing.T) {
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+w.key(1))
 	for _, flag := range []string{"--state-key-file=" + w.key(2), "--state-unsealed"} {
 		code, messages := w.run("work", "--state=gs://state-bucket/uploads", flag)
-		if want := "gcsup-fleet: the key that seals the saved uploads is not that of the other workers"; code != exitcode.Config || !strings.HasPrefix(messages, want) || !strings.Contains(messages, "delete gs://state-bucket/uploads/fleet-key") {
+		if want := "gcsup-fleet: the key that seals the saved uploads is not that of the other workers"; code != exit.Config || !strings.HasPrefix(messages, want) || !strings.Contains(messages, "delete gs://state-bucket/uploads/fleet-key") {
 			t.Errorf("%s: exit code %d, message %q", flag, code, messages)
 		}
 	}
@@ -540,13 +537,13 @@ func TestUntilEmpty(t *testing.T) {
 		t.Helper()
 		w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
 	}
-	work("work", exitcode.Temporary, "it is not known what was submitted")
-	work("up", exitcode.Temporary, "it is not known what was submitted")
+	work("work", exit.Temporary, "it is not known what was submitted")
+	work("up", exit.Temporary, "it is not known what was submitted")
 	submit()
 	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
 		t.Fatal(err)
 	}
-	work("work", exitcode.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
+	work("work", exit.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
 	submit()
 	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
 	if err != nil {
@@ -555,23 +552,23 @@ func TestUntilEmpty(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
 		t.Fatal(err)
 	}
-	work("up", exitcode.Data, "1 files failed: see gcsup-fleet status --failed")
-	work("work", exitcode.Data, "1 files failed")
+	work("up", exit.Data, "1 files failed: see gcsup-fleet status --failed")
+	work("work", exit.Data, "1 files failed")
 	w.write("a", 10)
 	if err := os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()); err != nil {
 		t.Fatal(err)
 	}
 	w.output("retry", "--failed")
-	work("work", exitcode.OK, "")
+	work("work", exit.OK, "")
 }
 
 // TestVariablesAreKnown checks the list by which gcsup knows the variables of this command.
 func TestVariablesAreKnown(t *testing.T) {
 	t.Parallel()
 	shared := pflag.NewFlagSet("shared", pflag.ContinueOnError)
-	new(treeflags.Flags).Add(shared)
-	new(objectflags.Flags).Add(shared)
-	new(sendflags.Flags).Add(shared)
+	new(cmdline.TreeFlags).Add(shared)
+	new(cmdline.ObjectFlags).Add(shared)
+	new(cmdline.SendFlags).Add(shared)
 	own := map[string]bool{}
 	root, _ := newRoot(stdio{io.Discard, io.Discard})
 	for _, cmd := range root.Commands() {
@@ -581,7 +578,7 @@ func TestVariablesAreKnown(t *testing.T) {
 			}
 		})
 	}
-	if have := slices.Sorted(maps.Keys(own)); !slices.Equal(have, flagenv.Fleet) {
-		t.Errorf("flags %q, flagenv.Fleet has %q", have, flagenv.Fleet)
+	if have := slices.Sorted(maps.Keys(own)); !slices.Equal(have, cmdline.FlagsOfFleet) {
+		t.Errorf("flags %q, cmdline.FlagsOfFleet has %q", have, cmdline.FlagsOfFleet)
 	}
 }

@@ -23,9 +23,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // natsFlags select the queue: on NATS servers, or in a directory of this machine.
@@ -117,12 +116,12 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 		defer time.AfterFunc(openFor, cancel).Stop()
 	}
 	if (f.cert == "") != (f.key == "") {
-		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
+		return nil, exit.Usagef("--nats-cert and --nats-key need each other")
 	}
 	try := func(ctx context.Context) (*link, error) { return f.tryOpen(ctx, std) }
 	l, err := backoff.Retry(ctx, openPolicy, try, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
-			if exitCodeOf(err) == exitcode.Temporary && !errors.Is(err, errLocked) {
+			if exitCodeOf(err) == exit.Temporary && !errors.Is(err, errLocked) {
 				return backoff.Transient
 			}
 			return backoff.Classify(err)
@@ -217,7 +216,7 @@ func withoutPasswords(urls string) (string, error) {
 		if err != nil || u.Host == "" || u.Path != "" && u.Path != "/" || bare && u.User != nil {
 			// The error of url.Parse would show the password. Text that looks like a path, or
 			// follows a comma, may be a part of a password that is not escaped.
-			return "", failure.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
+			return "", exit.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
 		}
 		servers = append(servers, u.Scheme+"://"+u.Host)
 	}
@@ -236,7 +235,7 @@ func (f *natsFlags) openDir(ctx context.Context, l *link, std stdio) error {
 	}
 	if lock == nil {
 		if at.OfWork && f.works {
-			return failure.WithKind(fmt.Errorf("another gcsup-fleet work has the queue in %s: for several workers on this machine, use gcsup-fleet up", dir), errLocked)
+			return exit.WithKind(fmt.Errorf("another gcsup-fleet work has the queue in %s: for several workers on this machine, use gcsup-fleet up", dir), errLocked)
 		}
 		l.endpoint, l.state, l.dir = at.Endpoint, at.State, dir
 		l.conn, err = f.dial(at.URL, at.Token, l.refused)
@@ -304,9 +303,9 @@ func untilFailed(ctx context.Context, failed <-chan error) (context.Context, con
 func (f *natsFlags) directory() (string, error) {
 	dir := f.dir
 	if dir == "" {
-		state, err := statedir.Default()
+		state, err := process.StateDir()
 		if err != nil {
-			return "", failure.WithKind(fmt.Errorf("no default for --fleet-dir: %w", err), failure.ErrConfig)
+			return "", exit.WithKind(fmt.Errorf("no default for --fleet-dir: %w", err), exit.ErrConfig)
 		}
 		dir = filepath.Join(state, "fleet")
 	}
@@ -373,7 +372,7 @@ func readAddress(dir string) (address, error) {
 	var a address
 	data, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return a, failure.WithKind(fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), errLocked)
+		return a, exit.WithKind(fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), errLocked)
 	}
 	if err != nil {
 		return a, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/exit"
 )
 
 // TestServerStartsLater checks that a command waits for a server that starts later.
@@ -57,9 +57,9 @@ func TestOpenPermanent(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	for url, want := range map[string]int{
-		server.URL():             exitcode.Permission,
-		"nats://:4222/\x7f":      exitcode.Usage,
-		"nats://host.invalid:42": exitcode.IO,
+		server.URL():             exit.Permission,
+		"nats://:4222/\x7f":      exit.Usage,
+		"nats://host.invalid:42": exit.IO,
 	} {
 		messages := &onMessage{}
 		f := &natsFlags{url: url, fleet: "default"}

@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/exit"
 )
 
 // listMemory is how much of a list is kept in memory, in bytes. The rest is in a temporary file.
@@ -34,7 +34,7 @@ func (l *pathList) read() (digest string, err error) {
 		err = l.spill(in)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
+		return "", exit.WithKind(fmt.Errorf("--files-from: %w", err), exit.ErrSource)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

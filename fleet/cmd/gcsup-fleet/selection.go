@@ -5,7 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/upload/tree"
 )
 
@@ -24,7 +24,7 @@ type selection struct {
 }
 
 // newSelection returns the selection of flags without a list. opts are the options of f.
-func newSelection(sources []string, f *treeflags.Flags, opts *tree.Options, manifest string) (selection, error) {
+func newSelection(sources []string, f *cmdline.TreeFlags, opts *tree.Options, manifest string) (selection, error) {
 	s := selection{Include: opts.Include, Exclude: opts.Exclude, Limits: f.Limits(), Follow: f.FollowSymlinks, Ignore: f.IgnoreSymlinks}
 	var errs []error
 	abs := func(path string) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/treeflags"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // TestSelection checks that each flag that chooses files makes another submission, and that paths are absolute.
@@ -63,7 +63,7 @@ func TestSelection(t *testing.T) {
 	}
 	all := strings.Join(slices.Collect(maps.Values(lines)), "\n") + "--include-from --exclude-from --directory --null --strict"
 	choosing := pflag.NewFlagSet("", pflag.ContinueOnError)
-	new(treeflags.Flags).Add(choosing)
+	new(cmdline.TreeFlags).Add(choosing)
 	choosing.VisitAll(func(flag *pflag.Flag) {
 		if !strings.Contains(all, "--"+flag.Name) {
 			t.Errorf("no submission with --%s", flag.Name)
@@ -104,8 +104,8 @@ func TestTwoLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit("b")
-	work(exitcode.Temporary)
+	work(exit.Temporary)
 	submit("a")
-	work(exitcode.OK)
+	work(exit.OK)
 	w.check(files)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/statekey"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
@@ -31,7 +31,7 @@ func (f *serviceFlags) connect(ctx context.Context, emulator string) (*gcs.Clien
 	}
 	client, err := gcs.New(ctx, o)
 	if err != nil && !errors.Is(err, session.ErrCredentials) && ctx.Err() == nil {
-		err = failure.WithKind(err, failure.ErrConfig)
+		err = exit.WithKind(err, exit.ErrConfig)
 	}
 	return client, err
 }
@@ -52,9 +52,9 @@ func (f *stateFlags) add(fs *pflag.FlagSet) {
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "":
-		return failure.Usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
+		return exit.Usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
 	case f.keyFile == "" && !f.unsealed:
-		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+		return exit.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}
 	_, _, err := splitURL("--state", f.url)
 	return err
@@ -65,9 +65,9 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 	if f.keyFile == "" {
 		return nil, nil
 	}
-	aead, err := statekey.Read(f.keyFile)
+	aead, err := process.ReadStateKey(f.keyFile)
 	if err != nil {
-		return nil, failure.WithKind(fmt.Errorf("--state-key-file: %w", err), failure.ErrSource)
+		return nil, exit.WithKind(fmt.Errorf("--state-key-file: %w", err), exit.ErrSource)
 	}
 	return aead, nil
 }
@@ -76,7 +76,7 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 func splitURL(of, url string) (bucket, object string, err error) {
 	bucket, object, ok := session.SplitURL(url)
 	if !ok {
-		return "", "", failure.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
+		return "", "", exit.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
 	}
 	return bucket, object, nil
 }

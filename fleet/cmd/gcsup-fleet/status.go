@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // statusFlags choose what status prints.
@@ -37,7 +37,7 @@ in a line every 10 seconds on standard error, and with --json in a line every se
 standard output. The exit code is 0 only if all that was submitted is done: it is 65 if
 files failed, and 75 if the queue was lost, if its server has ended, or if it is not known
 what was submitted.`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, std) },
 	}
 	f.nats.add(cmd.Flags())
@@ -89,7 +89,7 @@ func (f *statusFlags) settle(ctx context.Context, out io.Writer, l *link, p *pro
 	}
 	err := f.print(ctx, out, l.Queue)
 	if err == nil && settled != nil {
-		err = exitcode.Printed(exitcode.Data) // the output has the files that failed
+		err = exit.Printed(exit.Data) // the output has the files that failed
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
 	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)
 	for _, f := range s.Failures {
-		fmt.Fprintf(w, "  %s\t%d files\t\t%s: %s\n", f.Kind, f.Files, printable.Line(f.Example), printable.Line(f.Reason))
+		fmt.Fprintf(w, "  %s\t%d files\t\t%s: %s\n", f.Kind, f.Files, process.Printable(f.Example), process.Printable(f.Reason))
 	}
 	eta, limit := "unknown", "none"
 	if s.ETA != nil {
@@ -186,14 +186,14 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	for _, worker := range s.Workers {
 		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
 		if u := worker.Unfit; u != nil {
-			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, printable.Line(u.Reason), u.Next.Format(time.TimeOnly))
+			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, process.Printable(u.Reason), u.Next.Format(time.TimeOnly))
 		}
 		for _, a := range worker.Active {
 			more := ""
 			if a.Files > 1 {
 				more = fmt.Sprintf(" and %d more", a.Files-1)
 			}
-			fmt.Fprintf(w, "\t\t%s of %s\t%s%s\n", humanize.IBytes(uint64(a.Committed)), humanize.IBytes(uint64(a.Size)), printable.Line(a.Destination), more)
+			fmt.Fprintf(w, "\t\t%s of %s\t%s%s\n", humanize.IBytes(uint64(a.Committed)), humanize.IBytes(uint64(a.Size)), process.Printable(a.Destination), more)
 		}
 	}
 	return w.Flush()
@@ -225,7 +225,7 @@ func printFailed(ctx context.Context, out io.Writer, q *fleet.Queue, asJSON bool
 		if asJSON {
 			return enc.Encode(line)
 		}
-		_, err := fmt.Fprintf(out, "%s  %s: %s (%s, %d tries)\n", key, printable.Line(line.Source), printable.Line(line.Reason), line.Kind, line.Tries)
+		_, err := fmt.Fprintf(out, "%s  %s: %s (%s, %d tries)\n", key, process.Printable(line.Source), process.Printable(line.Reason), line.Kind, line.Tries)
 		return err
 	})
 }

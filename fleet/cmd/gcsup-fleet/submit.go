@@ -15,12 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/objectflags"
-	"gcsup/internal/cli/printable"
-	"gcsup/internal/cli/treeflags"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -32,10 +29,10 @@ import (
 // those of gcsup cp.
 type submitFlags struct {
 	recursive bool
-	tree      treeflags.Flags
-	notes     treeflags.Notes // complete when all jobs were read
+	tree      cmdline.TreeFlags
+	notes     cmdline.Notes // complete when all jobs were read
 	manifest  string
-	objects   objectflags.Flags
+	objects   cmdline.ObjectFlags
 	state     string
 	json      bool
 
@@ -64,7 +61,7 @@ added, and finished files are left out. If a file in the queue has changed since
 code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
   find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
-		Args: usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from"),
+		Args: cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			// Check the sources first: a typo must not require credentials or a server.
@@ -103,9 +100,9 @@ code is 75: submit the tree once more when the queue is empty.`,
 func (f *submitFlags) check(args []string) error {
 	switch {
 	case f.tree.FilesFrom != "" && (len(args) != 1 || f.recursive):
-		return failure.Usagef("--files-from replaces SOURCE and -r: give only the destination")
+		return exit.Usagef("--files-from replaces SOURCE and -r: give only the destination")
 	case f.tree.FilesFrom == "" && len(args) < 2:
-		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from")
+		return exit.Usagef("want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from")
 	}
 	if err := f.tree.Check(f.tree.FilesFrom != ""); err != nil {
 		return err
@@ -183,7 +180,7 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	done, err := fleet.Submit(ctx, q, s)
 	for _, text := range f.notes.Warnings() {
-		std.message("warning: %s", printable.Line(text))
+		std.message("warning: %s", process.Printable(text))
 	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
@@ -193,9 +190,9 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	switch {
 	case err == nil && refused:
-		return exitcode.Printed(exitcode.NoInput)
+		return exit.Printed(exit.NoInput)
 	case err == nil && done.Changed > 0:
-		return exitcode.Printed(exitcode.Temporary)
+		return exit.Printed(exit.Temporary)
 	}
 	return err
 }
@@ -244,9 +241,9 @@ func walk(ctx context.Context, placed []tree.Placed, spec session.Spec, opts *tr
 	for _, p := range placed {
 		switch {
 		case p.Err != nil && p.IsDir:
-			return nil, failure.Usagef("%s is a directory; to submit the files in it, add -r", p.Path)
+			return nil, exit.Usagef("%s is a directory; to submit the files in it, add -r", p.Path)
 		case p.Err != nil:
-			return nil, failure.WithKind(p.Err, failure.ErrSource)
+			return nil, exit.WithKind(p.Err, exit.ErrSource)
 		}
 		sources = append(sources, p.Source)
 	}
@@ -272,7 +269,7 @@ func (f *submitFlags) regular(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 // unfinished returns jobs without those that are finished according to the manifest.
 func (f *submitFlags) unfinished(ctx context.Context, jobs iter.Seq[upload.Job], done func()) (iter.Seq[upload.Job], func(), error) {
 	if _, err := os.Stat(f.manifest); err != nil {
-		return nil, done, failure.WithKind(fmt.Errorf("--manifest: %w", err), failure.ErrSource) // manifest.Open would create it
+		return nil, done, exit.WithKind(fmt.Errorf("--manifest: %w", err), exit.ErrSource) // manifest.Open would create it
 	}
 	m, err := manifest.Open(f.manifest)
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/exitcode"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 )
 
 // upFlags configure a fleet on one machine.
@@ -43,7 +42,7 @@ func newUp(std stdio) *cobra.Command {
 		Long: `up runs a NATS server on 127.0.0.1 with a random token, and workers, as processes on this
 machine. The other commands find the server by --fleet-dir. A worker that dies is started
 again. With --emulator nothing leaves the machine.`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.run(cmd.Context(), cmd.Flags(), std)
 			if err != nil && cmd.Context().Err() != nil {
@@ -89,9 +88,9 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	n := &f.work.nats
 	switch {
 	case n.url != "":
-		return failure.Usagef("up runs a NATS server: with --nats, start gcsup-fleet work on each machine")
+		return exit.Usagef("up runs a NATS server: with --nats, start gcsup-fleet work on each machine")
 	case f.workers < 1:
-		return failure.Usagef("--workers %d: want 1 or more", f.workers)
+		return exit.Usagef("--workers %d: want 1 or more", f.workers)
 	}
 	dir, err := n.directory()
 	if err != nil {
@@ -239,12 +238,12 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 				case ctx.Err() != nil:
 				case err != nil:
 					stop(err)
-				case code == exitcode.OK:
+				case code == exit.OK:
 					return
-				case f.work.untilEmpty && code == exitcode.Temporary && empty():
-					stop(exitcode.Printed(code)) // the worker printed why the queue is not settled
-				case code > 0 && code != exitcode.IO && code != exitcode.Temporary:
-					stop(exitcode.Printed(code)) // every other worker fails in the same way
+				case f.work.untilEmpty && code == exit.Temporary && empty():
+					stop(exit.Printed(code)) // the worker printed why the queue is not settled
+				case code > 0 && code != exit.IO && code != exit.Temporary:
+					stop(exit.Printed(code)) // every other worker fails in the same way
 				default:
 					std.message("worker %d ended with %d, and is started again", i+1, code)
 					sleep(ctx, restartDelay)

@@ -17,10 +17,8 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/cli/bytesize"
-	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/sendflags"
-	"gcsup/internal/cli/usage"
+	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/exit"
 	"gcsup/upload/contenttype"
 )
 
@@ -29,9 +27,9 @@ type workFlags struct {
 	nats    natsFlags
 	service serviceFlags
 	state   stateFlags
-	send    sendflags.Flags
+	send    cmdline.SendFlags
 
-	limitRate  bytesize.Flag
+	limitRate  cmdline.Size
 	name       string
 	jobs       int
 	tries      int
@@ -65,7 +63,7 @@ func newWork(std stdio) *cobra.Command {
 		Long: `work takes uploads from the queue until it is stopped. After SIGTERM it hands over its
 uploads at once: another worker continues at the committed offset. If a worker dies,
 others get its uploads after --ack-wait.`,
-		Args: usage.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.run(cmd.Context(), std)
 			if err != nil && cmd.Context().Err() != nil {
@@ -126,7 +124,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		return o, err
 	}
 	if f.jobs < 1 || f.tries < 1 {
-		return o, failure.Usagef("--jobs and --tries must be 1 or more")
+		return o, exit.Usagef("--jobs and --tries must be 1 or more")
 	}
 	o = fleet.WorkerOptions{
 		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
@@ -146,7 +144,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		o.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	case "off":
 	default:
-		return o, failure.Usagef("--log %s: want text, json or off", f.log)
+		return o, exit.Usagef("--log %s: want text, json or off", f.log)
 	}
 	if o.StateBucket, o.StatePrefix, err = splitURL("--state", f.state.url); err != nil {
 		return o, err

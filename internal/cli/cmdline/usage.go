@@ -1,0 +1,303 @@
+package cmdline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/helptext"
+	"gcsup/internal/cli/process"
+)
+
+// FlagError replaces an error of pflag by one in the style of this program.
+func FlagError(cmd *cobra.Command, err error) error {
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := value.GetFlag()
+		return exit.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), Help(cmd))
+	}
+	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := none.GetFlag()
+		return exit.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), Help(cmd))
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return exit.Usagef("%w; see %s", err, Help(cmd))
+	}
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		// The flag may be valid; the command before it is unknown.
+		return unknownCommand(cmd, cmd.Flags().Arg(0))
+	}
+	name, dashes := unknown.GetSpecifiedName(), "--"
+	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	if advice := peerAdvice(cmd, name); advice != "" {
+		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, Help(cmd))
+	}
+	if dashes == "-" {
+		return exit.Usagef("unknown flag -%s; see %s", name, Help(cmd))
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(name, names); near != "" {
+		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, Help(cmd))
+	}
+	if c := withFlag(cmd, name); c != nil {
+		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
+	}
+	return exit.Usagef("unknown flag --%s; see %s", name, Help(cmd))
+}
+
+// Wanted describes the values that a flag accepts. err is the error of its Set,
+// which describes them for flags of this program's types.
+func Wanted(f *pflag.Flag, err error) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "want true or false"
+	case "duration":
+		return "want a duration with its unit, such as 90s or 12h"
+	case "int", "int64":
+		return "want a whole number"
+	case "uint", "uint64":
+		return "want a whole number that is not negative"
+	case "float64":
+		return "want a number"
+	case "stringSlice":
+		return "want names separated by commas"
+	}
+	if own := errors.Unwrap(err); own != nil {
+		return own.Error()
+	}
+	if f.Value.Type() == "SIZE" {
+		return ErrSize.Error()
+	}
+	name, _ := pflag.UnquoteUsage(f)
+	return "want " + name
+}
+
+// elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
+// to advice for the user.
+var elsewhere = map[string]string{
+	"rsync":    "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
+	"ls":       "to list objects, run: gcloud storage ls",
+	"list":     "to list objects, run: gcloud storage ls",
+	"du":       "to add up the sizes of objects, run: gcloud storage du",
+	"stat":     "to describe an object, run: gcloud storage objects describe",
+	"rm":       "to delete objects, run: gcloud storage rm",
+	"delete":   "to delete objects, run: gcloud storage rm",
+	"mv":       "to rename objects, run: gcloud storage mv",
+	"move":     "to rename objects, run: gcloud storage mv",
+	"cat":      "to print an object, run: gcloud storage cat",
+	"get":      "to download an object, run: gcloud storage cp",
+	"download": "to download an object, run: gcloud storage cp",
+	"hash":     "to print checksums, run: gcloud storage hash",
+	"mb":       "to create a bucket, run: gcloud storage buckets create",
+	"rb":       "to delete a bucket, run: gcloud storage buckets delete",
+}
+
+// unknownCommand is the error of a command that cmd does not have.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	near := nearest(name, names)
+	if other, ok := elsewhere[name]; ok && !cmd.HasParent() && near == "" {
+		return exit.Usagef("%s uploads only; %s", cmd.Name(), other)
+	}
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, name) {
+			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
+		}
+	}
+	if !cmd.HasParent() {
+		if c := below(cmd, name); c != nil {
+			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
+		}
+	}
+	if near != "" {
+		return exit.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, Help(cmd))
+	}
+	return exit.Usagef("%s; see %s", none, Help(cmd))
+}
+
+// below returns the command below a subcommand of cmd that has the name or is
+// suggested for it, or nil.
+func below(cmd *cobra.Command, name string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		for _, sub := range c.Commands() {
+			if sub.Name() == name || slices.Contains(sub.SuggestFor, name) {
+				return sub
+			}
+		}
+	}
+	return nil
+}
+
+// NoCommand is the Args of a command that only has subcommands.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return nil
+}
+
+// AtLeast returns the Args of a command that takes n or more arguments. want
+// describes them.
+func AtLeast(n int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < n {
+			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
+		}
+		return nil
+	}
+}
+
+// ExactlyOne returns the Args of a command that takes one argument. want describes
+// it.
+func ExactlyOne(want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
+		}
+		return nil
+	}
+}
+
+// NoArgs is the Args of a command without arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return exit.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], Help(cmd))
+	}
+	return nil
+}
+
+// commandLine returns the words that run cmd.
+func commandLine(cmd *cobra.Command) string {
+	return strings.TrimSpace(process.Words() + " " + commandName(cmd))
+}
+
+// Help returns the words that print the help of cmd.
+func Help(cmd *cobra.Command) string {
+	return strings.TrimSpace(process.Words() + " help " + commandName(cmd))
+}
+
+// commandName returns the path of cmd without the program's name.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
+}
+
+// withFlag returns the first subcommand of cmd that has the flag, or nil.
+func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		if c.Flags().Lookup(flag) != nil {
+			return c
+		}
+		if found := withFlag(c, flag); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// nearest returns the most similar of names, or "" if none is similar. Similar names
+// are one edit away, or two if name is long, or begin with name.
+func nearest(name string, names []string) string {
+	limit := 1
+	if len(name) > 5 {
+		limit = 2
+	}
+	best, least := "", limit+1
+	for _, n := range names {
+		d := distance(name, n)
+		if len(name) >= 3 && strings.HasPrefix(n, name) {
+			d = min(d, limit)
+		}
+		if d < least && d < len(name) {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance returns the optimal string alignment distance of a and b: the number of
+// bytes to insert, delete, replace, or swap with their neighbor
+// (https://en.wikipedia.org/wiki/Damerau%E2%80%93Levenshtein_distance).
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := d[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			d[i][j] = min(cost, d[i-1][j]+1, d[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// NewHelp returns a help command that fails for an unknown command or topic. Cobra's own
+// command prints the help of the program and exits with 0.
+func NewHelp(h *helptext.Help) *cobra.Command {
+	use, short, topics := "help [COMMAND]", "Help on a command", []string{}
+	for _, t := range h.Topics {
+		use, short, topics = "help [COMMAND | TOPIC]", "Help on a command or a topic", append(topics, t.Name)
+	}
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				if i := slices.Index(topics, rest[0]); i >= 0 && len(args) == 1 {
+					_, err := io.WriteString(cmd.OutOrStdout(), h.Topic(h.Topics[i]))
+					return err
+				}
+				if near := nearest(rest[0], topics); near != "" && !c.HasParent() {
+					return exit.Usagef("unknown command or topic %q, did you mean %s help %s?", rest[0], process.Words(), near)
+				}
+				return unknownCommand(c, rest[0])
+			}
+			c.InitDefaultHelpFlag() // so that the help lists --help
+			return c.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			c, rest, err := cmd.Root().Find(args)
+			var names []cobra.Completion
+			if err == nil && len(rest) == 0 {
+				for _, below := range c.Commands() {
+					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
+						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
+					}
+				}
+			}
+			for _, t := range h.Topics {
+				if len(args) == 0 && strings.HasPrefix(t.Name, prefix) {
+					names = append(names, cobra.CompletionWithDesc(t.Name, t.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}

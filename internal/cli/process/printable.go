@@ -1,0 +1,27 @@
+package process
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Printable replaces control characters, so that the text stays on one line and cannot
+// control the terminal.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// PrintableLines replaces control characters other than line breaks.
+func PrintableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}

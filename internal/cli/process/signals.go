@@ -1,0 +1,52 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"gcsup/internal/cli/exit"
+)
+
+// debounce is the time after the first signal in which another one is ignored:
+// some programs send a signal to the process and to its group.
+const debounce = 500 * time.Millisecond
+
+// Run runs a command and returns its exit code. The first SIGINT, SIGTERM or SIGHUP
+// cancels the context and waits for the command; a second one returns immediately.
+// A SIGHUP that was ignored at the start, as by nohup, stays ignored.
+func Run(command func(ctx context.Context) int) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	defer signal.Stop(signals)
+
+	// If a reader of the output exits, the write fails with an error. SIGPIPE
+	// would end the upload.
+	signal.Ignore(syscall.SIGPIPE)
+
+	done := make(chan int, 1)
+	go func() { done <- command(ctx) }()
+	var first time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case s := <-signals:
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				cancel(exit.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
+			case time.Since(first) > debounce:
+				return exit.Signal
+			}
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package statekey
-
-import "os"
-
-// mounted reports whether a file is a mounted secret of a container.
-func mounted(*os.File, os.FileInfo) bool { return false }
