@@ -247,8 +247,8 @@ func TestImpersonateServiceAccount(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"cp", "clientcert_test.go", "gs://demo/o", "--state-dir=" + ca.dir, "--impersonate-service-account=" + account}, 0, `^gs://demo/o#`},
-		{[]string{"cp", "clientcert_test.go", "gs://demo/o", "--state-dir=" + ca.dir}, 77, `401`},
+		{[]string{"cp", "main.go", "gs://demo/o", "--state-dir=" + ca.dir, "--impersonate-service-account=" + account}, 0, `^gs://demo/o#`},
+		{[]string{"cp", "main.go", "gs://demo/o", "--state-dir=" + ca.dir}, 77, `401`},
 		{[]string{"doctor", "gs://demo", "--impersonate-service-account=" + account}, 0, `credentials  ok       the service accepts them\n`},
 		{[]string{"doctor", "gs://demo", "--impersonate-service-account=other@p.iam.gserviceaccount.com"}, 77,
 			`credentials  failed   .*it answered 403 Forbidden: Permission 'iam.serviceAccounts.getAccessToken' denied; the role roles/iam.serviceAccountTokenCreator on other@p.iam.gserviceaccount.com permits impersonation`},

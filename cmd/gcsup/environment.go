@@ -49,7 +49,7 @@ func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 		described = cmd.Root() // which describes the variables
 	}
 	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
-		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.Help(described))
+		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
 	}
 }
 

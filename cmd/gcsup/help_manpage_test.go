@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/helptext"
+	"gcsup/internal/cli/cmdline"
 )
 
 // manDate returns the month of the pages: that of SOURCE_DATE_EPOCH, or this month.
@@ -49,7 +49,7 @@ func (r *roff) text(s string) {
 func (r *roff) section(title string) { fmt.Fprintf(r, ".SH %s\n", title) }
 
 // entries writes a list of terms and their descriptions.
-func (r *roff) entries(entries []helptext.Entry) {
+func (r *roff) entries(entries []cmdline.Entry) {
 	for _, e := range entries {
 		fmt.Fprintf(r, ".TP\n\\fB%s\\fP\n", roffEscapes.Replace(e.Term))
 		r.text(e.Text)
@@ -83,28 +83,28 @@ func manPage(cmd *cobra.Command, date string) string {
 	r.section("NAME")
 	r.text(manName(cmd) + " - " + cmd.Short)
 	r.section("SYNOPSIS")
-	r.verbatim(strings.Join(helptext.Synopsis(cmd), "\n"))
+	r.verbatim(strings.Join(cmdline.Synopsis(cmd), "\n"))
 	r.section("DESCRIPTION")
 	if cmd.Long == "" {
 		r.paragraphs(cmd.Short + ".")
 	} else {
 		r.paragraphs(cmd.Long)
 	}
-	if commands := helptext.Commands(cmd); len(commands) > 0 {
+	if commands := cmdline.Commands(cmd); len(commands) > 0 {
 		r.section("COMMANDS")
 		r.entries(commands)
 	}
 	r.section("OPTIONS")
-	for _, s := range helptext.Sections(cmd, helptext.Groups) {
+	for _, s := range cmdline.Sections(cmd, cmdline.Groups) {
 		if s.Title != "Flags" {
 			fmt.Fprintf(r, ".SS %s\n", s.Title)
 		}
 		for _, f := range s.Flags {
-			term := helptext.Label(f)
+			term := cmdline.Label(f)
 			if f.Shorthand != "" {
 				term = "-" + f.Shorthand + ", " + term
 			}
-			r.entries([]helptext.Entry{{Term: term, Text: helptext.Describe(f)}})
+			r.entries([]cmdline.Entry{{Term: term, Text: cmdline.Describe(f)}})
 		}
 	}
 	for _, t := range topics() {

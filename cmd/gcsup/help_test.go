@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/helptext"
 )
 
 // commands returns the tree of commands, complete as for a help.
@@ -51,7 +51,7 @@ func documentedGroups(t *testing.T) map[string][]string {
 func TestDocumentedGroups(t *testing.T) {
 	documented := documentedGroups(t)
 	root := commands()
-	for _, g := range helptext.Groups {
+	for _, g := range cmdline.Groups {
 		if !slices.Equal(documented[g.Title], g.Flags) {
 			t.Errorf("docs/cli.md has under %s the flags\n%q, the help\n%q", g.Title, documented[g.Title], g.Flags)
 		}
@@ -73,7 +73,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 		}
 		cmd.InitDefaultHelpFlag()
 		var have []string
-		for _, s := range helptext.Sections(cmd, helptext.Groups) {
+		for _, s := range cmdline.Sections(cmd, cmdline.Groups) {
 			if s.Title == "Flags" {
 				for _, f := range s.Flags {
 					have = append(have, f.Name)
@@ -81,7 +81,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 			}
 		}
 		if !slices.Equal(have, want) {
-			t.Errorf("%s has the flags %q without a group, want %q: add the others to helptext.Groups and docs/cli.md", cmd.Name(), have, want)
+			t.Errorf("%s has the flags %q without a group, want %q: add the others to cmdline.Groups and docs/cli.md", cmd.Name(), have, want)
 		}
 	}
 }
@@ -91,14 +91,14 @@ func TestFlagLabels(t *testing.T) {
 	label := regexp.MustCompile(`^--[a-z0-9-]+(( |\[=)([A-Z0-9_/=@,.:\[\]]+|gs://BUCKET/PREFIX|[a-z0-9]+(\|[a-z0-9]+)+)\]?)?$`)
 	for _, cmd := range leaves(commands()) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if got := helptext.Label(f); !f.Hidden && !label.MatchString(got) {
+			if got := cmdline.Label(f); !f.Hidden && !label.MatchString(got) {
 				t.Errorf("%s: %s", cmd.CommandPath(), got)
 			}
 		})
 	}
 	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
 		cp, _, _ := commands().Find([]string{"cp"})
-		if got := helptext.Label(cp.Flags().Lookup(flag)); got != want {
+		if got := cmdline.Label(cp.Flags().Lookup(flag)); got != want {
 			t.Errorf("label %q, want %q", got, want)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"strings"
 
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/process"
 )
 
 // topics returns the topics of the help, which are also sections of the man pages.
-func topics() []helptext.Topic {
-	return []helptext.Topic{
+func topics() []cmdline.Topic {
+	return []cmdline.Topic{
 		{
 			Name: "exit-codes", Title: "EXIT STATUS", Short: "The exit codes, and the kinds of errors",
 			Text:    `A script that only needs to know whether to run the command again checks for 75. With --json, the error of a result has a kind, which is listed after its code.`,
@@ -32,7 +32,7 @@ func topics() []helptext.Topic {
 }
 
 // exitCodes returns the exit codes, with the kinds of errors that have them.
-func exitCodes() (entries []helptext.Entry) {
+func exitCodes() (entries []cmdline.Entry) {
 	for _, m := range exit.Meanings {
 		var kinds []string
 		for kind, code := range exit.Codes {
@@ -45,13 +45,13 @@ func exitCodes() (entries []helptext.Entry) {
 		if len(kinds) > 0 {
 			text += " (" + strings.Join(kinds, ", ") + ")"
 		}
-		entries = append(entries, helptext.Entry{Term: strconv.Itoa(m.Code), Text: text})
+		entries = append(entries, cmdline.Entry{Term: strconv.Itoa(m.Code), Text: text})
 	}
 	return entries
 }
 
 // variables are the environment variables. docs/cli.md lists them in the same order.
-var variables = []helptext.Entry{
+var variables = []cmdline.Entry{
 	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, and GCSUP_QUIET=true is --quiet. An empty variable counts as unset"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
 	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
@@ -69,7 +69,7 @@ var variables = []helptext.Entry{
 }
 
 // files are the files that the commands read and write without a flag.
-var files = []helptext.Entry{
+var files = []cmdline.Entry{
 	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},
 	{Term: "~/.config/gcloud/application_default_credentials.json", Text: "credentials, if neither --credentials-file nor GOOGLE_APPLICATION_CREDENTIALS names a file"},

@@ -14,7 +14,6 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/process"
 )
 
@@ -51,7 +50,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		return int(code)
 	}
 	if !*started && !errors.Is(err, exit.ErrUsage) { // an error of cobra
-		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.Help(root))
+		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.HelpOf(root))
 	}
 	err = cmdline.Explain(cmd, err)
 	newConsole(std.err, false).fail(exit.Text(err))
@@ -111,7 +110,7 @@ byte-identical to the source, or it does not appear.`,
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
-	help := &helptext.Help{Groups: helptext.Groups, Topics: topics(), Columns: helptext.Columns(std.out)}
+	help := &cmdline.Help{Groups: cmdline.Groups, Topics: topics(), Columns: cmdline.Columns(std.out)}
 	root.SetHelpCommand(cmdline.NewHelp(help))
 	root.AddCommand(
 		newCp(std),

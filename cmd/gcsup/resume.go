@@ -44,10 +44,10 @@ compared with the checksums of the bytes that were sent, before anything is sent
   gcsup resume --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
-				return exit.Usagef("give IDs or --all, not both; see %s", cmdline.Help(cmd))
+				return exit.Usagef("give IDs or --all, not both; see %s", cmdline.HelpOf(cmd))
 			}
 			if f.source != "" && len(args) != 1 {
-				return exit.Usagef("--source needs the ID of one upload; see %s", cmdline.Help(cmd))
+				return exit.Usagef("--source needs the ID of one upload; see %s", cmdline.HelpOf(cmd))
 			}
 			return nil
 		},

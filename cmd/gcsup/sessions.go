@@ -336,9 +336,9 @@ of them that were started long ago. The environment does not set --all here.`,
 			bulk := x.all || cmd.Flags().Changed("older-than")
 			switch {
 			case len(ids) > 0 && bulk:
-				return exit.Usagef("give IDs, or --all or --older-than, not both; see %s", cmdline.Help(cmd))
+				return exit.Usagef("give IDs, or --all or --older-than, not both; see %s", cmdline.HelpOf(cmd))
 			case len(ids) == 0 && !bulk:
-				return exit.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", cmdline.Help(cmd))
+				return exit.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", cmdline.HelpOf(cmd))
 			}
 			return nil
 		},

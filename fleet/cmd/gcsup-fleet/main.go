@@ -14,7 +14,6 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/process"
 )
 
@@ -41,7 +40,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		return int(code)
 	}
 	if !*started && !errors.Is(err, exit.ErrUsage) { // an error of cobra
-		err = exit.Usagef("%w; see %s", err, cmdline.Help(root))
+		err = exit.Usagef("%w; see %s", err, cmdline.HelpOf(root))
 	}
 	std.message("%v", exit.WithHint(cmdline.Explain(cmd, err), "", "gcsup"))
 	return exitCodeOf(err)
@@ -85,7 +84,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(cmdline.FlagError)
-	help := &helptext.Help{Groups: groups(), Columns: helptext.Columns(std.out)}
+	help := &cmdline.Help{Groups: groups(), Columns: cmdline.Columns(std.out)}
 	root.SetHelpCommand(cmdline.NewHelp(help))
 	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
 	help.Install(root)
@@ -94,8 +93,8 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 }
 
 // groups returns the groups of the flags in the help: those of gcsup, and one for the queue.
-func groups() []helptext.Group {
-	return append(slices.Clone(helptext.Groups), helptext.Group{Title: "Queue", About: "the NATS servers", Flags: []string{
+func groups() []cmdline.Group {
+	return append(slices.Clone(cmdline.Groups), cmdline.Group{Title: "Queue", About: "the NATS servers", Flags: []string{
 		"nats", "nats-ca", "nats-cert", "nats-key", "nats-creds", "nats-replicas", "fleet", "fleet-dir", "ack-wait",
 	}})
 }

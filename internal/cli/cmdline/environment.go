@@ -66,7 +66,7 @@ func (r *Rules) Set(cmd *cobra.Command) error {
 			}
 		}
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
-			err = exit.Usagef("%s %q: %s; see %s", Variable(f.Name), value, Wanted(f, setErr), Help(cmd))
+			err = exit.Usagef("%s %q: %s; see %s", Variable(f.Name), value, Wanted(f, setErr), HelpOf(cmd))
 		}
 		f.Annotations = map[string][]string{fromEnv: nil}
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/helptext"
 	"gcsup/internal/cli/process"
 )
 
@@ -19,15 +18,15 @@ import (
 func FlagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
-		return exit.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), Help(cmd))
+		return exit.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), HelpOf(cmd))
 	}
 	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := none.GetFlag()
-		return exit.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), Help(cmd))
+		return exit.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), HelpOf(cmd))
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return exit.Usagef("%w; see %s", err, Help(cmd))
+		return exit.Usagef("%w; see %s", err, HelpOf(cmd))
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		// The flag may be valid; the command before it is unknown.
@@ -38,20 +37,20 @@ func FlagError(cmd *cobra.Command, err error) error {
 		dashes = "-"
 	}
 	if advice := peerAdvice(cmd, name); advice != "" {
-		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, Help(cmd))
+		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, HelpOf(cmd))
 	}
 	if dashes == "-" {
-		return exit.Usagef("unknown flag -%s; see %s", name, Help(cmd))
+		return exit.Usagef("unknown flag -%s; see %s", name, HelpOf(cmd))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := nearest(name, names); near != "" {
-		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, Help(cmd))
+		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, HelpOf(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
 		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
-	return exit.Usagef("unknown flag --%s; see %s", name, Help(cmd))
+	return exit.Usagef("unknown flag --%s; see %s", name, HelpOf(cmd))
 }
 
 // Wanted describes the values that a flag accepts. err is the error of its Set,
@@ -114,18 +113,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	}
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
-			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
+			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
 		}
 	}
 	if !cmd.HasParent() {
 		if c := below(cmd, name); c != nil {
-			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
+			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
 		}
 	}
 	if near != "" {
-		return exit.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, Help(cmd))
+		return exit.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, HelpOf(cmd))
 	}
-	return exit.Usagef("%s; see %s", none, Help(cmd))
+	return exit.Usagef("%s; see %s", none, HelpOf(cmd))
 }
 
 // below returns the command below a subcommand of cmd that has the name or is
@@ -154,7 +153,7 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 func AtLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
-			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
+			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
 	}
@@ -165,7 +164,7 @@ func AtLeast(n int, want string) cobra.PositionalArgs {
 func ExactlyOne(want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
+			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
 	}
@@ -174,7 +173,7 @@ func ExactlyOne(want string) cobra.PositionalArgs {
 // NoArgs is the Args of a command without arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return exit.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], Help(cmd))
+		return exit.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], HelpOf(cmd))
 	}
 	return nil
 }
@@ -184,8 +183,8 @@ func commandLine(cmd *cobra.Command) string {
 	return strings.TrimSpace(process.Words() + " " + commandName(cmd))
 }
 
-// Help returns the words that print the help of cmd.
-func Help(cmd *cobra.Command) string {
+// HelpOf returns the words that print the help of cmd.
+func HelpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(process.Words() + " help " + commandName(cmd))
 }
 
@@ -256,7 +255,7 @@ func distance(a, b string) int {
 
 // NewHelp returns a help command that fails for an unknown command or topic. Cobra's own
 // command prints the help of the program and exits with 0.
-func NewHelp(h *helptext.Help) *cobra.Command {
+func NewHelp(h *Help) *cobra.Command {
 	use, short, topics := "help [COMMAND]", "Help on a command", []string{}
 	for _, t := range h.Topics {
 		use, short, topics = "help [COMMAND | TOPIC]", "Help on a command or a topic", append(topics, t.Name)

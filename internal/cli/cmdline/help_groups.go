@@ -1,4 +1,4 @@
-package helptext
+package cmdline
 
 // Group is a list of flags with a title, in the order of the help.
 type Group struct {

@@ -1,4 +1,4 @@
-package helptext_test
+package cmdline_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/helptext"
+	"gcsup/internal/cli/cmdline"
 )
 
 // newCommands returns commands with flags of all kinds.
@@ -29,14 +29,14 @@ func newCommands() (root, cp *cobra.Command) {
 	return root, cp
 }
 
-var groups = []helptext.Group{
+var groups = []cmdline.Group{
 	{Title: "How", About: "speed", Flags: []string{"wait", "quick"}},
 	{Title: "Where", About: "place", Flags: []string{"lonely", "absent"}},
 }
 
 func TestCommand(t *testing.T) {
 	root, cp := newCommands()
-	h := &helptext.Help{Groups: groups, Columns: 80}
+	h := &cmdline.Help{Groups: groups, Columns: 80}
 	h.Install(root)
 	cp.InitDefaultHelpFlag()
 	const want = `cp copies each SOURCE. It takes a text that is longer than a line of a terminal
@@ -71,7 +71,7 @@ How (speed):
 func TestWidth(t *testing.T) {
 	for _, columns := range []int{1, 40, 59, 60, 80, 200} {
 		root, cp := newCommands()
-		h := &helptext.Help{Groups: groups, Columns: columns, Topics: []helptext.Topic{{Name: "t", Text: "About them.", Entries: []helptext.Entry{
+		h := &cmdline.Help{Groups: groups, Columns: columns, Topics: []cmdline.Topic{{Name: "t", Text: "About them.", Entries: []cmdline.Entry{
 			{Term: "A", Text: strings.Repeat("text ", 50)}, {Term: strings.Repeat("TERM, ", 50), Text: "text"},
 		}}}}
 		h.Install(root)

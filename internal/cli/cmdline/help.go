@@ -1,5 +1,4 @@
-// Package helptext writes the help of gcsup and gcsup-fleet for the width of a terminal.
-package helptext
+package cmdline
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package helptext
+package cmdline
 
 import (
 	"slices"
