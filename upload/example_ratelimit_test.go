@@ -22,8 +22,10 @@ func ExampleRateLimit() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { limit.SetLimit(0) })
-	time.AfterFunc(20*time.Millisecond, func() { limit.SetLimit(upload.Unlimited) })
+	time.AfterFunc(10*time.Millisecond, func() {
+		limit.SetLimit(0)
+		time.AfterFunc(10*time.Millisecond, func() { limit.SetLimit(upload.Unlimited) })
+	})
 	result, err := up.Reader(context.Background(), bytes.NewReader(make([]byte, 10<<20)), upload.Spec{Bucket: "my-bucket", Object: "stream"})
 	if err != nil {
 		log.Fatal(err)
