@@ -27,6 +27,8 @@
 // retry. The Waiter computes the wait from its [Policy], counts failures against
 // its [Budget], and shares a [Gate] with all other operations on the endpoint.
 //
+// A program that makes many requests decides with a [Limiter] how many are in flight.
+//
 // # Guarantees
 //
 // Every backoff is shorter than [Limit], one minute, for every Policy, every n

@@ -1,0 +1,335 @@
+package backoff
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// The default bounds of a Limiter.
+const (
+	defaultFirstLimit = 32
+	defaultMaxLimit   = 1024
+)
+
+const (
+	// limitGain is the least share of a change of the limit by which throughput must follow. It is
+	// a tenth: a limit that is 50 % higher is kept if throughput is 5 % higher, and one that is a
+	// third lower is kept if throughput is at most 3.3 % lower.
+	limitGain = 0.1
+
+	limitStep     = 1.5 // factor between two limits that are compared
+	limitDoubling = 2.0 // the same from the start until throughput stops growing
+
+	shortWindow  = 100 * time.Millisecond // least length of a window while the limit grows
+	longWindow   = time.Second            // the same at other times
+	streamWindow = 3 * time.Second        // length of a window in which hardly any request ended
+
+	// limitRefusals is the share of refused requests that does not lower the limit.
+	limitRefusals = 0.02
+
+	// A window with fewer replies does not measure the rate of replies.
+	enoughReplies = 8
+
+	shortHold, longHold = 2, 16 // windows between a change that did not help and the next one
+)
+
+// A Limiter finds how many requests should be in flight. The limit grows while throughput
+// grows, and shrinks if the service refuses requests, or if fewer requests have the same
+// throughput. By Little's law (requests in flight = throughput * latency) the second means that
+// latency has risen without more throughput.
+//
+// The caller calls [Limiter.Start] before each request, and reports what happens to it.
+// Throughput is the number of requests that end per second, or of their
+// bytes, whichever grows more.
+//
+// # The rule
+//
+// The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool
+// (Hellerstein, Morrison and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool",
+// 2008). The limit is changed, and the change is kept if throughput follows by at least a tenth
+// of it. At first the limit doubles, as in the slow start of TCP
+// (https://www.rfc-editor.org/rfc/rfc5681). Later it changes by a factor of 1.5 and, if that did
+// not help, stays for 2 to 16 windows, or until throughput changes by half. A window is the time in which as many requests end as the
+// limit permits, at least a second after a change that did not help.
+//
+// If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
+// DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
+// window. A share of up to 2 % changes nothing, as in BBR
+// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/).
+//
+// Vegas and Gradient2 of Netflix's concurrency-limits
+// (https://github.com/Netflix/concurrency-limits) compare the latencies of requests. The
+// latency of an upload depends on its size. If larger files follow smaller ones, such a rule
+// takes them for a queue, and lowers the limit.
+//
+// A Limiter has no clock: the caller passes the time. Times that go backwards count as a clock
+// that stands still. The zero value is ready to use. A Limiter is safe for concurrent use, and
+// must not be copied after its first use.
+type Limiter struct {
+	// First is the limit at the start; 0 means 32. Max is the highest limit; 0 means 1024. The
+	// lowest is 1. They must not change after the first call.
+	First, Max int
+
+	mu       sync.Mutex
+	clock    steadyClock
+	limit    float64 // 0 before the first call
+	inFlight int
+	settling int // replies to requests of a higher limit, which must arrive before the window counts
+	window   window
+	before   measure // at the limit with which the next one is compared; zero if there is none
+	trial    bool    // limit is compared with before.limit
+	climbing bool    // windows are short, because the limit grows
+	started  bool    // the first doubling has ended
+	down     bool    // the next change lowers the limit
+	hold     int     // windows before the next change
+	patience int     // length of the next hold
+}
+
+// A window is what happened since a time.
+type window struct {
+	begin, last time.Duration
+	area        float64 // requests in flight * seconds
+	replies     int     // requests that ended
+	refused     int
+	bytes       int64
+	streamed    bool // some of the bytes were reported before their request ended
+}
+
+// A measure is the throughput with a limit.
+type measure struct {
+	limit          float64
+	replies, bytes float64 // per second; 0 if it was not measured
+}
+
+// Limit returns how many requests may be in flight.
+func (l *Limiter) Limit() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin()
+	return int(l.limit)
+}
+
+// InFlight returns how many requests have started and not ended.
+func (l *Limiter) InFlight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight
+}
+
+// Start returns true, and counts a request in flight, if another request may start. If it
+// returns false, the caller tries again when Ended, Progress or Refused was called.
+func (l *Limiter) Start(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pass(now)
+	if l.inFlight >= int(l.limit) {
+		return false
+	}
+	l.inFlight++
+	return true
+}
+
+// Ended records that a request ended, and that the service got that many bytes since the last
+// call of Progress for it. A request that failed for a reason that does not concern the service
+// ends with 0 bytes.
+func (l *Limiter) Ended(now time.Time, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pass(now)
+	l.inFlight = max(l.inFlight-1, 0)
+	l.window.replies++
+	l.window.bytes += max(bytes, 0)
+	l.replied()
+}
+
+// Progress records bytes that the service got while their request is in flight. Only requests
+// that take seconds need it.
+func (l *Limiter) Progress(now time.Time, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pass(now)
+	l.window.bytes += max(bytes, 0)
+	l.window.streamed = true
+	if l.settling > 0 && l.inFlight <= int(l.limit) {
+		l.settling = 0
+		l.next()
+	}
+	l.judge()
+}
+
+// Refused records that the service refused a request that is in flight, with 429 or 503. The
+// request stays in flight, because a retry follows, until Ended is called.
+func (l *Limiter) Refused(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pass(now)
+	l.window.refused++
+	l.replied()
+}
+
+func (l *Limiter) begin() {
+	if l.limit == 0 {
+		l.limit = min(float64(positive(l.First, defaultFirstLimit)), l.highest())
+		l.climbing, l.patience = true, shortHold
+	}
+}
+
+func (l *Limiter) highest() float64 { return float64(positive(l.Max, defaultMaxLimit)) }
+
+func positive(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// pass moves the clock. The caller holds l.mu.
+func (l *Limiter) pass(now time.Time) {
+	l.begin()
+	past := l.clock.read(now)
+	l.window.area += float64(l.inFlight) * (past - l.window.last).Seconds()
+	l.window.last = past
+}
+
+// replied records the reply to a request, and ends the window if it is full. The caller holds
+// l.mu.
+func (l *Limiter) replied() {
+	if l.settling > 0 {
+		if l.settling--; l.settling == 0 && l.window.refused == 0 {
+			l.next()
+			return
+		}
+	}
+	l.judge()
+}
+
+// next begins a window. The caller holds l.mu.
+func (l *Limiter) next() { l.window = window{begin: l.clock.past, last: l.clock.past} }
+
+// judge ends the window and changes the limit, if the window is full. The caller holds l.mu.
+func (l *Limiter) judge() {
+	w := l.window
+	span := w.last - w.begin
+	least := longWindow
+	if l.climbing || w.refused > 0 {
+		least = shortWindow
+	}
+	if l.settling > 0 && w.refused == 0 {
+		return
+	}
+	counted := w.replies+w.refused >= max(int(l.limit), enoughReplies) && span >= least
+	streamed := w.streamed && span >= streamWindow
+	if !counted && !streamed {
+		return
+	}
+	defer l.next()
+	got := measure{limit: l.limit, bytes: float64(w.bytes) / span.Seconds()}
+	if w.replies >= enoughReplies {
+		got.replies = float64(w.replies) / span.Seconds()
+	}
+	inFlight := w.area / span.Seconds()
+	refused := float64(w.refused) / float64(max(w.refused+w.replies, 1))
+	switch {
+	case refused > limitRefusals:
+		l.shrink(refused)
+	case inFlight > 1.1*l.limit+1:
+		// The limit was lowered, and requests from before are in flight.
+	case inFlight < 0.75*l.limit:
+		// The caller has too few requests to measure the limit.
+		if l.trial {
+			l.stay()
+		}
+	case l.trial && l.follows(got):
+		l.before, l.patience, l.climbing = got, shortHold, !l.down
+		l.change()
+	case l.trial:
+		l.stay()
+	default:
+		if l.before.limit == l.limit && !l.before.differs(got) {
+			got.replies = blend(l.before.replies, got.replies)
+			got.bytes = blend(l.before.bytes, got.bytes)
+		} else if l.before.limit == l.limit {
+			l.hold, l.patience = 0, shortHold // the service or the link has changed
+		}
+		if l.before = got; l.hold > 0 {
+			l.hold--
+			return
+		}
+		l.change()
+	}
+}
+
+// shrink lowers the limit, because that share of the requests was refused. The caller holds
+// l.mu.
+func (l *Limiter) shrink(share float64) {
+	l.limit = max(l.limit*(1-share/2), 1)
+	l.settling, l.before, l.trial, l.started, l.down = 0, measure{}, false, true, false
+	// After an outage the limit must grow again quickly. After a few refusals it must not.
+	if l.climbing, l.hold = share >= 0.5, 0; !l.climbing {
+		l.hold = l.patience
+	}
+}
+
+// follows reports whether throughput followed the change of the limit. Either rate suffices,
+// because the sizes of requests change: larger ones have more bytes and fewer replies.
+func (l *Limiter) follows(got measure) bool {
+	enough := 1 + (got.limit/l.before.limit-1)*limitGain
+	return ratio(got.replies, l.before.replies) >= enough || ratio(got.bytes, l.before.bytes) >= enough
+}
+
+// differs reports whether the rates of n are much higher or lower than those of m, which has the
+// same limit. A rate of 0 was not measured.
+func (m measure) differs(n measure) bool {
+	near := func(a, b float64) bool { return a > 0 && b > 0 && max(a, b) <= 1.5*min(a, b) }
+	return !near(m.replies, n.replies) && !near(m.bytes, n.bytes)
+}
+
+func ratio(a, b float64) float64 {
+	switch {
+	case b > 0:
+		return a / b
+	case a > 0:
+		return math.Inf(1)
+	}
+	return 0
+}
+
+// blend returns the mean of two rates. A rate of 0 was not measured.
+func blend(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return (a + b) / 2
+}
+
+// change tries another limit. The caller holds l.mu.
+func (l *Limiter) change() {
+	factor := limitStep
+	if !l.started {
+		factor = limitDoubling
+	}
+	limit := min(max(l.limit*factor, l.limit+1), l.highest())
+	if l.down {
+		limit = max(min(l.limit/limitStep, l.limit-1), 1)
+		l.settling = l.inFlight // the requests of the higher limit hide that there are fewer
+	}
+	if limit == l.limit {
+		l.stay()
+		return
+	}
+	l.limit, l.trial = limit, true
+}
+
+// stay returns to the limit before the last change, and tries the other direction after a while.
+// The caller holds l.mu.
+func (l *Limiter) stay() {
+	if l.trial {
+		l.limit = l.before.limit
+	}
+	// The doubling may have gone too far: fewer requests may have the same throughput.
+	l.down = !l.down
+	l.trial, l.climbing, l.started, l.settling = false, false, true, 0
+	l.hold = l.patience
+	l.patience = min(2*l.patience, longHold)
+}
