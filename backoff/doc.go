@@ -27,7 +27,8 @@
 // retry. The Waiter computes the wait from its [Policy], counts failures against
 // its [Budget], and shares a [Gate] with all other operations on the endpoint.
 //
-// A program that makes many requests decides with a [Limiter] how many are in flight.
+// A program that makes many requests decides with a [Limiter] how many are in flight, and
+// with a [Rate] how many start per second after a 429.
 //
 // # Guarantees
 //

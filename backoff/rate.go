@@ -1,0 +1,172 @@
+package backoff
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// The rates of a bucket that is not known, per second. The service promises about 1,000 writes
+// (https://cloud.google.com/storage/docs/request-rate).
+const (
+	firstRateMin = 100
+	firstRateMax = 1000
+	lowestRate   = 1
+)
+
+const (
+	rateDoubling = 20 * time.Minute // the service wants a higher rate to double no faster
+	rateRecovery = time.Minute      // how long the rate grows back after a 429
+	rateCut      = 0.9              // of the rate, after a 429
+	rateDeepCut  = 0.5              // of the rate, if most requests are refused
+
+	// Requests that were under way when the rate was cut may still be refused. Their replies
+	// count again after half of rateReaction, and cut the rate after all of it.
+	rateReaction = time.Second
+
+	// rateBurst is how late requests may be without lowering the rate.
+	rateBurst = 20 * time.Millisecond
+)
+
+// A Rate paces the requests to a service that limits their rate, such as the writes to a bucket
+// of Cloud Storage. Before the first 429 it paces nothing.
+//
+// After the first 429, requests are paced at the rate that was just accepted, but at least 100
+// and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
+// doubles every 20 minutes, as the request-rate guidelines ask for
+// (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
+// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
+// a second. The rate then grows back in the same way to the one that was refused. Only accepted requests let the rate
+// grow: it does not grow in a program that makes fewer requests, or none.
+//
+// Several machines that write to one bucket each take a share, see [Rate.Share].
+//
+// A Rate has no clock: the caller passes the time. Times that go backwards count as a clock that
+// stands still. The zero value is ready to use. A Rate is safe for concurrent use, and must not
+// be copied after its first use.
+type Rate struct {
+	mu       sync.Mutex
+	clock    steadyClock
+	machines float64 // that share the rate; 0 means 1
+	jitter   uint64  // state of the random numbers for the times of one of several machines
+	rate     float64 // per second, of all machines; 0 if nothing is paced
+	known    float64 // the rate grows back to it in rateRecovery
+	slope    float64 // per second, for growing back
+
+	next time.Duration // when the next request may start
+	cut  time.Duration // when the rate was last cut
+
+	arrivals arrivals // before the first 429
+
+	// Replies since the rate was last cut, without those to requests that were under way.
+	accepted, refused float64
+}
+
+// Share sets that this is one of several machines that make requests to the same bucket. machine
+// counts from 0. Each gets 1/machines of the rate. Its requests are at random times, so that the
+// machines do not make theirs together; machine selects the random numbers.
+func (r *Rate) Share(machine, machines int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machines = float64(max(machines, 1))
+	r.jitter = mix(uint64(machine))
+}
+
+// Set paces requests at a rate per second of all machines together, as if it had been found
+// before. 0 paces nothing until the next 429.
+func (r *Rate) Set(perSecond float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !(perSecond > 0) { // true for NaN too
+		r.rate, r.known, r.slope = 0, 0, 0
+		return
+	}
+	r.rate = max(perSecond, lowestRate)
+	r.known, r.slope = r.rate, 0
+}
+
+// PerSecond returns the rate of all machines together, or 0 if nothing is paced. A program can
+// save it, and restore it with Set.
+func (r *Rate) PerSecond() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rate
+}
+
+// Reserve returns how long the caller must wait before its next request. Each call reserves the
+// time of one request.
+func (r *Rate) Reserve(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	past := r.clock.read(now)
+	if r.rate == 0 {
+		return 0
+	}
+	r.next = max(r.next, past-rateBurst)
+	wait := max(r.next-past, 0)
+	r.next += time.Duration(r.spacing() * float64(time.Second))
+	return wait
+}
+
+// spacing returns the seconds between two requests of this machine. If there are other machines,
+// they are between half and one and a half of the mean. The caller holds r.mu.
+func (r *Rate) spacing() float64 {
+	mean := r.share() / r.rate
+	if r.machines <= 1 {
+		return mean
+	}
+	r.jitter += 0x9e3779b97f4a7c15
+	return mean * (0.5 + float64(mix(r.jitter)>>11)/(1<<53))
+}
+
+// Accepted records that the service accepted a request. It must be called before the first 429,
+// too.
+func (r *Rate) Accepted(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	past := r.clock.read(now)
+	if r.rate == 0 {
+		r.arrivals.add(past)
+		return
+	}
+	if past-r.cut >= rateReaction/2 {
+		r.accepted++
+	}
+	// At the full rate, this machine makes one request in that many seconds.
+	seconds := r.share() / r.rate
+	if r.rate < r.known {
+		r.rate = min(r.rate+r.slope*seconds, r.known)
+		return
+	}
+	r.rate *= math.Exp2(seconds / rateDoubling.Seconds())
+}
+
+// Refused records that the service answered 429.
+func (r *Rate) Refused(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	past := r.clock.read(now)
+	switch since := past - r.cut; {
+	case r.rate == 0:
+		r.rate = min(max(r.arrivals.perSecond(past)*r.share(), firstRateMin), firstRateMax)
+		r.known = firstRateMax
+		r.next = past
+		if r.machines > 1 {
+			r.next += time.Duration((r.spacing() - r.share()/r.rate/2) * float64(time.Second))
+		}
+	case since < rateReaction/2:
+		return
+	case since < rateReaction:
+		r.refused++
+		return
+	default:
+		r.refused++
+		share := r.accepted / (r.accepted + r.refused)
+		r.known = r.rate
+		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), lowestRate)
+	}
+	r.slope = (r.known - r.rate) / rateRecovery.Seconds()
+	r.cut, r.accepted, r.refused = past, 0, 0
+}
+
+func (r *Rate) share() float64 { return max(r.machines, 1) }

@@ -1,0 +1,305 @@
+package backoff_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// accept records that requests were accepted, evenly over a time, and returns its end.
+func accept(r *backoff.Rate, now time.Time, perSecond float64, span time.Duration) time.Time {
+	n := int(perSecond * span.Seconds())
+	for i := range n {
+		r.Accepted(now.Add(span * time.Duration(i+1) / time.Duration(n)))
+	}
+	return now.Add(span)
+}
+
+func TestRateStart(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		accepted float64 // per second of this machine
+		span     time.Duration
+		machines int
+		want     float64
+	}{
+		{"nothing was accepted", 0, 0, 1, 100},
+		{"slow", 40, 5 * time.Second, 1, 100},
+		{"between", 400, 5 * time.Second, 1, 400},
+		{"fast", 4000, 5 * time.Second, 1, 1000},
+		{"a short time", 500, 200 * time.Millisecond, 1, 500},
+		{"a burst", 20_000, 10 * time.Millisecond, 1, 1000},
+		{"a small burst", 2000, 10 * time.Millisecond, 1, 200},
+		{"ten machines", 40, 5 * time.Second, 10, 400},
+		{"a hundred machines", 40, 5 * time.Second, 100, 1000},
+		{"many idle machines", 0.5, 4 * time.Second, 100, 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var r backoff.Rate
+			r.Share(3, test.machines)
+			now := accept(&r, epoch, test.accepted, test.span)
+			if got := r.Reserve(now); got != 0 || r.PerSecond() != 0 {
+				t.Errorf("before a 429: wait %v, rate %v, want 0", got, r.PerSecond())
+			}
+			r.Refused(now)
+			if got := r.PerSecond(); math.Abs(got/test.want-1) > 0.06 {
+				t.Errorf("PerSecond() = %v, want about %v", got, test.want)
+			}
+			var last time.Duration
+			for range 1001 {
+				last = r.Reserve(now)
+			}
+			share := float64(test.machines) / r.PerSecond()
+			if got := last.Seconds() / 1000; math.Abs(got/share-1) > 0.03 {
+				t.Errorf("waits %v s between two requests, want %v s", got, share)
+			}
+		})
+	}
+}
+
+// TestRateUnpaced checks that no request waits without a 429, however many there are.
+func TestRateUnpaced(t *testing.T) {
+	var r backoff.Rate
+	now := epoch
+	for range 100_000 {
+		if wait := r.Reserve(now); wait != 0 {
+			t.Fatalf("wait %v without a 429", wait)
+		}
+		now = now.Add(time.Microsecond)
+		r.Accepted(now)
+	}
+}
+
+// paced makes requests as fast as r permits for a time, all of which are accepted, and returns
+// its end.
+func paced(r *backoff.Rate, now time.Time, span time.Duration) time.Time {
+	end := now.Add(span)
+	for now.Before(end) {
+		now = now.Add(r.Reserve(now))
+		r.Accepted(now)
+	}
+	return now
+}
+
+func TestRateGrows(t *testing.T) {
+	var r backoff.Rate
+	now := accept(&r, epoch, 400, 2*time.Second)
+	r.Refused(now)
+	near := func(when string, want float64) {
+		t.Helper()
+		if got := r.PerSecond(); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("%s: %.1f per second, want %.0f", when, got, want)
+		}
+	}
+	now = paced(&r, now, 30*time.Second)
+	near("after half a minute", 700)
+	now = paced(&r, now, 30*time.Second)
+	near("after a minute", 1000)
+	now = paced(&r, now, 5*time.Minute)
+	near("5 minutes later", 1000*math.Exp2(0.25))
+	r.Set(4000)
+
+	now = now.Add(48 * time.Hour)
+	near("after two days without traffic", 4000)
+	if first, second := r.Reserve(now), r.Reserve(now); first != 0 || second > time.Millisecond {
+		t.Errorf("waits %v and %v after a pause, want no long burst and no wait", first, second)
+	}
+	r.Refused(now)
+	near("a 429 without traffic", 3600)
+	now = paced(&r, now.Add(2*time.Second), time.Minute)
+	near("a minute later", 4000)
+
+	r.Refused(now)
+	near("a 429 at full traffic", 3600)
+	now = now.Add(499 * time.Millisecond)
+	for range 1000 {
+		r.Refused(now)
+	}
+	now = now.Add(500 * time.Millisecond)
+	r.Refused(now)
+	near("a thousand 429s in the same second", 3600)
+	for range 500 {
+		now = now.Add(2 * time.Millisecond)
+		r.Accepted(now)
+		r.Refused(now)
+	}
+	near("half of the requests are refused for a second", 3600*0.5)
+	for range 60 {
+		now = now.Add(2 * time.Second)
+		r.Refused(now)
+	}
+	near("nothing is accepted for two minutes", 1)
+	now = now.Add(2 * time.Second)
+	for range 61 {
+		r.Accepted(now)
+	}
+	if got := r.PerSecond(); got < 1 || got > 3 {
+		t.Errorf("after 61 accepted requests at the lowest rate: %v per second", got)
+	}
+	r.Set(0)
+	if r.Reserve(now) != 0 || r.Reserve(now) != 0 || r.PerSecond() != 0 {
+		t.Error("Set(0) does not end the pacing")
+	}
+}
+
+func TestRateSet(t *testing.T) {
+	for _, test := range []struct{ set, want float64 }{
+		{50, 50}, {20_000, 20_000}, {0.1, 1}, {0, 0}, {-1, 0}, {math.NaN(), 0},
+	} {
+		var r backoff.Rate
+		r.Set(test.set)
+		if got := r.PerSecond(); got != test.want {
+			t.Errorf("Set(%v): %v per second, want %v", test.set, got, test.want)
+		}
+	}
+	var r backoff.Rate
+	r.Set(50)
+	paced(&r, epoch, 20*time.Minute)
+	if got := r.PerSecond(); math.Abs(got-100) > 1 {
+		t.Errorf("%v per second 20 minutes after Set(50), want 100", got)
+	}
+}
+
+// TestRateBurst checks that many requests that are ready at once are spread over time, and that
+// requests that are a little late do not lower the rate.
+func TestRateBurst(t *testing.T) {
+	var r backoff.Rate
+	r.Set(100)
+	for i := range 300 {
+		if got, want := r.Reserve(epoch), time.Duration(max(i-2, 0))*10*time.Millisecond; got > want+20*time.Millisecond || got < want-20*time.Millisecond {
+			t.Fatalf("request %d waits %v, want about %v", i, got, want)
+		}
+	}
+	now, n := epoch.Add(time.Hour), 0
+	for end := now.Add(10 * time.Second); now.Before(end); n++ {
+		now = now.Add(r.Reserve(now) + 5*time.Millisecond) // a slow timer
+	}
+	if n < 990 || n > 1005 {
+		t.Errorf("%d requests in 10 s with slow timers, want 1000", n)
+	}
+}
+
+// TestRateClock checks that a clock that goes back neither holds requests nor lets them pass.
+func TestRateClock(t *testing.T) {
+	var r backoff.Rate
+	r.Set(100)
+	now := epoch
+	for i := range 1000 {
+		now = now.Add(r.Reserve(now))
+		r.Accepted(now)
+		if i%100 == 50 {
+			now = now.Add(-time.Hour)
+		}
+		if wait := r.Reserve(now); wait > 50*time.Millisecond {
+			t.Fatalf("request %d waits %v", i, wait)
+		}
+	}
+	before := r.PerSecond()
+	r.Refused(epoch.Add(-100 * time.Hour))
+	if got := r.PerSecond(); got > before || got < before/2 {
+		t.Errorf("%v per second after a 429 in the past, before it %v", got, before)
+	}
+	for _, at := range []time.Time{{}, epoch.Add(1e6 * time.Hour), {}, epoch.Add(-1e6 * time.Hour)} {
+		if wait := r.Reserve(at); wait < 0 || wait > 100*time.Millisecond {
+			t.Errorf("wait %v at %v", wait, at)
+		}
+		r.Accepted(at)
+		r.Refused(at)
+		if got := r.PerSecond(); !(got >= 1 && got <= 1000) {
+			t.Errorf("%v per second at %v", got, at)
+		}
+	}
+}
+
+// TestRateWithMachines simulates machines that write to one bucket as fast as their rates permit,
+// and learn the outcome after 150 ms. After a minute nearly no request may be refused, and most
+// of the capacity must be used.
+func TestRateWithMachines(t *testing.T) {
+	for _, test := range []struct {
+		machines int
+		capacity float64
+	}{{1, 1000}, {1, 150}, {3, 1000}, {3, 700}, {100, 1000}, {100, 300}} {
+		const step, latency = 5 * time.Millisecond, 30 // steps
+		rates := make([]backoff.Rate, test.machines)
+		due := make([]time.Duration, test.machines)
+		type outcome struct {
+			machine  int
+			accepted bool
+		}
+		var flying [latency][]outcome
+		credit, refused, accepted := 0.0, 0, 0
+		for i := range rates {
+			rates[i].Share(i, test.machines)
+		}
+		const minutes = 4
+		for n := range int(minutes * time.Minute / step) {
+			now := time.Duration(n) * step
+			for _, o := range flying[n%latency] {
+				if o.accepted {
+					rates[o.machine].Accepted(epoch.Add(now))
+				} else {
+					rates[o.machine].Refused(epoch.Add(now))
+				}
+			}
+			flying[n%latency] = flying[n%latency][:0]
+			credit = min(credit+test.capacity*step.Seconds(), test.capacity/10)
+			for k := range rates {
+				i := (k + n) % len(rates)
+				for sent := 0; due[i] <= now && sent < 20; sent++ { // 4,000 per second without a rate
+					o := outcome{i, credit >= 1}
+					if o.accepted {
+						credit--
+					}
+					if now >= time.Minute && o.accepted {
+						accepted++
+					} else if now >= time.Minute {
+						refused++
+					}
+					flying[n%latency] = append(flying[n%latency], o)
+					due[i] = now + rates[i].Reserve(epoch.Add(now))
+				}
+			}
+		}
+		share := float64(refused) / float64(refused+accepted)
+		used := float64(accepted) / (test.capacity * 60 * (minutes - 1))
+		t.Logf("%d machines, %v per second: %.2f %% refused after a minute, %.3f used", test.machines, test.capacity, 100*share, used)
+		if share > 0.01 || used < 0.9 {
+			t.Errorf("%d machines, %v per second: %.2f %% refused after a minute, want at most 1 %%; %.3f used, want 0.9", test.machines, test.capacity, 100*share, used)
+		}
+	}
+}
+
+// This example paces requests after a 429. A program sleeps for the duration that Reserve
+// returns.
+func ExampleRate() {
+	var rate backoff.Rate
+	now := time.Now()
+	fmt.Println("before a 429:", rate.Reserve(now))
+
+	for range 1000 { // 500 requests per second are accepted
+		now = now.Add(2 * time.Millisecond)
+		rate.Accepted(now)
+	}
+	rate.Refused(now)
+	fmt.Printf("after it: about %.0f per second\n", math.Round(rate.PerSecond()/10)*10)
+	for range 4 {
+		fmt.Print(rate.Reserve(now).Round(time.Millisecond), " ")
+	}
+	// Output:
+	// before a 429: 0s
+	// after it: about 500 per second
+	// 0s 2ms 4ms 6ms
+}
+
+func BenchmarkRate(b *testing.B) {
+	r, now := &backoff.Rate{}, epoch
+	r.Set(1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(r.Reserve(now))
+		r.Accepted(now)
+	}
+}
