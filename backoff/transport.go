@@ -44,6 +44,11 @@ type Transport struct {
 	// Transport. [NoGate] means no gate.
 	Gate *Gate
 
+	// Rate, if not nil, returns the Rate that paces a request, such as that of its
+	// bucket, or nil for a request that is not paced. All attempts are paced, even
+	// of requests that are made once. It must be safe for concurrent use.
+	Rate func(*http.Request) *Rate
+
 	// Idempotent reports whether a request may be made twice. nil means the
 	// function [Idempotent].
 	Idempotent func(*http.Request) bool
@@ -71,6 +76,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
 		base = http.DefaultTransport
+	}
+	if t.Rate != nil {
+		base = pacedTransport{base, t.Rate(req)}
 	}
 	if !replayable(req) || !t.idempotent(req) {
 		return base.RoundTrip(req)

@@ -1,0 +1,60 @@
+package backoff
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// pacedTransport makes requests at a rate, and records their outcomes.
+type pacedTransport struct {
+	base http.RoundTripper
+	rate *Rate // nil if requests are not paced
+}
+
+// RoundTrip waits until the request may start, and makes it.
+func (t pacedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.rate == nil {
+		return t.base.RoundTrip(req)
+	}
+	if err := sleep(req.Context(), t.rate.Reserve(time.Now())); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(req)
+	switch {
+	case err != nil, resp.StatusCode >= 500, resp.StatusCode == http.StatusRequestTimeout:
+	case rateLimited(resp):
+		t.rate.Refused(time.Now())
+	default:
+		t.rate.Accepted(time.Now())
+	}
+	return resp, err
+}
+
+// rateLimited reports whether a reply refuses a request because there are too many. A limit on
+// the changes of one object does not concern other requests.
+func rateLimited(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusForbidden {
+		return false
+	}
+	limit, ok := transient(resp).(*StatusError)
+	return ok && !ObjectRateLimit(limit.Code, limit.Reason, limit.Message)
+}
+
+// sleep waits for d. It returns the cause of ctx if ctx is done first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
