@@ -8,6 +8,10 @@
 // [WriteTable], [WriteJSON] and [WriteSVG] write the results. The same
 // scenario, policies and seed give the same bytes.
 //
+// [RunWriters] simulates machines that upload small files to a bucket that
+// limits the rate of writes. It uses the types of package backoff. [WriteWritersSVG]
+// writes the results.
+//
 // # The model
 //
 // A request takes no time. The server serves Capacity requests per second. It
@@ -20,4 +24,8 @@
 // Events are processed one by one, in order of time. If a policy has no jitter,
 // clients that fail at the same time always retry at the same time. They are
 // simulated as one event with a count.
+//
+// The bucket of RunWriters has an index of names in ranges. Each accepts 1,000
+// requests per second. A range that had a load of 80 % for 20 minutes is
+// divided at the median of its recent names. Names are random or grow.
 package retrysim
