@@ -163,6 +163,8 @@ func (e *apiError) reply(asXML bool) *reply {
 			x.Message, x.Details = "Object overwrite or deletion is not allowed due to active hold on the object.", e.message
 		case "retentionPolicyNotMet":
 			x.Message, x.Details = "Object overwrite or deletion is not allowed due to retention policy.", e.message
+		case "bucketRateLimitExceeded":
+			x.Message, x.Details = "You have exceeded your bucket's IO capacity. Please follow the request rate and access distribution guidelines at https://cloud.google.com/storage/docs/conformance in order to avoid temporary limits on your bucket.", e.message
 		}
 		r = xmlReply(e.status, x)
 	default:
@@ -220,6 +222,8 @@ func jsonReason(reason string) string {
 		// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/retention.zig.
 		// Only the message distinguishes it from a missing permission.
 		return "forbidden"
+	case "bucketRateLimitExceeded":
+		return "rateLimitExceeded"
 	}
 	return reason
 }
@@ -249,7 +253,7 @@ func xmlCode(reason string) string {
 		return "AuthenticationRequired"
 	case "forbidden", "insufficientPermissions":
 		return "AccessDenied"
-	case "rateLimitExceeded", "userRateLimitExceeded":
+	case "rateLimitExceeded", "userRateLimitExceeded", "bucketRateLimitExceeded":
 		return "SlowDown"
 	case "requestedRangeNotSatisfiable":
 		return "InvalidRange"

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"gcsup/fakegcs/internal/connlimit"
 	"gcsup/fakegcs/internal/disk"
 	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/internal/writerate"
 )
 
 // granularity is the unit in which the service commits the bytes of an upload.
@@ -58,6 +60,14 @@ type Options struct {
 	Rate, TotalRate int64
 	// Latency delays each reply.
 	Latency time.Duration
+	// BucketRate limits the writes to a bucket per second, as the service does: each range
+	// of its names may have that many, and the others get 429. A bucket has one range at
+	// first. A range that has at least 80 % of BucketRate for SplitAfter is divided in two.
+	// A write is an insert, the start of an upload, a deletion or another change of an
+	// object. 0 means no limit.
+	BucketRate int
+	// SplitAfter is 20 minutes if it is 0.
+	SplitAfter time.Duration
 	// ClockSkew is how far the server's clock is ahead of the machine's clock, or behind
 	// if it is negative. It affects the Date header of every reply and the times of
 	// buckets and objects.
@@ -86,6 +96,7 @@ type Server struct {
 	retry    retryTests
 	tokens   tokens
 	limiter  *connlimit.Limiter
+	writes   *writerate.Limiter // nil if there is no limit
 	requests requestLog
 	missing  missing
 	running  runningRequests
@@ -113,7 +124,7 @@ func New(opts *Options) (*Server, error) {
 	switch {
 	case o.Dir != "" && o.Discard:
 		return nil, errors.New("fakegcs: Options: Dir and Discard exclude each other")
-	case o.Rate < 0 || o.TotalRate < 0 || o.Latency < 0:
+	case o.Rate < 0 || o.TotalRate < 0 || o.Latency < 0 || o.BucketRate < 0 || o.SplitAfter < 0:
 		return nil, errors.New("fakegcs: Options: a negative rate or latency")
 	}
 	s.Advance(o.ClockSkew)
@@ -125,6 +136,9 @@ func New(opts *Options) (*Server, error) {
 		s.requests.keep = 10000
 	}
 	s.limiter = connlimit.New(o.Rate, o.TotalRate)
+	if o.BucketRate > 0 {
+		s.writes = writerate.New(o.BucketRate, cmp.Or(o.SplitAfter, defaultSplitAfter))
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if o.Dir != "" {
 		d, err := disk.Open(o.Dir)
@@ -304,6 +318,9 @@ func (s *Server) respond(q *request) *reply {
 		if q.op == OpRead {
 			return err.mediaReply(q.xml)
 		}
+		return err.reply(q.xml)
+	}
+	if err := s.admitWrite(q); err != nil {
 		return err.reply(q.xml)
 	}
 	fields := q.query.Get("fields")

@@ -155,7 +155,7 @@ func TestOptionsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, opts := range []*fakegcs.Options{
-		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {Faults: []fakegcs.Fault{{}}}, {Dir: file},
+		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {BucketRate: -1}, {SplitAfter: -1}, {Faults: []fakegcs.Fault{{}}}, {Dir: file},
 	} {
 		if _, err := fakegcs.New(opts); err == nil || !strings.HasPrefix(err.Error(), "fakegcs: ") {
 			t.Errorf("New(%+v) = %v", opts, err)

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/faultplan":  {"gcsup/fakegcs/internal/strictjson"},
 	"gcsup/fakegcs/internal/strictjson": {},
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
+	"gcsup/fakegcs/internal/writerate":  {},
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchfile":          {"*"},
 	"gcsup/internal/benchmany":          {"gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
