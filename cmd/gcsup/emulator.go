@@ -79,8 +79,9 @@ type emulatorFlags struct {
 	requireToken, noTokens        bool
 	runningHash, query308         bool
 	latency                       time.Duration
+	splitAfter                    time.Duration
 	rate, totalRate, faultSpan    bytesize.Flag
-	randomFaults                  int
+	randomFaults, bucketRate      int
 	faultSeed                     uint64
 }
 
@@ -98,6 +99,8 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.latency, "latency", 0, "delay each reply")
 	fs.Var(&f.rate, "rate", "bytes per second of each connection, such as 10MiB (default: no limit)")
 	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
+	fs.IntVar(&f.bucketRate, "bucket-rate", 0, "answer 429 to more than `N` writes per second to a range of the names of a bucket (default: no limit)")
+	fs.DurationVar(&f.splitAfter, "bucket-split-after", 20*time.Minute, "with --bucket-rate: divide a range of names after this `DURATION` of load")
 	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")
 	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than everything else together")
 	fs.BoolVar(&f.noTokens, "no-idempotency-tokens", false, "execute a request again even if it repeats an idempotency token")
@@ -112,6 +115,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
+		BucketRate: f.bucketRate, SplitAfter: f.splitAfter,
 		Logger:       slog.New(slog.NewTextHandler(std.err, nil)), // the directory, and what is not implemented
 		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
 		NoIdempotencyTokens: f.noTokens,
@@ -125,6 +129,12 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		return opts, failure.Usagef("--http2 needs --tls")
 	case f.randomFaults < 0:
 		return opts, failure.Usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
+	case f.bucketRate < 0:
+		return opts, failure.Usagef("--bucket-rate %d: want a number that isn't negative", f.bucketRate)
+	case f.bucketRate == 0 && given.Changed("bucket-split-after"):
+		return opts, failure.Usagef("--bucket-split-after needs --bucket-rate")
+	case f.splitAfter <= 0:
+		return opts, failure.Usagef("--bucket-split-after %v: want a duration of more than 0", f.splitAfter)
 	case f.latency < 0:
 		return opts, failure.Usagef("--latency %v: want a duration that isn't negative", f.latency)
 	}
