@@ -15,14 +15,19 @@ const (
 )
 
 const (
-	rateDoubling = 20 * time.Minute // the service wants a higher rate to double no faster
-	rateRecovery = time.Minute      // how long the rate grows back after a 429
-	rateCut      = 0.9              // of the rate, after a 429
-	rateDeepCut  = 0.5              // of the rate, if most requests are refused
+	rateDoubling  = 20 * time.Minute // the service wants a rate above firstRateMax to double no faster
+	rateRegrowth  = 5 * time.Minute  // in which a lower rate doubles
+	rateRecovery  = time.Minute      // how long the rate grows back to one that was refused
+	rateDiscovery = 5 * time.Minute  // the same, if a lower rate was refused since
+	rateCut       = 0.9              // of the rate, after a 429
+	rateDeepCut   = 0.5              // of the rate, if most requests are refused
 
-	// Requests that were under way when the rate was cut may still be refused. Their replies
-	// count again after half of rateReaction, and cut the rate after all of it.
+	// Requests that had reserved their time when the rate was cut may still be refused. Replies
+	// count again half of rateReaction after their time, and cut the rate after all of it.
 	rateReaction = time.Second
+
+	// rateBacklog limits how long reserved times are waited for.
+	rateBacklog = 5 * time.Second
 
 	// rateBurst is how late requests may be without lowering the rate.
 	rateBurst = 20 * time.Millisecond
@@ -36,7 +41,9 @@ const (
 // doubles every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
-// a second. The rate then grows back in the same way to the one that was refused. Only accepted requests let the rate
+// a second. The rate then grows back within a minute to the one that was refused. If several 429s
+// follow each other, it grows back to at least 100 per second. Below 1,000 per second it then
+// doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted requests let the rate
 // grow: it does not grow in a program that makes fewer requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share].
@@ -50,11 +57,11 @@ type Rate struct {
 	machines float64 // that share the rate; 0 means 1
 	jitter   uint64  // state of the random numbers for the times of one of several machines
 	rate     float64 // per second, of all machines; 0 if nothing is paced
-	known    float64 // the rate grows back to it in rateRecovery
+	known    float64 // the rate grows back to it
 	slope    float64 // per second, for growing back
 
 	next time.Duration // when the next request may start
-	cut  time.Duration // when the rate was last cut
+	cut  time.Duration // when the rate was last cut, and all reserved times had passed
 
 	arrivals arrivals // before the first 429
 
@@ -138,7 +145,11 @@ func (r *Rate) Accepted(now time.Time) {
 		r.rate = min(r.rate+r.slope*seconds, r.known)
 		return
 	}
-	r.rate *= math.Exp2(seconds / rateDoubling.Seconds())
+	doubling := rateDoubling
+	if r.rate < firstRateMax {
+		doubling = rateRegrowth
+	}
+	r.rate *= math.Exp2(seconds / doubling.Seconds())
 }
 
 // Refused records that the service answered 429.
@@ -146,6 +157,7 @@ func (r *Rate) Refused(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	past := r.clock.read(now)
+	recovery := rateRecovery
 	switch since := past - r.cut; {
 	case r.rate == 0:
 		r.rate = min(max(r.arrivals.perSecond(past)*r.share(), firstRateMin), firstRateMax)
@@ -161,12 +173,17 @@ func (r *Rate) Refused(now time.Time) {
 		return
 	default:
 		r.refused++
+		// The service may refuse all requests for some seconds. They must not determine the rate
+		// for an hour.
+		if r.known = max(r.rate, r.known/2, firstRateMin); r.known > r.rate {
+			recovery = rateDiscovery
+		}
 		share := r.accepted / (r.accepted + r.refused)
-		r.known = r.rate
 		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), lowestRate)
 	}
-	r.slope = (r.known - r.rate) / rateRecovery.Seconds()
-	r.cut, r.accepted, r.refused = past, 0, 0
+	r.slope = (r.known - r.rate) / recovery.Seconds()
+	r.cut = min(max(r.next, past), past+rateBacklog)
+	r.accepted, r.refused = 0, 0
 }
 
 func (r *Rate) share() float64 { return max(r.machines, 1) }

@@ -136,12 +136,65 @@ func TestRateGrows(t *testing.T) {
 	for range 61 {
 		r.Accepted(now)
 	}
-	if got := r.PerSecond(); got < 1 || got > 3 {
+	if got := r.PerSecond(); got < 3 || got > 12 {
 		t.Errorf("after 61 accepted requests at the lowest rate: %v per second", got)
 	}
 	r.Set(0)
-	if r.Reserve(now) != 0 || r.Reserve(now) != 0 || r.PerSecond() != 0 {
+	if waits := r.Reserve(now) + r.Reserve(now); waits != 0 || r.PerSecond() != 0 {
 		t.Error("Set(0) does not end the pacing")
+	}
+}
+
+// TestRateRecovers checks that some seconds in which all requests are refused do not determine the
+// rate for long.
+func TestRateRecovers(t *testing.T) {
+	for _, test := range []struct {
+		refusing time.Duration
+		after    time.Duration
+		want     float64
+	}{
+		{time.Second, time.Minute, 950},
+		{10 * time.Second, 10 * time.Minute, 190},
+		{10 * time.Second, 15 * time.Minute, 390},
+		{10 * time.Minute, 15 * time.Minute, 390},
+	} {
+		var r backoff.Rate
+		r.Set(1000)
+		now := paced(&r, epoch, 10*time.Second)
+		for end := now.Add(test.refusing); now.Before(end); {
+			now = now.Add(r.Reserve(now))
+			r.Refused(now)
+		}
+		lowest := r.PerSecond()
+		paced(&r, now, test.after)
+		if got := r.PerSecond(); got < test.want || got > 2*test.want+1000 {
+			t.Errorf("refused for %v, which leaves %.0f per second: %.0f after %v, want at least %v", test.refusing, lowest, got, test.after, test.want)
+		}
+	}
+}
+
+// TestRateBacklog checks that the replies to requests that had reserved their time before a 429 do
+// not lower the rate again.
+func TestRateBacklog(t *testing.T) {
+	var r backoff.Rate
+	r.Set(100)
+	r.Accepted(epoch)
+	now := epoch.Add(2 * time.Second)
+	for range 500 { // for 3 s after the 429
+		r.Reserve(now)
+	}
+	r.Refused(now)
+	want := r.PerSecond()
+	for range 300 {
+		now = now.Add(10 * time.Millisecond)
+		r.Refused(now)
+	}
+	if got := r.PerSecond(); got != want || got > 90 {
+		t.Errorf("%v per second after the replies to old requests, %v before, want the same", got, want)
+	}
+	now = now.Add(3 * time.Second)
+	if r.Refused(now); r.PerSecond() >= want {
+		t.Errorf("%v per second after another 429, want less than %v", r.PerSecond(), want)
 	}
 }
 
@@ -157,9 +210,14 @@ func TestRateSet(t *testing.T) {
 	}
 	var r backoff.Rate
 	r.Set(50)
-	paced(&r, epoch, 20*time.Minute)
+	now := paced(&r, epoch, 5*time.Minute)
 	if got := r.PerSecond(); math.Abs(got-100) > 1 {
-		t.Errorf("%v per second 20 minutes after Set(50), want 100", got)
+		t.Errorf("%v per second 5 minutes after Set(50), want 100", got)
+	}
+	r.Set(2000)
+	paced(&r, now, 5*time.Minute)
+	if got, want := r.PerSecond(), 2000*math.Exp2(0.25); math.Abs(got/want-1) > 0.01 {
+		t.Errorf("%v per second 5 minutes after Set(2000), want %v", got, want)
 	}
 }
 
