@@ -14,103 +14,109 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 )
 
-// limited is an HTTP server that serves a number of requests per second, and answers 429 to
-// others.
-type limited struct {
-	perSecond float64
-	refusal   string // body of the 429
+// counts are replies by second since the start.
+type counts [90]struct{ accepted, refused int }
 
-	mu       sync.Mutex
-	start    time.Time
-	last     time.Time
-	credit   float64
-	accepted map[int]int // by second since start
-	refused  map[int]int
+func (c *counts) sum(from, to int) (accepted, refused int) {
+	for _, n := range c[from:to] {
+		accepted += n.accepted
+		refused += n.refused
+	}
+	return accepted, refused
 }
 
-func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	io.Copy(io.Discard, r.Body)
-	if r.Method == http.MethodGet {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	l.credit = min(l.credit+l.perSecond*now.Sub(l.last).Seconds(), l.perSecond/10)
-	l.last = now
-	second := int(now.Sub(l.start) / time.Second)
-	if l.credit < 1 {
-		l.refused[second]++
-		w.WriteHeader(http.StatusTooManyRequests)
-		io.WriteString(w, l.refusal)
-		return
-	}
-	l.credit--
-	l.accepted[second]++
-}
-
-// flood makes requests with 100 goroutines through transport to l, until the time is over.
-func flood(t *testing.T, l *limited, transport *backoff.Transport, length time.Duration, request func() *http.Request) {
+// flood inserts objects for the seconds of counts, as many at a time as a Limiter permits, into a
+// bucket that accepts perSecond of them.
+func flood(t *testing.T, perSecond int, transport *backoff.Transport, query string) *counts {
+	var got counts
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var mu sync.Mutex
+		gcs, err := fakegcs.New(&fakegcs.Options{
+			CreateBuckets: true, Discard: true, NoMD5: true, KeepRequests: -1, Latency: 150 * time.Millisecond, BucketRate: perSecond,
+			OnRequest: func(r fakegcs.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch n := &got[min(int(time.Since(start)/time.Second), len(got)-1)]; r.Status {
+				case 200:
+					n.accepted++
+				case 429:
+					n.refused++
+				case 0: // the client has ended
+				default:
+					t.Errorf("status %d", r.Status)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		listener, dial := memnet.Listen()
-		server := &http.Server{Handler: l}
+		server := &http.Server{Handler: gcs}
 		go server.Serve(listener)
-		defer server.Close()
-		base := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 100}
-		defer base.CloseIdleConnections()
+		base := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 1000}
 		transport.Base = base
-		l.start, l.last = time.Now(), time.Now()
-		l.accepted, l.refused = map[int]int{}, map[int]int{}
-		ctx, cancel := context.WithTimeout(t.Context(), length)
+
+		limiter, changed := new(backoff.Limiter), make(chan struct{}, 1)
+		transport.Observe = func(_ *http.Request, a backoff.Attempt) {
+			if a.Err != nil && !a.Held {
+				limiter.Refused(time.Now())
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(got))*time.Second)
 		defer cancel()
-		var clients sync.WaitGroup
-		for range 100 {
-			clients.Go(func() {
-				for ctx.Err() == nil {
-					resp, err := transport.RoundTrip(request().WithContext(ctx))
-					if err == nil {
-						resp.Body.Close()
-					}
-					time.Sleep(20 * time.Millisecond)
+		var requests sync.WaitGroup
+		for i := 0; ctx.Err() == nil; i++ {
+			for ctx.Err() == nil && !limiter.Start(time.Now()) {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+				}
+			}
+			requests.Go(func() {
+				url := fmt.Sprintf("http://fake.invalid/upload/storage/v1/b/bkt/o?uploadType=media&name=%d%s", i, query)
+				req, _ := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader("x"))
+				if resp, err := transport.RoundTrip(req); err == nil {
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+				limiter.Ended(time.Now(), 1)
+				select {
+				case changed <- struct{}{}:
+				default:
 				}
 			})
 		}
-		clients.Wait()
+		requests.Wait()
+		base.CloseIdleConnections()
+		gcs.Close()
+		server.Close()
+		time.Sleep(time.Minute) // timers of net/http
 	})
+	return &got
 }
 
-func sum(counts map[int]int, from, to int) (n int) {
-	for second := from; second < to; second++ {
-		n += counts[second]
-	}
-	return n
-}
-
-// TestTransportRate checks that the requests of a Transport with a Rate are hardly refused
-// after a minute, and use the rate of the server.
+// TestTransportRate checks that the requests of a Transport with a Rate are hardly refused by a
+// busy bucket after a minute, and use its rate, together with a Limiter.
 func TestTransportRate(t *testing.T) {
-	const perSecond, length = 200, 90
-	for _, test := range []struct {
-		name   string
-		method string
-		once   bool // the request is not retried
-	}{{"retried", "PUT", false}, {"made once", "POST", true}} {
-		t.Run(test.name, func(t *testing.T) {
-			l, rate := &limited{perSecond: perSecond}, new(backoff.Rate)
-			transport := &backoff.Transport{Rate: func(*http.Request) *backoff.Rate { return rate }}
-			flood(t, l, transport, length*time.Second, func() *http.Request {
-				req, _ := http.NewRequest(test.method, "http://api.example.com/", strings.NewReader("x"))
-				return req
-			})
-			accepted, refused := sum(l.accepted, 60, length), sum(l.refused, 60, length)
+	const perSecond = 60
+	for name, query := range map[string]string{"retried": "&ifGenerationMatch=0", "made once": ""} {
+		t.Run(name, func(t *testing.T) {
+			rate := new(backoff.Rate)
+			got := flood(t, perSecond, &backoff.Transport{Rate: func(*http.Request) *backoff.Rate { return rate }}, query)
+			if _, refused := got.sum(0, 60); refused == 0 {
+				t.Error("no request is refused at first")
+			}
+			accepted, refused := got.sum(60, len(got))
 			if share := float64(refused) / float64(refused+accepted); share > 0.01 {
 				t.Errorf("%.2f %% of the requests are refused after a minute, want at most 1 %%", 100*share)
 			}
-			if accepted < 9*perSecond*(length-60)/10 {
-				t.Errorf("%d requests in %d s, want %d", accepted, length-60, perSecond*(length-60))
+			if want := perSecond * (len(got) - 60); accepted < 9*want/10 {
+				t.Errorf("%d requests after a minute, want 0.9 of %d", accepted, want)
 			}
 		})
 	}
