@@ -18,6 +18,7 @@ func (t pacedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.base.RoundTrip(req)
 	}
 	if err := sleep(req.Context(), t.rate.Reserve(time.Now())); err != nil {
+		t.rate.Cancel()
 		if req.Body != nil {
 			req.Body.Close()
 		}

@@ -187,6 +187,9 @@ func TestTransportRateContext(t *testing.T) {
 		if _, err := transport.RoundTrip(req); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second/2 || closed != 1 {
 			t.Errorf("RoundTrip = %v after %v, body closed %d times, want the deadline after 500ms and once", err, time.Since(start), closed)
 		}
+		if wait := rate.Reserve(time.Now()); wait > time.Second/2 {
+			t.Errorf("the next request waits %v, want the time of the one that was not sent", wait)
+		}
 	})
 }
 

@@ -101,7 +101,7 @@ func (r *Rate) PerSecond() float64 {
 }
 
 // Reserve returns how long the caller must wait before its next request. Each call reserves the
-// time of one request.
+// time of one request. A caller that does not make it calls [Rate.Cancel].
 func (r *Rate) Reserve(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,6 +113,15 @@ func (r *Rate) Reserve(now time.Time) time.Duration {
 	wait := max(r.next-past, 0)
 	r.next += time.Duration(r.spacing() * float64(time.Second))
 	return wait
+}
+
+// Cancel gives back the time of a request that will not be made.
+func (r *Rate) Cancel() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rate > 0 {
+		r.next -= time.Duration(r.share() / r.rate * float64(time.Second)) // Reserve permits no burst
+	}
 }
 
 // spacing returns the seconds between two requests of this machine. If there are other machines,

@@ -240,6 +240,32 @@ func TestRateBurst(t *testing.T) {
 	}
 }
 
+// TestRateCancel checks that requests that are not made delay no others, and let no burst pass.
+func TestRateCancel(t *testing.T) {
+	var r backoff.Rate
+	r.Cancel() // nothing is paced
+	r.Set(100)
+	for range 1000 {
+		r.Reserve(epoch)
+	}
+	for range 990 {
+		r.Cancel()
+	}
+	if wait := r.Reserve(epoch); wait < 80*time.Millisecond || wait > 110*time.Millisecond {
+		t.Errorf("wait %v after 10 requests, want 100ms", wait)
+	}
+	for range 1000 {
+		r.Cancel()
+	}
+	var wait time.Duration
+	for range 101 {
+		wait = r.Reserve(epoch)
+	}
+	if wait < 970*time.Millisecond {
+		t.Errorf("100 requests within %v after many were canceled, want 1s", wait)
+	}
+}
+
 // TestRateClock checks that a clock that goes back neither holds requests nor lets them pass.
 func TestRateClock(t *testing.T) {
 	var r backoff.Rate
