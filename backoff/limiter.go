@@ -50,7 +50,7 @@ const (
 // 2008). The limit is changed, and the change is kept if throughput follows by at least a tenth
 // of it. At first the limit doubles, as in the slow start of TCP
 // (https://www.rfc-editor.org/rfc/rfc5681). Later it changes by a factor of 1.5 and, if that did
-// not help, stays for 2 to 16 windows. A window is the time in which as many requests end as the
+// not help, stays for 2 to 16 windows, or until throughput changes by half. A window is the time in which as many requests end as the
 // limit permits, at least a second after a change that did not help.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
@@ -246,9 +246,11 @@ func (l *Limiter) judge() {
 	case l.trial:
 		l.stay()
 	default:
-		if l.before.limit == l.limit {
+		if l.before.limit == l.limit && !l.before.differs(got) {
 			got.replies = blend(l.before.replies, got.replies)
 			got.bytes = blend(l.before.bytes, got.bytes)
+		} else if l.before.limit == l.limit {
+			l.hold, l.patience = 0, shortHold // the service or the link has changed
 		}
 		if l.before = got; l.hold > 0 {
 			l.hold--
@@ -274,6 +276,13 @@ func (l *Limiter) shrink(share float64) {
 func (l *Limiter) follows(got measure) bool {
 	enough := 1 + (got.limit/l.before.limit-1)*limitGain
 	return ratio(got.replies, l.before.replies) >= enough || ratio(got.bytes, l.before.bytes) >= enough
+}
+
+// differs reports whether the rates of n are much higher or lower than those of m, which has the
+// same limit. A rate of 0 was not measured.
+func (m measure) differs(n measure) bool {
+	near := func(a, b float64) bool { return a > 0 && b > 0 && max(a, b) <= 1.5*min(a, b) }
+	return !near(m.replies, n.replies) && !near(m.bytes, n.bytes)
 }
 
 func ratio(a, b float64) float64 {
@@ -318,8 +327,8 @@ func (l *Limiter) stay() {
 	if l.trial {
 		l.limit = l.before.limit
 	}
-	// The doubling is coarse. A smaller step up may still help.
-	l.down = l.started && !l.down
+	// The doubling may have gone too far: fewer requests may have the same throughput.
+	l.down = !l.down
 	l.trial, l.climbing, l.started, l.settling = false, false, true, 0
 	l.hold = l.patience
 	l.patience = min(2*l.patience, longHold)

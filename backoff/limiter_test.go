@@ -18,6 +18,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type link struct {
 	latency  func(time.Duration) time.Duration // at that time
 	requests float64                           // per second; 0 is no limit
+	falls    time.Duration                     // when requests falls to a sixth; 0 for never
 	bytes    float64                           // per second; 0 is no limit
 	size     func(*rand.Rand, time.Duration) int64
 	refuse   func(*rand.Rand, time.Duration) bool // nil refuses none
@@ -71,7 +72,11 @@ func simulate(l *backoff.Limiter, v *link, length time.Duration) []second {
 		start := max(now, v.free)
 		v.free = start
 		if v.requests > 0 {
-			v.free = max(v.free, start+time.Duration(1/v.requests*float64(time.Second)))
+			each := time.Duration(1 / v.requests * float64(time.Second))
+			if v.falls > 0 && now > v.falls {
+				each *= 6
+			}
+			v.free = max(v.free, start+each)
 		}
 		if v.bytes > 0 {
 			v.free = max(v.free, start+time.Duration(float64(size)/v.bytes*float64(time.Second)))
@@ -198,7 +203,9 @@ func TestLimiter(t *testing.T) {
 				return 20 * time.Millisecond
 			}
 			return 400 * time.Millisecond
-		}}, length: 180, span: [2]int{100, 180}, limits: [2]int{130, 700}, replies: [2]float64{450, 501}},
+		}}, length: 180, span: [2]int{80, 180}, limits: [2]int{130, 700}, replies: [2]float64{450, 501}},
+		{name: "throughput falls", link: link{latency: constant(mid), requests: 1200, falls: time.Minute, size: sized(1)},
+			length: 240, span: [2]int{150, 240}, limits: [2]int{20, 110}, replies: [2]float64{180, 201}},
 		{name: "the client has few requests", link: link{latency: constant(fast), size: sized(1), demand: func(time.Duration) int { return 5 }},
 			length: 60, span: [2]int{0, 60}, limits: [2]int{32, 32}},
 		{name: "no traffic for a minute", link: link{latency: constant(mid), requests: 1000, size: sized(1), demand: func(now time.Duration) int {
@@ -246,6 +253,22 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
+// TestLimiterNoticesChange checks that the limit follows a longer latency soon, even if it had not
+// changed for a while.
+func TestLimiterNoticesChange(t *testing.T) {
+	for change := 60 * time.Second; change < 90*time.Second; change += 3 * time.Second {
+		seconds := simulate(&backoff.Limiter{}, &link{requests: 500, size: sized(1), latency: func(now time.Duration) time.Duration {
+			if now < change {
+				return 20 * time.Millisecond
+			}
+			return 400 * time.Millisecond
+		}}, change+25*time.Second)
+		if replies, _ := carried(seconds[change/time.Second+20:]); replies < 400 {
+			t.Errorf("20 s after a change at %v: %.0f replies per second, want at least 400", change, replies)
+		}
+	}
+}
+
 // TestLimiterSlowRequest checks that one request that hangs does not change the limit for the
 // others.
 func TestLimiterSlowRequest(t *testing.T) {
@@ -269,7 +292,7 @@ func TestLimiterStreams(t *testing.T) {
 		lowest, highest int
 	}{
 		{"each is slow", 10e6, 1e12, 42, 64},
-		{"ten fill the link", 10e6, 100e6, 8, 24},
+		{"ten fill the link", 10e6, 100e6, 6, 24},
 		{"one fills the link", 100e6, 100e6, 1, 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
