@@ -19,8 +19,12 @@ func (e *slowConnection) Error() string {
 // the reason is reported, and otherwise the request ends with a slowConnection.
 func (j *job) measureFirst() {
 	limit, measure := j.u.opts.RateLimit, j.u.link.Measure()
-	held := limit.held()
+	held, last := limit.held(), int64(0)
 	j.measure = func(n int64, took time.Duration) (done bool, err error) {
+		if n < last { // a request failed, and the measurement begins anew
+			held, measure = limit.held(), j.u.link.Measure()
+		}
+		last = n
 		took -= limit.held() - held
 		if !measure(n, took) {
 			return false, nil

@@ -48,10 +48,14 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 		kind = Divided
 	}
 	j.events.post(Event{Kind: kind, Cause: over.why})
-	if err := j.journal.Discard(); err != nil {
+	switch err := j.journal.Discard(); {
+	case err == nil:
+		j.wire().Drop(ctx, over.drop)
+	case over.divide: // the Token of the parts replaces this one
+		j.events.post(Event{Kind: Warning, Cause: err.Error()})
+	default:
 		return err
 	}
-	j.wire().Drop(ctx, over.drop)
 	return nil
 }
 

@@ -497,7 +497,7 @@ func (s *scene) signalled(sig os.Signal) *child {
 		s.t.Fatal(err)
 	}
 	c := s.cp("--retry-for=1h")
-	if !c.prints(`"retry"`) {
+	if !c.prints(`"waiting"`) {
 		s.t.Fatal(c.output())
 	}
 	if err := c.cmd.Process.Signal(sig); err != nil {

@@ -32,7 +32,7 @@ func TestTwoProcesses(t *testing.T) {
 	e.hold(3<<20, 0) // until the other processes have ended
 	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
 	first := run(t, environment(), args...)
-	if !first.prints(`"start"`) {
+	if !first.prints(`"started"`) {
 		t.Fatal(first.output())
 	}
 	for range 3 {

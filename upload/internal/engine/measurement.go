@@ -11,7 +11,8 @@ type measurement struct {
 	measure Measure
 
 	mu    sync.Mutex
-	began time.Time // the first byte; zero before
+	since time.Time     // when the network's turn began; zero before the first byte
+	took  time.Duration // the network's turns; the source is read in between
 	moved int64
 	done  bool
 	err   error
@@ -21,14 +22,12 @@ type measurement struct {
 func (m *measurement) next() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.done:
-	case m.began.IsZero():
-		m.began = time.Now()
-	default:
-		m.done, m.err = m.measure(m.moved, time.Since(m.began))
-		m.done = m.done || m.err != nil
+	if m.done || m.since.IsZero() {
+		return m.err
 	}
+	m.took += time.Since(m.since)
+	m.done, m.err = m.measure(m.moved, m.took)
+	m.done = m.done || m.err != nil
 	return m.err
 }
 
@@ -37,6 +36,17 @@ func (m *measurement) add(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.moved += int64(n)
+	m.since = time.Now()
+}
+
+// again begins anew after a request that failed: the waits that follow say nothing about the rate.
+func (m *measurement) again() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.since, m.took, m.moved = time.Time{}, 0, 0
 }
 
 // failed returns the error of the measurement, or nil.

@@ -159,9 +159,13 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 		return session.Reply{}, r.SourceFailed(ctx, err)
 	}
 	if err := r.measurement.failed(); err != nil {
+		r.stale.Store(false) // the connection broke because the body ended
 		return reply, err
 	}
 	held, open := reply.Held()
+	if !open || held < p.To {
+		r.measurement.again()
+	}
 	switch {
 	case p.Last:
 	case open && held >= p.To:

@@ -24,9 +24,9 @@ const (
 	// take a quarter of it.
 	connectionMemory = 4 << 20
 
-	// oneSufficesFor is how long the tuner's result that one connection suffices is used.
-	// The network may have changed later.
-	oneSufficesFor = 10 * time.Minute
+	// measuredFor is how long the rate of a single connection is used, and the tuner's result that
+	// one connection suffices. The network may have changed later.
+	measuredFor = 10 * time.Minute
 
 	// tuneEvery is the minimum length of an interval that the tuner observes. On a link
 	// with long round trips an interval is longer, so that it has several of them.
@@ -41,11 +41,17 @@ type Link struct {
 	Limited func() bool          // reports whether one connection reaches the rate limit
 	Failing func() bool          // reports whether the service fails
 
-	fastest atomic.Int64 // response time in nanoseconds; 0 until there is a reply
-	rate    atomic.Int64 // bytes per second of a single connection; 0 until it is known
+	fastest atomic.Int64                 // response time in nanoseconds; 0 until there is a reply
+	single  atomic.Pointer[measuredRate] // of a single connection; nil until it is known
 
 	mu   sync.Mutex
 	pool *Pool // nil until it is needed
+}
+
+// measuredRate is a rate in bytes per second, and when it was measured.
+type measuredRate struct {
+	rate int64
+	at   time.Time
 }
 
 // Replied records the response time of a request without object data.
@@ -75,7 +81,7 @@ func (l *Link) Measure() func(n int64, took time.Duration) (done bool) {
 			before, since = n, took
 			return false
 		}
-		l.rate.Store(max(int64(float64(sent)/max(lasted, 1).Seconds()), 1))
+		l.single.Store(&measuredRate{int64(float64(sent) / max(lasted, 1).Seconds()), time.Now()})
 		return true
 	}
 }
@@ -119,19 +125,23 @@ func (l *Link) WhyUndivided(o Options) error {
 	if !o.Auto {
 		return nil
 	}
-	switch rate := l.rate.Load(); {
+	single := l.single.Load()
+	if single != nil && time.Since(single.at) > measuredFor {
+		single = nil
+	}
+	switch {
 	case l.Pool(o).oneSuffices():
 		return Reason{Text: "more connections did not raise the rate of an earlier file"}
 	case l.Limited():
 		return Reason{Text: "one connection reaches the rate limit"}
-	case rate == 0:
+	case single == nil:
 		return Reason{Text: "the rate of one connection is not known yet", Unmeasured: true}
-	case rate < l.enough():
+	case single.rate < l.enough():
 		return nil
 	case l.near():
 		fastest := time.Duration(l.fastest.Load()).Round(10 * time.Microsecond)
 		return Reason{Text: fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest)}
 	default:
-		return Reason{Text: fmt.Sprintf("one connection is fast enough: it sends %d MiB/s", rate>>20)}
+		return Reason{Text: fmt.Sprintf("one connection is fast enough: it sends %d MiB/s", single.rate>>20)}
 	}
 }

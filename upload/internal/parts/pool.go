@@ -50,7 +50,7 @@ func (s *Slot) Moved(n int64) { s.moved.Add(n) }
 func (c *Pool) oneSuffices() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tuner.oneSuffices() && time.Since(c.sufficed) < oneSufficesFor
+	return c.tuner.oneSuffices() && time.Since(c.sufficed) < measuredFor
 }
 
 // Join returns the share of another file. The caller must call Leave.
