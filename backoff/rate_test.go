@@ -298,6 +298,20 @@ func TestRateClock(t *testing.T) {
 	}
 }
 
+// TestRateOutOfOrder checks that times of several goroutines that arrive out of order count once.
+func TestRateOutOfOrder(t *testing.T) {
+	var r backoff.Rate
+	r.Set(10)
+	now := time.Now() // with a monotonic reading
+	var wait time.Duration
+	for i := range 100 {
+		wait = r.Reserve(now.Add(-time.Duration(i%2) * 100 * time.Millisecond))
+	}
+	if wait < 9800*time.Millisecond {
+		t.Errorf("100 requests within %v, want 9.9s", wait)
+	}
+}
+
 // TestRateWithMachines simulates machines that write to one bucket as fast as their rates permit,
 // and learn the outcome after 150 ms. After a minute nearly no request may be refused, and most
 // of the capacity must be used.
