@@ -65,6 +65,8 @@ type Rate struct {
 
 	arrivals arrivals // before the first 429
 
+	queue chan struct{} // the requests of Transports; nil before the first one
+
 	// Replies since the rate was last cut, without those to requests that were under way.
 	accepted, refused float64
 }
@@ -101,7 +103,9 @@ func (r *Rate) PerSecond() float64 {
 }
 
 // Reserve returns how long the caller must wait before its next request. Each call reserves the
-// time of one request. A caller that does not make it calls [Rate.Cancel].
+// time of one request, so that the wait grows with the number of callers that wait. A caller that
+// does not make the request calls [Rate.Cancel]. A program with many requests that can be canceled
+// lets them wait in a queue, and calls Reserve for the first of them, as [Transport] does.
 func (r *Rate) Reserve(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
