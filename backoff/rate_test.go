@@ -154,8 +154,9 @@ func TestRateRecovers(t *testing.T) {
 		want     float64
 	}{
 		{time.Second, time.Minute, 950},
-		{10 * time.Second, 10 * time.Minute, 190},
-		{10 * time.Second, 15 * time.Minute, 390},
+		{10 * time.Second, 5 * time.Minute, 300},
+		{10 * time.Second, 15 * time.Minute, 900},
+		{15 * time.Second, 15 * time.Minute, 700},
 		{10 * time.Minute, 15 * time.Minute, 390},
 	} {
 		var r backoff.Rate
