@@ -235,7 +235,7 @@ func (l *Limiter) judge() {
 		l.shrink(refused)
 	case inFlight > 1.1*l.limit+1:
 		// The limit was lowered, and requests from before are in flight.
-	case inFlight < 0.75*l.limit:
+	case inFlight < 0.75*math.Floor(l.limit): // Start permits whole requests
 		// The caller has too few requests to measure the limit.
 		if l.trial {
 			l.stay()

@@ -253,6 +253,23 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
+// TestLimiterRecovers checks that the limit grows again after an outage in which the service
+// accepted a part of the requests, even if the limit ends between 1 and 2.
+func TestLimiterRecovers(t *testing.T) {
+	for one := 1; one <= 10; one++ { // one of so many is accepted, or none
+		l, n, outage := &backoff.Limiter{}, 0, true
+		seconds := simulate(l, &link{latency: constant(100 * time.Millisecond), requests: 1000, size: sized(1),
+			refuse: func(*rand.Rand, time.Duration) bool {
+				n++
+				outage = outage && l.Limit() > 1
+				return outage && (one == 1 || n%one != 0)
+			}}, 3*time.Minute)
+		if replies, _ := carried(seconds[150:]); replies < 900 {
+			t.Errorf("1 of %d accepted: limit %d and %.0f replies per second after the outage, want at least 900", one, l.Limit(), replies)
+		}
+	}
+}
+
 // TestLimiterNoticesChange checks that the limit follows a longer latency soon, even if it had not
 // changed for a while.
 func TestLimiterNoticesChange(t *testing.T) {

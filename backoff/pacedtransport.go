@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"context"
 	"net/http"
 	"time"
 )
@@ -17,8 +16,7 @@ func (t pacedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.rate == nil {
 		return t.base.RoundTrip(req)
 	}
-	if err := sleep(req.Context(), t.rate.Reserve(time.Now())); err != nil {
-		t.rate.Cancel()
+	if err := t.rate.wait(req.Context()); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
@@ -43,19 +41,4 @@ func rateLimited(resp *http.Response) bool {
 	}
 	limit, ok := transient(resp).(*StatusError)
 	return ok && !ObjectRateLimit(limit.Code, limit.Reason, limit.Message)
-}
-
-// sleep waits for d. It returns the cause of ctx if ctx is done first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -193,6 +193,92 @@ func TestTransportRateContext(t *testing.T) {
 	})
 }
 
+// load makes requests with a Rate from many goroutines for a time, each with a deadline, and
+// returns how many were sent in each second, and the longest wait for the Rate.
+func load(t *testing.T, r *backoff.Rate, goroutines int, deadline, span time.Duration) (sent []int, longest time.Duration) {
+	start := time.Now()
+	sent = make([]int, span/time.Second)
+	var mu sync.Mutex
+	type begin struct{}
+	transport := &backoff.Transport{
+		Rate: func(*http.Request) *backoff.Rate { return r },
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if second := int(time.Since(start) / time.Second); second < len(sent) {
+				sent[second]++
+			}
+			longest = max(longest, time.Since(req.Context().Value(begin{}).(time.Time)))
+			return &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{}}, nil // does not change the rate
+		}),
+		Budget: backoff.Budget{Tries: -1},
+	}
+	var requests sync.WaitGroup
+	for range goroutines {
+		requests.Go(func() {
+			for time.Since(start) < span {
+				ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), begin{}, time.Now()), deadline)
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://api.example.com/", nil)
+				if resp, err := transport.RoundTrip(req); err == nil {
+					resp.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	requests.Wait()
+	return sent, longest
+}
+
+// TestTransportRateDeadlines checks that requests use the whole rate, evenly, even if more of them
+// wait than can start before their deadline.
+func TestTransportRateDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(backoff.Rate)
+		r.Set(10)
+		sent, _ := load(t, r, 500, 20*time.Second, 5*time.Minute)
+		for second, n := range sent {
+			if n < 9 || n > 12 {
+				t.Errorf("second %d: %d requests sent, want 10", second, n)
+			}
+		}
+	})
+}
+
+// TestTransportRateWait checks that no request waits a minute for a low rate, and that those that
+// wait too long do not start together.
+func TestTransportRateWait(t *testing.T) {
+	for _, machines := range []int{1, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			r := new(backoff.Rate)
+			r.Share(0, machines)
+			r.Set(1)
+			sent, longest := load(t, r, 1000, time.Hour, 3*time.Minute)
+			if longest >= backoff.Limit || longest < 30*time.Second {
+				t.Errorf("%d machines: a request waits %v, want less than %v, but at least 30s", machines, longest, backoff.Limit)
+			}
+			for second, n := range sent {
+				if n > 60 || second < 30 && n > 2 {
+					t.Errorf("%d machines, second %d: %d requests sent", machines, second, n)
+				}
+			}
+		})
+	}
+}
+
+// TestTransportRateRises checks that requests that wait follow a higher rate.
+func TestTransportRateRises(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(backoff.Rate)
+		r.Set(1)
+		time.AfterFunc(5*time.Second, func() { r.Set(100) })
+		_, longest := load(t, r, 100, time.Hour, time.Second)
+		if longest > 8*time.Second {
+			t.Errorf("a request waits %v, want 7s: the rate has risen after 5s", longest)
+		}
+	})
+}
+
 // This example paces the requests that write, and no others.
 func ExampleTransport_rate() {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

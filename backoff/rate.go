@@ -21,6 +21,8 @@ const (
 	rateDiscovery = 5 * time.Minute  // the same, if a lower rate was refused since
 	rateCut       = 0.9              // of the rate, after a 429
 	rateDeepCut   = 0.5              // of the rate, if most requests are refused
+	knownCut      = 0.5              // of the rate that the rate grows back to, after another 429
+	knownOutage   = 0.9              // the same, if all requests are refused
 
 	// Requests that had reserved their time when the rate was cut may still be refused. Replies
 	// count again half of rateReaction after their time, and cut the rate after all of it.
@@ -42,7 +44,8 @@ const (
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
 // a second. The rate then grows back within a minute to the one that was refused. If several 429s
-// follow each other, it grows back to at least 100 per second. Below 1,000 per second it then
+// follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
+// multiplies it by 0.9 if all requests were refused, but not below 100. Below 1,000 per second it then
 // doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted requests let the rate
 // grow: it does not grow in a program that makes fewer requests, or none.
 //
@@ -64,6 +67,8 @@ type Rate struct {
 	cut  time.Duration // when the rate was last cut, and all reserved times had passed
 
 	arrivals arrivals // before the first 429
+
+	queue chan struct{} // the requests of Transports; nil before the first one
 
 	// Replies since the rate was last cut, without those to requests that were under way.
 	accepted, refused float64
@@ -101,7 +106,9 @@ func (r *Rate) PerSecond() float64 {
 }
 
 // Reserve returns how long the caller must wait before its next request. Each call reserves the
-// time of one request. A caller that does not make it calls [Rate.Cancel].
+// time of one request, so that the wait grows with the number of callers that wait. A caller that
+// does not make the request calls [Rate.Cancel]. A program with many requests that can be canceled
+// lets them wait in a queue, and calls Reserve for the first of them, as [Transport] does.
 func (r *Rate) Reserve(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,11 +190,15 @@ func (r *Rate) Refused(now time.Time) {
 	default:
 		r.refused++
 		// The service may refuse all requests for some seconds. They must not determine the rate
-		// for an hour.
-		if r.known = max(r.rate, r.known/2, firstRateMin); r.known > r.rate {
+		// for long.
+		share := r.accepted / (r.accepted + r.refused)
+		decay := knownCut
+		if r.accepted == 0 {
+			decay = knownOutage // a service that limits the rate accepts some requests
+		}
+		if r.known = max(r.rate, r.known*decay, firstRateMin); r.known > r.rate {
 			recovery = rateDiscovery
 		}
-		share := r.accepted / (r.accepted + r.refused)
 		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), lowestRate)
 	}
 	r.slope = (r.known - r.rate) / recovery.Seconds()

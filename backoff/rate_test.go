@@ -154,8 +154,9 @@ func TestRateRecovers(t *testing.T) {
 		want     float64
 	}{
 		{time.Second, time.Minute, 950},
-		{10 * time.Second, 10 * time.Minute, 190},
-		{10 * time.Second, 15 * time.Minute, 390},
+		{10 * time.Second, 5 * time.Minute, 300},
+		{10 * time.Second, 15 * time.Minute, 900},
+		{15 * time.Second, 15 * time.Minute, 700},
 		{10 * time.Minute, 15 * time.Minute, 390},
 	} {
 		var r backoff.Rate
@@ -295,6 +296,20 @@ func TestRateClock(t *testing.T) {
 		if got := r.PerSecond(); !(got >= 1 && got <= 1000) {
 			t.Errorf("%v per second at %v", got, at)
 		}
+	}
+}
+
+// TestRateOutOfOrder checks that times of several goroutines that arrive out of order count once.
+func TestRateOutOfOrder(t *testing.T) {
+	var r backoff.Rate
+	r.Set(10)
+	now := time.Now() // with a monotonic reading
+	var wait time.Duration
+	for i := range 100 {
+		wait = r.Reserve(now.Add(-time.Duration(i%2) * 100 * time.Millisecond))
+	}
+	if wait < 9800*time.Millisecond {
+		t.Errorf("100 requests within %v, want 9.9s", wait)
 	}
 }
 

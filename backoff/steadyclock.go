@@ -13,8 +13,16 @@ type steadyClock struct {
 // read returns the time that has passed until now.
 func (c *steadyClock) read(now time.Time) time.Duration {
 	if !c.last.IsZero() {
-		c.past += min(max(now.Sub(c.last), 0), 24*time.Hour)
+		step := now.Sub(c.last)
+		if step < 0 && monotonic(now) && monotonic(c.last) {
+			// Another goroutine read the clock later and came first. Its time has been counted.
+			return c.past
+		}
+		c.past += min(max(step, 0), 24*time.Hour)
 	}
 	c.last = now
 	return c.past
 }
+
+// monotonic reports whether t has a reading of the monotonic clock, which is not set back.
+func monotonic(t time.Time) bool { return t != t.Round(0) }
