@@ -10,8 +10,9 @@ import (
 
 // Remove removes the file and closes it, if it still has the bytes that were read. same
 // compares the bytes with those of the object. Remove calls it only if the identity of the
-// file does not show whether they have changed.
-func (f *File) Remove(ctx context.Context, same func() (bool, error)) error {
+// file does not show whether they have changed. confirm is called last, because the comparison
+// can take long. It returns an error if the object does not exist.
+func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error) error {
 	id, err := f.src.Identity()
 	if err == nil && f.src.Racy(id) {
 		var settled chunk.Settled
@@ -36,6 +37,12 @@ func (f *File) Remove(ctx context.Context, same func() (bool, error)) error {
 		case !equal:
 			return fmt.Errorf("%w: its bytes are not those of the object", session.ErrSourceChanged)
 		}
+	}
+	if err := confirm(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // the caller may have stopped waiting
+		return context.Cause(ctx)
 	}
 	return f.src.Remove(id)
 }
