@@ -373,6 +373,33 @@ func TestRemoveSourceAfterResume(t *testing.T) {
 	})
 }
 
+// TestRemoveSourceOfVersion resumes with a source whose first bytes differ, although it has the same
+// SourceVersion. Only the bytes before the committed offset are compared, and the source stays.
+func TestRemoveSourceOfVersion(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(large)
+		path := w.file(content)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		up := w.uploader(resumable).With(upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
+		if _, err := up.File(w.t.Context(), path, spec); err == nil {
+			w.t.Fatal("not interrupted")
+		}
+		if err := os.WriteFile(path, flipped(content, 5), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		w.letPass(path)
+		res, err := up.File(w.t.Context(), path, spec)
+		if err != nil || !res.Resumed {
+			w.t.Fatalf("not resumed: %v", err)
+		}
+		wantSource(w.t, path, false, res)
+		if !errors.Is(res.SourceKept, session.ErrSourceChanged) {
+			w.t.Errorf("SourceKept = %v", res.SourceKept)
+		}
+	})
+}
+
 // TestRemoveSourceRefusesLinks checks that nothing is sent of a file that is a symbolic link.
 func TestRemoveSourceRefusesLinks(t *testing.T) {
 	t.Parallel()

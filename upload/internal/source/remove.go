@@ -11,7 +11,8 @@ import (
 // Remove removes the file and closes it, if it still has the bytes that were read. same
 // reads all bytes and compares them with those of the object. Remove calls it unless the identity
 // of the file shows that they have not changed: a file that was not settled before it was read, or
-// that cannot be synced, may have changed through a mapping. confirm is called last, because the comparison
+// that cannot be synced, may have changed through a mapping. After a resume, the first bytes may not
+// have been compared at all. confirm is called last, because the comparison
 // can take long. It returns an error if the object does not exist.
 func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error) error {
 	settled, err := f.src.Settle(ctx)
@@ -19,7 +20,7 @@ func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm fu
 		return err
 	}
 	change := f.identity.Compare(settled.Identity)
-	if change == chunk.Same && (f.racy || !f.settled || f.unsynced || settled.Unsynced) {
+	if change == chunk.Same && (f.racy || !f.settled || f.unsynced || settled.Unsynced || f.adopted) {
 		change = chunk.ChangeTimeOnly
 	}
 	switch change {
