@@ -90,8 +90,8 @@ type CallOptions struct {
 	// RemoveSource removes the file that File, Files or Resume has uploaded, when its object
 	// exists: [Result].SourceRemoved. The size and the CRC32C of the object must be those of the
 	// bytes that were read, and the file must be unchanged: its size, its times and its inode, or
-	// else its bytes, are compared with what was read immediately before it is removed. If the object
-	// was not made by a request of this call, its metadata is read first. The file of an
+	// else its bytes, are compared with what was read immediately before it is removed. The object's
+	// metadata is read last, so that the object still exists. The file of an
 	// object that the rule skips is removed if its bytes were compared: SkipSameTime is then like
 	// SkipIdentical, and SkipExisting removes nothing. A dry run removes nothing.
 	//

@@ -39,7 +39,6 @@ type job struct {
 	rule         Skip                    // of the batch or the call
 	listed       bool                    // the caller looked up the destination
 	batch        bool                    // the job is one of a batch
-	published    bool                    // a reply to this job described the object that it made
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 	measure      engine.Measure          // of the next transfer; may be nil
 
@@ -127,7 +126,6 @@ func (j *job) upload(ctx context.Context, d driver) error {
 		object, err = d.Verify(guarded, object)
 	}
 	if err == nil {
-		j.published = !unqueried
 		j.result.update(func(r *Result) {
 			r.Object = object
 			if unqueried {

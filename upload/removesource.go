@@ -44,26 +44,19 @@ func (j *job) thenRemove(ctx context.Context, err error) error {
 
 // removeSource removes the source, if its bytes are those of the object.
 func (j *job) removeSource(ctx context.Context) error {
-	if err := j.confirmObject(ctx); err != nil {
-		return err
+	made := j.result.known.Object
+	if made == nil || !made.HasCRC32C || made.Generation == 0 {
+		return fmt.Errorf("%w: the service did not report the generation and the CRC32C of %s", session.ErrOutcomeUnknown, j.spec.URL())
 	}
-	if ctx.Err() != nil { // the caller may have stopped waiting
-		return context.Cause(ctx)
-	}
-	return j.file.Remove(ctx, func() (bool, error) { return j.sameBytes(ctx, j.result.known.Object) })
+	return j.file.Remove(ctx,
+		func() (bool, error) { return j.sameBytes(ctx, made) },
+		func() error { return j.confirmObject(ctx, made) })
 }
 
-// confirmObject returns an error unless the object of the Result exists and was compared
-// with the source by its size and CRC32C. It reads the object's metadata, unless the last
-// reply to this upload described the object: an object that was found may be gone.
-func (j *job) confirmObject(ctx context.Context) error {
-	made := j.result.known.Object
-	switch {
-	case made == nil || !made.HasCRC32C || made.Generation == 0:
-		return fmt.Errorf("%w: the service did not report the generation and the CRC32C of %s", session.ErrOutcomeUnknown, j.spec.URL())
-	case j.published:
-		return nil
-	}
+// confirmObject reads the metadata of the object, and returns an error unless it is still
+// the one that was made or found. The reply that described it may be old: if the reply to the
+// last request is lost, a status query describes the object even if it was deleted meanwhile.
+func (j *job) confirmObject(ctx context.Context, made *session.Object) error {
 	j.uplink.Permit = nil // the upload has ended, and with it its lease
 	a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
 	switch now := a.Object; {

@@ -3,6 +3,7 @@ package upload_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -38,14 +39,14 @@ func TestRemoveSource(t *testing.T) {
 		size  int64
 		gzip  bool
 		with  func(*upload.Options)
-		stats int64 // requests for the metadata of the object: those of parts look before and after, too
+		stats int64 // further requests for the metadata of the object: those of parts look before and after, too
 	}{
 		"empty":           {size: 0, with: func(*upload.Options) {}},
 		"in one request":  {size: 1000, with: func(*upload.Options) {}},
 		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
 		"through session": {size: large, with: largeChunks},
 		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
-		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 3},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 2},
 	} {
 		if tt.size > mib && testing.Short() {
 			continue
@@ -66,8 +67,8 @@ func TestRemoveSource(t *testing.T) {
 					w.t.Fatalf("%s: %v", name, err)
 				}
 				wantSource(w.t, path, true, res)
-				if n := w.srv.Stats().Ops[fakegcs.OpGet] - seen; n != tt.stats {
-					w.t.Errorf("%s: %d requests for the metadata of the object, want %d", name, n, tt.stats)
+				if n := w.srv.Stats().Ops[fakegcs.OpGet] - seen; n != tt.stats+1 {
+					w.t.Errorf("%s: %d requests for the metadata of the object, want %d", name, n, tt.stats+1)
 				}
 				if !tt.gzip {
 					w.wantObject("obj", data(tt.size))
@@ -243,13 +244,7 @@ func TestRemoveSourceOfMissingObject(t *testing.T) {
 				if replaced {
 					_, err = other.Bytes(context.Background(), content, spec)
 				} else {
-					var del *http.Request
-					if del, err = http.NewRequest(http.MethodDelete, "http://gcs.test/storage/v1/b/bkt/o/obj", nil); err == nil {
-						var resp *http.Response
-						if resp, err = plain.RoundTrip(del); err == nil {
-							err = resp.Body.Close()
-						}
-					}
+					err = deleteObject(plain)
 				}
 				if err != nil {
 					w.t.Error(err)
@@ -265,6 +260,96 @@ func TestRemoveSourceOfMissingObject(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRemoveSourceAfterLostReply checks that the source stays if the reply to the last request is
+// lost, and another client deletes or replaces the object before the status query. The reply to
+// that query describes the object nevertheless.
+func TestRemoveSourceAfterLostReply(t *testing.T) {
+	t.Parallel()
+	for _, replaced := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			path := w.file(data(large))
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+			plain, done := w.http.Transport, false
+			other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.http.Transport = meddler{plain, func(*http.Request) {
+				if _, made := w.srv.Object("bkt", "obj"); !made || done {
+					return
+				}
+				done = true
+				if replaced {
+					_, err = other.Bytes(context.Background(), []byte("other"), spec)
+				} else {
+					err = deleteObject(plain)
+				}
+				if err != nil {
+					w.t.Error(err)
+				}
+			}}
+			res, err := w.uploader(largeChunks).With(removing).File(w.t.Context(), path, spec)
+			if err != nil || !done {
+				w.t.Fatalf("meddled %v, %v", done, err)
+			}
+			wantSource(w.t, path, false, res)
+			if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
+				w.t.Errorf("SourceKept = %v", res.SourceKept)
+			}
+		})
+	}
+}
+
+// deleteObject deletes the object of spec.
+func deleteObject(through http.RoundTripper) error {
+	req, err := http.NewRequest(http.MethodDelete, "http://gcs.test/storage/v1/b/bkt/o/obj", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := through.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// TestRemoveSourceCanceled checks that the source stays if the call is canceled while the
+// metadata of the object is read.
+func TestRemoveSourceCanceled(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(1000))
+		ctx, cancel := context.WithCancel(w.t.Context())
+		plain := w.http.Transport
+		w.http.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+			resp, err := plain.RoundTrip(req)
+			if req.Method == http.MethodGet && err == nil {
+				resp.Body = afterClose{resp.Body, cancel}
+			}
+			return resp, err
+		})
+		res, err := w.uploader().With(removing).File(ctx, path, spec)
+		if err != nil || ctx.Err() == nil {
+			w.t.Fatalf("canceled %v, %v", ctx.Err(), err)
+		}
+		wantSource(w.t, path, false, res)
+		if !errors.Is(res.SourceKept, context.Canceled) {
+			w.t.Errorf("SourceKept = %v", res.SourceKept)
+		}
+	})
+}
+
+// afterClose is the body of a reply. It calls done when it is closed.
+type afterClose struct {
+	io.ReadCloser
+	done func()
+}
+
+func (b afterClose) Close() error {
+	b.done()
+	return b.ReadCloser.Close()
 }
 
 // TestRemoveSourceAfterResume checks that a file is removed by the call that resumes its upload,
@@ -285,6 +370,33 @@ func TestRemoveSourceAfterResume(t *testing.T) {
 		}
 		wantSource(w.t, path, true, res)
 		w.wantObject("obj", data(large))
+	})
+}
+
+// TestRemoveSourceOfVersion resumes with a source whose first bytes differ, although it has the same
+// SourceVersion. Only the bytes before the committed offset are compared, and the source stays.
+func TestRemoveSourceOfVersion(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(large)
+		path := w.file(content)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		up := w.uploader(resumable).With(upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
+		if _, err := up.File(w.t.Context(), path, spec); err == nil {
+			w.t.Fatal("not interrupted")
+		}
+		if err := os.WriteFile(path, flipped(content, 5), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		w.letPass(path)
+		res, err := up.File(w.t.Context(), path, spec)
+		if err != nil || !res.Resumed {
+			w.t.Fatalf("not resumed: %v", err)
+		}
+		wantSource(w.t, path, false, res)
+		if !errors.Is(res.SourceKept, session.ErrSourceChanged) {
+			w.t.Errorf("SourceKept = %v", res.SourceKept)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"syscall"
 	"testing"
@@ -90,6 +91,45 @@ func (w *world) onTmpfs() {
 	}
 	w.t.Cleanup(func() { os.RemoveAll(dir) })
 	w.dir = dir
+}
+
+// TestRemoveSourceAfterStore checks that a source stays if a store to a page that was dirty before changes
+// it after it was read. Such a store changes no time of the file.
+func TestRemoveSourceAfterStore(t *testing.T) {
+	t.Parallel()
+	for _, memory := range []bool{false, true} {
+		for _, size := range []int64{1000, 9 * mib} {
+			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+				if memory {
+					w.onTmpfs()
+				}
+				path := w.file(data(size))
+				m := w.mapped(path)
+				m[100] ^= 1
+				w.letPass(path)
+				puts := 0
+				w.http.Transport = meddler{w.http.Transport, func(req *http.Request) {
+					if req.Method == http.MethodPut {
+						puts++
+					}
+					if puts == 2 || size < mib && req.Method == http.MethodPost { // all bytes were read
+						m[100] ^= 0x42
+						if err := syscall.Munmap(m); err != nil { // the file is no longer open for writing
+							w.t.Error(err)
+						}
+						puts++
+					}
+				}}
+				res, err := w.uploader().With(removing).File(w.t.Context(), path, spec)
+				if err != nil {
+					w.t.Logf("memory %v, %d bytes: %v", memory, size, err) // the change was detected earlier
+				} else if !errors.Is(res.SourceKept, session.ErrSourceChanged) {
+					w.t.Errorf("memory %v, %d bytes: SourceKept = %v", memory, size, res.SourceKept)
+				}
+				wantSource(w.t, path, false, res)
+			})
+		}
+	}
 }
 
 // TestStoreToARacyFileWhileSending checks that a change that does not change the

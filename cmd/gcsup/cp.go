@@ -35,6 +35,7 @@ type cpFlags struct {
 	noState    bool
 	restart    bool
 	remove     removeFlag
+	own        ownPaths     // not removed by --remove-source; set by check
 	template   session.Spec // of all objects; set by check
 }
 
@@ -169,7 +170,7 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if f.batch.dryRun {
 		jobs = order.jobs(jobs)
 	}
-	outcomes := f.remove.uploader(c.uploader).Files(ctx, jobs, f.batchOptions(chosen))
+	outcomes := f.remove.uploader(c.uploader, f.own).Files(ctx, jobs, f.batchOptions(chosen))
 	if f.batch.dryRun {
 		outcomes = order.outcomes(outcomes)
 	}
@@ -213,7 +214,20 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	case f.generation < 0:
 		return upload.Options{}, exit.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
-	f.sources.reportLinks = bool(f.remove)
+	if f.remove {
+		f.sources.reportLinks = true
+		if f.own = f.target.ownPaths(given); f.batch.manifest != "" {
+			shard, err := f.sources.parseShard()
+			if err != nil {
+				return upload.Options{}, err
+			}
+			manifest := f.batch.manifestFile(shard)
+			f.own = f.own.with("--manifest", manifest, false).with("the lock of --manifest", manifest+".lock", false)
+		}
+		if err := f.own.checkSources(sources); err != nil {
+			return upload.Options{}, err
+		}
+	}
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}

@@ -15,12 +15,12 @@ func (f *removeFlag) add(fs *pflag.FlagSet) {
 	fs.BoolVar((*bool)(f), "remove-source", false, "remove each file when its object exists and has the same size and CRC32C")
 }
 
-// uploader returns up, which removes sources if the flag is set.
-func (f removeFlag) uploader(up *upload.Uploader) *upload.Uploader {
+// uploader returns up, which removes sources if the flag is set, except those in own.
+func (f removeFlag) uploader(up *upload.Uploader, own ownPaths) *upload.Uploader {
 	if !f {
 		return up
 	}
-	return up.With(upload.CallOptions{RemoveSource: true})
+	return up.With(upload.CallOptions{RemoveSource: true, Accept: own.accept})
 }
 
 // leftUndone returns what failed after the object of an upload existed; nil if nothing did.

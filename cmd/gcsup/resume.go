@@ -112,8 +112,9 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 			tasks = append(tasks, task{source: u.id, saved: u.id, err: u.err, listed: true, all: f.all})
 		}
 	}
+	own := f.target.ownPaths(cmd.Flags())
 	for _, id := range ids {
-		t := f.resumption(ctx, c, id)
+		t := f.resumption(ctx, c, own, id)
 		t.listed, t.all = listed, f.all
 		tasks = append(tasks, t)
 	}
@@ -165,7 +166,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 }
 
 // resumption returns the task that resumes one upload.
-func (f *resumeFlags) resumption(ctx context.Context, c *connection, text string) task {
+func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPaths, text string) task {
 	id, err := completeID(ctx, c.saved, text)
 	if err != nil {
 		return task{source: text, err: err}
@@ -177,7 +178,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, text string
 	t := task{
 		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) {
-			return f.remove.uploader(c.uploader).Resume(ctx, id)
+			return f.remove.uploader(c.uploader, own).Resume(ctx, id)
 		},
 	}
 	if token.Endpoint != c.endpoint {

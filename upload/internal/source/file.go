@@ -31,6 +31,7 @@ type File struct {
 	saved  Saved // of the session being resumed
 
 	identity chunk.Identity // of the bytes that sum has hashed
+	adopted  bool           // an earlier process sent the first bytes, perhaps of another file
 	copied   bool           // the session began with another file; the bytes must still be compared
 	settled  bool           // every later change changes the identity, with these exceptions:
 	unsynced bool           // see chunk.Settled
@@ -146,7 +147,7 @@ func (f *File) Restart() {
 // Adopt makes the checksum start at the last checkpoint. That is enough to check an
 // object that is already finished.
 func (f *File) Adopt(s Saved) {
-	f.saved, f.sum = s, chunk.NewPrefixCRC(s.last(f.Total()))
+	f.adopted, f.saved, f.sum = true, s, chunk.NewPrefixCRC(s.last(f.Total()))
 }
 
 // Seek makes the checksum start at offset.

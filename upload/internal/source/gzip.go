@@ -204,7 +204,7 @@ func (g *Gzip) CompareLast(context.Context, Saved) error { return nil }
 
 func (g *Gzip) Adopt(s Saved) {
 	g.reset(offsetMark{made: s.Sent, read: s.Compression.Source.Offset}) // a comparison may have compressed the file before
-	g.saved = s.Checkpoints
+	g.saved, g.file.adopted = s.Checkpoints, true
 	if c := s.last(s.Compression.Size); s.Compression.Size > 0 && c.Offset == s.Compression.Size {
 		g.end, g.size, g.crc32c = c.Offset, c.Offset, c.CRC32C
 	}

@@ -9,20 +9,18 @@ import (
 )
 
 // Remove removes the file and closes it, if it still has the bytes that were read. same
-// compares the bytes with those of the object. Remove calls it only if the identity of the
-// file does not show whether they have changed.
-func (f *File) Remove(ctx context.Context, same func() (bool, error)) error {
-	id, err := f.src.Identity()
-	if err == nil && f.src.Racy(id) {
-		var settled chunk.Settled
-		settled, err = f.src.Settle(ctx)
-		id = settled.Identity
-	}
+// reads all bytes and compares them with those of the object. Remove calls it unless the identity
+// of the file shows that they have not changed: a file that was not settled before it was read, or
+// that cannot be synced, may have changed through a mapping. After a resume, the first bytes may not
+// have been compared at all. confirm is called last, because the comparison
+// can take long. It returns an error if the object does not exist.
+func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error) error {
+	settled, err := f.src.Settle(ctx)
 	if err != nil {
 		return err
 	}
-	change := f.identity.Compare(id)
-	if change == chunk.Same && f.racy {
+	change := f.identity.Compare(settled.Identity)
+	if change == chunk.Same && (f.racy || !f.settled || f.unsynced || settled.Unsynced || f.adopted) {
 		change = chunk.ChangeTimeOnly
 	}
 	switch change {
@@ -37,5 +35,11 @@ func (f *File) Remove(ctx context.Context, same func() (bool, error)) error {
 			return fmt.Errorf("%w: its bytes are not those of the object", session.ErrSourceChanged)
 		}
 	}
-	return f.src.Remove(id)
+	if err := confirm(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // the caller may have stopped waiting
+		return context.Cause(ctx)
+	}
+	return f.src.Remove(settled.Identity)
 }
