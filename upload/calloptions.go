@@ -96,7 +96,8 @@ type CallOptions struct {
 	// SkipIdentical, and SkipExisting removes nothing. A dry run removes nothing.
 	//
 	// If the file cannot be removed, the upload has succeeded nevertheless, and
-	// [Result].SourceKept has the reason. A file that is a symbolic link is refused before anything
+	// [Result].SourceKept has the reason, even if Resume finds that only the cleanup of an upload was
+	// left: the source is then not compared. A file that is a symbolic link is refused before anything
 	// is sent ([chunk.ErrNotRegular]). Directories stay. Do not use RemoveSource for a file to
 	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
 	RemoveSource bool

@@ -244,6 +244,10 @@ func (j *job) resumeRemoval(ctx context.Context, token *state.Token) error {
 	if holding.State != SessionFinished {
 		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, token.ID)
 	}
-	j.result.update(func(r *Result) { r.Object = holding.Object })
+	j.result.update(func(r *Result) {
+		if r.Object = holding.Object; j.u.removal.wanted() {
+			r.SourceKept = fmt.Errorf("%w: only the cleanup of the upload was left, and the source was not compared with the object: upload it again to remove it, and skip it if it is identical", session.ErrOutcomeUnknown)
+		}
+	})
 	return nil
 }

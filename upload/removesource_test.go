@@ -400,6 +400,28 @@ func TestRemoveSourceOfVersion(t *testing.T) {
 	})
 }
 
+// TestRemoveSourceOfCleanup resumes an upload in parts of which only the cleanup is left. The source
+// stays, and the Result has the reason.
+func TestRemoveSourceOfCleanup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: 8, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		path := w.file(data(10 * mib))
+		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(2, mib).By(upload.ByCompose) })
+		res, err := up.File(w.t.Context(), path, spec)
+		if err != nil || res.Leftover == nil {
+			w.t.Fatalf("%v, leftover %v", err, res.Leftover)
+		}
+		if res, err = up.With(removing).Resume(w.t.Context(), res.ID); err != nil {
+			w.t.Fatal(err)
+		}
+		wantSource(w.t, path, false, res)
+		if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
+			w.t.Errorf("SourceKept = %v", res.SourceKept)
+		}
+	})
+}
+
 // TestRemoveSourceRefusesLinks checks that nothing is sent of a file that is a symbolic link.
 func TestRemoveSourceRefusesLinks(t *testing.T) {
 	t.Parallel()

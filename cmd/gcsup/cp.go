@@ -215,7 +215,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, exit.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
 	if f.remove {
-		f.sources.reportLinks = true
+		f.sources.removed = true
 		if f.own = f.target.ownPaths(given); f.batch.manifest != "" {
 			shard, err := f.sources.parseShard()
 			if err != nil {

@@ -26,7 +26,7 @@ type sourceFlags struct {
 	tree      cmdline.TreeFlags
 	shard     string
 
-	reportLinks bool // skip all links in directories; set by the command
+	removed bool // the files are removed: skip all links in directories, and refuse sources that overlap; set by the command
 }
 
 func (f *sourceFlags) add(fs *pflag.FlagSet) {
@@ -144,7 +144,7 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, announce func(what 
 	if err != nil {
 		return nil, err
 	}
-	opts.Sorted, opts.Shard, opts.ReportSymlinks = sorted(shard), shard, f.reportLinks
+	opts.Sorted, opts.Shard, opts.ReportSymlinks, opts.Disjoint = sorted(shard), shard, f.removed, f.removed
 	if f.list() {
 		err = f.chooseList(ctx, stdin, s, spec, &opts)
 	} else {

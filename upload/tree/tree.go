@@ -137,6 +137,12 @@ type Options struct {
 	// would lead nowhere. It excludes FollowSymlinks, and IgnoreSymlinks has precedence.
 	ReportSymlinks bool
 
+	// Disjoint makes New return an error ([ErrCollision]) if two sources may have files for the same
+	// object, even if they have none at that moment, or if a source is in another one. It is for a
+	// program that removes files that it has uploaded: a file that is removed cannot be found
+	// when another one with the same object is uploaded.
+	Disjoint bool
+
 	// Shard chooses a part of the objects. The zero value is all of them.
 	Shard Shard
 
@@ -214,7 +220,15 @@ func New(sources []Source, spec upload.Spec, opts *Options) (*Tree, error) {
 		}
 		t.sources = append(t.sources, s)
 	}
-	return t, t.findRivals()
+	if err := t.findRivals(); err != nil {
+		return nil, err
+	}
+	if o.Disjoint {
+		if err := t.checkDisjoint(); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
 func newSource(src Source, prefix string, ignoreLinks bool) (*source, error) {
