@@ -191,7 +191,6 @@ func TestAutoPartsUndivided(t *testing.T) {
 		spec     upload.Spec
 		with     func(*upload.Options)
 		faults   []fakegcs.Fault
-		near     bool
 		want     string // "" if it is divided
 		requests int    // before the upload
 	}{
@@ -208,7 +207,6 @@ func TestAutoPartsUndivided(t *testing.T) {
 		{name: "no permission to read the bucket", faults: reply(fakegcs.OpBucketGet, 403, ""), spec: spec, want: "the settings of the bucket cannot be read (storage.buckets.get)", requests: 2},
 		{name: "an emulator without permissions", faults: reply(fakegcs.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
 		{name: "an emulator without notifications", faults: reply(fakegcs.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
-		{name: "near", near: true, spec: spec, want: "so that one connection is fast enough", requests: 1},
 		{name: "a rate limit", with: func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(1 << 20) }, spec: spec, want: "one connection reaches the rate limit"},
 		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
 	} {
@@ -222,9 +220,6 @@ func TestAutoPartsUndivided(t *testing.T) {
 			t.Parallel()
 			opts := distant(64 * mib)
 			opts.Faults, opts.NoMD5 = test.faults, false
-			if test.near {
-				opts.Latency = 0
-			}
 			inBubble(t, opts, func(w *world) {
 				if test.bucket != "" {
 					w.patchBucket(test.bucket)
