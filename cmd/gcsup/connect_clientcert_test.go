@@ -108,13 +108,13 @@ func connectProxy(t *testing.T, addr string) *httptest.Server {
 			return
 		}
 		defer server.Close()
-		w.WriteHeader(http.StatusOK)
-		client, _, err := http.NewResponseController(w).Hijack()
+		client, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer client.Close()
-		go func() { _, _ = io.Copy(server, client) }()
+		_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(server, buffered) }() // it may have read the first byte
 		_, _ = io.Copy(client, server)
 	}))
 	t.Cleanup(srv.Close)
