@@ -192,14 +192,14 @@ func tunnel(w http.ResponseWriter, addr string) {
 		w.WriteHeader(502)
 		return
 	}
-	client, _, err := w.(http.Hijacker).Hijack()
+	client, buffered, err := w.(http.Hijacker).Hijack()
 	if err != nil {
 		server.Close()
 		return
 	}
 	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(server, buffered) // it may have read the first byte
 		server.Close()
 	}()
 	_, _ = io.Copy(client, server)
