@@ -21,7 +21,7 @@ func (j *job) measureFirst() {
 	limit, measure := j.u.opts.RateLimit, j.u.link.Measure()
 	held, last := limit.held(), int64(0)
 	j.measure = func(n int64, took time.Duration) (done bool, err error) {
-		if n < last { // a request failed, and the measurement begins anew
+		if n < last { // the measurement restarted, because a request failed
 			held, measure = limit.held(), j.u.link.Measure()
 		}
 		last = n

@@ -97,8 +97,8 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// limited is a NATS server with users: admin may do anything, reader may only read the fleet, blind may not read
-// the keys of buckets, and nobody may do nothing.
+// limited is a NATS server with users: admin has all permissions, reader can only read the fleet, blind cannot
+// read the keys of buckets, and nobody has no permission.
 type limited struct{ port int }
 
 func (l limited) url(user string) string {

@@ -24,7 +24,7 @@ type disk struct {
 	ballast string
 }
 
-// diskSize is the size of a disk, enough for everything that a fleet stores.
+// diskSize is the size of a disk. A fleet stores less.
 const diskSize = "64m"
 
 // newDisk makes a disk that is mounted on a directory. It returns nil if this system does not allow

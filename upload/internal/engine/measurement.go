@@ -39,7 +39,7 @@ func (m *measurement) add(n int) {
 	m.since = time.Now()
 }
 
-// again begins anew after a request that failed: the waits that follow say nothing about the rate.
+// again restarts the measurement after a failed request. The waits after the failure must not count.
 func (m *measurement) again() {
 	if m == nil {
 		return
