@@ -40,7 +40,7 @@ type job struct {
 	listed       bool                    // the caller looked up the destination
 	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
-	measure      engine.Measure          // of the next transfer; may be nil
+	measure      func() engine.Measure   // of the next transfer; may be nil
 
 	// skipAgain looks at the destination and applies the rule again. It is nil if there is no rule.
 	skipAgain func(context.Context) (bool, error)

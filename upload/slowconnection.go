@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 )
 
@@ -18,21 +19,19 @@ func (e *slowConnection) Error() string {
 // measureFirst makes the first bytes measure the rate of a single connection. If it is high enough,
 // the reason is reported, and otherwise the request ends with a slowConnection.
 func (j *job) measureFirst() {
-	limit, measure := j.u.opts.RateLimit, j.u.link.Measure()
-	held, last := limit.held(), int64(0)
-	j.measure = func(n int64, took time.Duration) (done bool, err error) {
-		if n < last { // the measurement restarted, because a request failed
-			held, measure = limit.held(), j.u.link.Measure()
+	limit, link := j.u.opts.RateLimit, j.u.link
+	j.measure = func() engine.Measure {
+		held, measure := limit.held(), link.Measure()
+		return func(n int64, took time.Duration) (done bool, err error) {
+			rate, done := measure(n, took-(limit.held()-held))
+			if !done {
+				return false, nil
+			}
+			if why, one := link.WhyUndivided(j.u.opts.Parallel.options).(parts.Reason); one {
+				j.reportUndivided(why)
+				return true, nil
+			}
+			return true, &slowConnection{rate}
 		}
-		last = n
-		took -= limit.held() - held
-		if !measure(n, took) {
-			return false, nil
-		}
-		if why, one := j.u.link.WhyUndivided(j.u.opts.Parallel.options).(parts.Reason); one {
-			j.reportUndivided(why)
-			return true, nil
-		}
-		return true, &slowConnection{int64(float64(n) / took.Seconds())}
 	}
 }

@@ -39,7 +39,10 @@ func findCertificate(universe string) (certificateSource, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	source, err := parseCertificateConfig(path, data, err)
+	var source certificateSource
+	if err == nil {
+		source, err = parseCertificateConfig(path, data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client certificate: %w; correct it, or set GOOGLE_API_USE_CLIENT_CERTIFICATE=false", err)
 	}
@@ -47,11 +50,8 @@ func findCertificate(universe string) (certificateSource, error) {
 }
 
 // parseCertificateConfig returns the certificate that a certificate_config.json names, or nil if
-// it names none. readErr is the error of reading the file.
-func parseCertificateConfig(path string, data []byte, readErr error) (certificateSource, error) {
-	if readErr != nil {
-		return nil, readErr
-	}
+// it names none.
+func parseCertificateConfig(path string, data []byte) (certificateSource, error) {
 	var config struct {
 		CertConfigs struct {
 			Workload *struct {

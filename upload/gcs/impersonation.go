@@ -21,7 +21,8 @@ const iamScope = "https://www.googleapis.com/auth/cloud-platform"
 // impersonatedLifetime is the longest lifetime of a token that every service account allows.
 const impersonatedLifetime = "3600s"
 
-// impersonation gets the tokens of a service account with the tokens of other credentials.
+// impersonation gets the tokens of a service account with the tokens of other credentials. Package
+// impersonate of google.golang.org/api supports only the default universe.
 // https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken
 type impersonation struct {
 	ctx          context.Context

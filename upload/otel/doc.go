@@ -41,6 +41,7 @@
 //	restarted  the session was lost, the upload starts over: gcsup.cause
 //	resumed    a saved session continues: gcsup.offset
 //	discarded  a saved upload was not used: gcsup.cause
+//	divided    one connection is slow, the file is sent in parts: gcsup.cause
 //	warning    something is wrong that does not stop the upload: gcsup.cause
 //
 // Except for query, they have the names of the [upload.EventKind].

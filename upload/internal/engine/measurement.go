@@ -8,35 +8,47 @@ import (
 // measurement is how fast the first bytes of a transfer are handed to the network. The requests
 // of the transfer share it.
 type measurement struct {
-	measure Measure
+	begin func() Measure
 
-	mu    sync.Mutex
-	since time.Time     // when the network's turn began; zero before the first byte
-	took  time.Duration // the network's turns; the source is read in between
-	moved int64
-	done  bool
-	err   error
+	mu      sync.Mutex
+	measure Measure       // of this request and those before it that succeeded; nil when the measurement is over
+	since   time.Time     // when the network's turn began; zero before the first byte
+	took    time.Duration // the network's turns; the source is read in between
+	moved   int64
+	err     error
+}
+
+// newMeasurement returns nil if begin is nil.
+func newMeasurement(begin func() Measure) *measurement {
+	if begin == nil {
+		return nil
+	}
+	return &measurement{begin: begin, measure: begin()}
 }
 
 // next is called before each read of object data.
 func (m *measurement) next() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.done || m.since.IsZero() {
+	if m.measure == nil || m.since.IsZero() {
 		return m.err
 	}
 	m.took += time.Since(m.since)
-	m.done, m.err = m.measure(m.moved, m.took)
-	m.done = m.done || m.err != nil
-	return m.err
+	done, err := m.measure(m.moved, m.took)
+	if m.err = err; done || err != nil {
+		m.measure = nil
+	}
+	return err
 }
 
 // add counts n bytes that were read.
 func (m *measurement) add(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.moved += int64(n)
-	m.since = time.Now()
+	if m.measure != nil {
+		m.moved += int64(n)
+		m.since = time.Now()
+	}
 }
 
 // again restarts the measurement after a failed request. The waits after the failure must not count.
@@ -46,7 +58,9 @@ func (m *measurement) again() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.since, m.took, m.moved = time.Time{}, 0, 0
+	if m.measure != nil {
+		m.measure, m.since, m.took, m.moved = m.begin(), time.Time{}, 0, 0
+	}
 }
 
 // failed returns the error of the measurement, or nil.

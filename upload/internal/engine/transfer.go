@@ -22,8 +22,8 @@ type Transfer struct {
 // TransferOptions are what not every transfer needs.
 type TransferOptions struct {
 	Expect  Expectation
-	Moved   func(n int64) // called after n bytes were handed to the network; may be nil
-	Measure Measure       // of the first bytes; nil if they are not measured
+	Moved   func(n int64)  // called after n bytes were handed to the network; may be nil
+	Measure func() Measure // begins to measure the first bytes; nil if they are not measured
 }
 
 // Measure is called while the first bytes are sent: n of them were handed to the network in the
@@ -33,11 +33,9 @@ type Measure func(n int64, took time.Duration) (done bool, err error)
 // NewTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
 func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, o TransferOptions) *Transfer {
-	t := &Transfer{Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o}
-	if o.Measure != nil {
-		t.measurement = &measurement{measure: o.Measure}
+	return &Transfer{
+		Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o, measurement: newMeasurement(o.Measure),
 	}
-	return t
 }
 
 // checkObject checks whether this upload made the object at the destination, by a request

@@ -66,23 +66,24 @@ func (l *Link) Replied(d time.Duration) {
 
 // Measure returns a function that measures a single connection while it sends the first bytes of a
 // file. n bytes were handed to the network in the time took, without that for which a rate limit
-// held them back. done reports whether the rate is now known. It is known early if it is too low
+// held them back. done reports whether the rate, in bytes per second, is now known. It is known early if it is too low
 // for a single connection.
-func (l *Link) Measure() func(n int64, took time.Duration) (done bool) {
+func (l *Link) Measure() func(n int64, took time.Duration) (rate int64, done bool) {
 	var before int64 // bytes that may only have filled buffers
 	var since time.Duration
-	return func(n int64, took time.Duration) (done bool) {
+	return func(n int64, took time.Duration) (rate int64, done bool) {
 		slow := time.Duration(firstBytes * int64(time.Second) / l.enough())
 		sent, lasted := n-before, took-since
 		switch {
 		case sent < firstBytes && lasted < slow:
-			return false
+			return 0, false
 		case before == 0 && lasted < slow:
 			before, since = n, took
-			return false
+			return 0, false
 		}
-		l.single.Store(&measuredRate{int64(float64(sent) / max(lasted, 1).Seconds()), time.Now()})
-		return true
+		rate = int64(float64(sent) / max(lasted, 1).Seconds())
+		l.single.Store(&measuredRate{rate, time.Now()})
+		return rate, true
 	}
 }
 
