@@ -33,7 +33,7 @@
 //   - A status query never finalizes half an upload.
 //   - Preconditions and declared checksums are checked when all bytes are there. If
 //     one fails, there is no object.
-//   - A finished session always returns its object. A cancelled session returns
+//   - A finished session always returns its object. A canceled session returns
 //     499, a dead one 410 with the cause inside, and one that is not finished
 //     within a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read

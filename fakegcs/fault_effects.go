@@ -35,7 +35,7 @@ type bodyFault struct {
 // sessionFault acts on an upload session. A zero number does nothing.
 type sessionFault struct {
 	forget bool      // the session is no longer found
-	end    string    // the state in which it ends: dead or cancelled
+	end    string    // the state in which it ends: dead or canceled
 	cause  *apiError // of a dead one
 
 	foreign int64 // number of zeros from another client
@@ -115,8 +115,8 @@ func newFault(do *Action, op Op) fault {
 		f.session.forget = true
 	case EffectGone:
 		f.session.end, f.session.cause = dead, faultCause(do)
-	case EffectCancelled:
-		f.session.end = cancelled
+	case EffectCanceled:
+		f.session.end = canceled
 	case EffectForeignWrite:
 		f.session.foreign = do.Bytes
 	case EffectRewind:

@@ -57,7 +57,7 @@ func (s *sessions) forget(u *session) {
 		u.store.log.Warn("fakegcs: remove session", "err", err)
 	}
 	if u.State == active {
-		u.State = cancelled
+		u.State = canceled
 		u.sum.Idle()
 		u.blob.Release()
 		u.blob = nil
@@ -71,7 +71,7 @@ func (u *session) cancel(q *request) *reply {
 	if r := u.closedReplyLocked(q); r != nil {
 		return r
 	}
-	if err := u.endLocked(cancelled, nil); err != nil {
+	if err := u.endLocked(canceled, nil); err != nil {
 		return err.reply(q.xml)
 	}
 	return u.mark(newReply(statusClientClosed))

@@ -408,7 +408,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 		return err
 	})
 	if !x.json {
-		x.console.message("%d of %s cancelled", canceled, plural(all, "saved upload", "saved uploads"))
+		x.console.message("%d of %s canceled", canceled, plural(all, "saved upload", "saved uploads"))
 	}
 	return err
 }
@@ -458,11 +458,11 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case x.json && exists:
 		return printAction(out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
 	case x.json:
-		return printAction(out, actionCancelled, reasonRequested, upload.Describe(token), false, nil)
+		return printAction(out, actionCanceled, reasonRequested, upload.Describe(token), false, nil)
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
+		con.message("canceled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

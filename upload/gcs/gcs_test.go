@@ -489,7 +489,7 @@ func TestOfficialLibrary(t *testing.T) {
 	}
 }
 
-// TestCancelWhileTokenIsFetched checks that an upload can be cancelled while a
+// TestCancelWhileTokenIsFetched checks that an upload can be canceled while a
 // token service does not answer, and that concurrent uploads share one request.
 func TestCancelWhileTokenIsFetched(t *testing.T) {
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})

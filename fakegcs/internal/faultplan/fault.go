@@ -79,7 +79,7 @@ const (
 	EffectCorrupt       Effect = "corrupt"
 	EffectGone          Effect = "gone"
 	EffectNotFound      Effect = "not-found"
-	EffectCancelled     Effect = "cancelled"
+	EffectCanceled      Effect = "canceled"
 )
 
 // Action is one effect with its parameters.
@@ -179,7 +179,7 @@ var effects = map[Effect]params{
 	EffectCorrupt:       {bytes: true},
 	EffectGone:          {status: true},
 	EffectNotFound:      {},
-	EffectCancelled:     {},
+	EffectCanceled:      {},
 }
 
 var ops = map[Op]bool{
