@@ -73,9 +73,9 @@ type replyFault struct {
 	closesAfter time.Duration // close the connection after this time, without an announcement
 }
 
-// newFault returns the fault of an action; a nil do is none. op is the
-// operation of the request.
-func newFault(do *Action, op Op) fault {
+// newFault returns the fault of an action; a nil do is none. data reports whether the
+// request brings bytes to a session.
+func newFault(do *Action, data bool) fault {
 	if do == nil {
 		return fault{}
 	}
@@ -85,10 +85,10 @@ func newFault(do *Action, op Op) fault {
 		f.entry.status, f.reply.early = do, do.Early
 	case EffectStatusAfter:
 		f.reply.early = do.Early
-		if op != OpPut && op != OpFinalize {
-			f.entry.status = do
-		} else {
+		if data {
 			f.session.statusAfter, f.session.keepTo = do, do.Bytes
+		} else {
+			f.entry.status = do
 		}
 	case EffectRevoke:
 		f.entry.revoke = true

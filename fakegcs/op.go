@@ -10,7 +10,7 @@ type Op = faultplan.Op
 const (
 	OpStart    = faultplan.OpStart    // begin an upload session, JSON or XML
 	OpPut      = faultplan.OpPut      // a data request that cannot be the session's last
-	OpFinalize = faultplan.OpFinalize // a data request that carries the last byte
+	OpFinalize = faultplan.OpFinalize // carries the last byte, or the total of an object whose bytes are all there: it makes the object
 	OpQuery    = faultplan.OpQuery    // "bytes */T" or "bytes */*": what is the committed offset?
 	OpCancel   = faultplan.OpCancel   // DELETE on the session
 

@@ -258,13 +258,18 @@ func (q *request) isSession() bool {
 	return false
 }
 
+// sessionData reports whether the request brings bytes to a session.
+func (q *request) sessionData() bool {
+	return q.op == OpPut || q.op == OpFinalize && !q.contentRange.query
+}
+
 // dataSpan returns the object bytes [from, to) that the request carries, for faults
 // at an offset. to is -1 if it is unknown; ok is false for requests without object
 // bytes. In a multipart insert, the bytes of the metadata count too.
 func (q *request) dataSpan() (from, to int64, ok bool) {
 	switch {
 	case q.op == OpInsert, q.op == OpPartsPut:
-	case q.op != OpPut && q.op != OpFinalize, q.rangeErr != nil:
+	case !q.sessionData(), q.rangeErr != nil:
 		return 0, 0, false
 	case q.contentRange.last >= 0:
 		return q.contentRange.first, q.contentRange.last + 1, true

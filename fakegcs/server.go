@@ -275,7 +275,7 @@ func (s *Server) answer(q *request) *reply {
 	}
 	if q.fault.effect == "" {
 		if do, err := s.retry.take(q, r); err == nil { // otherwise err is already the reply
-			q.fault = newFault(do, q.op)
+			q.fault = newFault(do, q.sessionData())
 		}
 	}
 	if q.toUploadServer() && !r.foreign && r.header.Get("X-Guploader-Uploadid") == "" {
@@ -307,7 +307,7 @@ func (s *Server) respond(q *request) *reply {
 			return err.reply(q.xml)
 		}
 	}
-	q.fault = newFault(do, q.op)
+	q.fault = newFault(do, q.sessionData())
 	if r := s.applyEntryFault(q); r != nil {
 		return r
 	}

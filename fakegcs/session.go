@@ -284,7 +284,7 @@ func (u *session) incompleteLocked(q *request) *reply {
 	now := u.store.now()
 	n := u.committedLocked(now)
 	r := newReply(http.StatusPermanentRedirect)
-	if q.Header.Get("X-Guploader-No-308") == "yes" && (q.op != OpQuery || !u.store.opts.Query308) {
+	if q.Header.Get("X-Guploader-No-308") == "yes" && (!q.contentRange.query || !u.store.opts.Query308) {
 		r = newReply(http.StatusOK).set("X-Http-Status-Code-Override", "308")
 	}
 	r.set("Content-Type", "text/html; charset=UTF-8")
