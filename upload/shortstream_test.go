@@ -62,7 +62,7 @@ func TestShortStreamSurvives(t *testing.T) {
 		{"503 after half", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
 	}
 	for _, onlyNew := range []bool{false, true} {
-		for _, f := range slices.Concat(faults, objectFaults, body) {
+		for _, f := range slices.Concat(everyFault, objectFaults, body) {
 			t.Run(fmt.Sprint(f.name, " ", onlyNew), func(t *testing.T) {
 				f.plan.Match = fakegcs.Match{Op: fakegcs.OpInsert}
 				inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
