@@ -33,7 +33,7 @@ func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Tr
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := gcs.CreateBucket("bkt"); err != nil {
+		if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 			t.Fatal(err)
 		}
 		ln, dial := memnet.Listen()

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 // takes to divide a range is not documented, except that it is minutes
 // (https://cloud.google.com/storage/docs/request-rate).
 const defaultSplitAfter = 20 * time.Minute
+
+func (o *Options) splitAfter() time.Duration { return cmp.Or(o.SplitAfter, defaultSplitAfter) }
 
 // admitWrite returns an error if q changes an object, and its bucket gets too many such requests.
 // The messages are those of the service: https://github.com/earth-mover/icechunk/issues/954 and

@@ -74,7 +74,7 @@ requests so far and the clock; see the documentation of package fakegcs.`,
 
 // emulatorFlags are the flags of the command.
 type emulatorFlags struct {
-	addr, dir, faults, log        string
+	addr, dir, seed, faults, log  string
 	createBuckets, discard, noMD5 bool
 	tls, http2                    bool
 	requireToken, noTokens        bool
@@ -89,6 +89,7 @@ type emulatorFlags struct {
 func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
 	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and continue with what it contains (default: in memory)")
+	fs.StringVar(&f.seed, "seed", "", "begin with the objects in `DIR`: a folder for each bucket, in it a file for each object")
 	fs.StringVar(&f.faults, "faults", "", "use the fault plan in `FILE`, a JSON array")
 	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none is permanent")
 	fs.Uint64Var(&f.faultSeed, "fault-seed", 0, "with --random-faults: the same `SEED` gives the same faults (default: another each time)")
@@ -149,6 +150,14 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		opts.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	default:
 		return opts, exit.Usagef("--log %q: want text or json", f.log)
+	}
+	if f.seed != "" {
+		if info, err := os.Stat(f.seed); err != nil {
+			return opts, exit.WithKind(err, exit.ErrSource)
+		} else if !info.IsDir() {
+			return opts, exit.Usagef("--seed %s: not a directory", f.seed)
+		}
+		opts.Seed = os.DirFS(f.seed)
 	}
 	if f.faults != "" {
 		plan, err := readFaults(f.faults)

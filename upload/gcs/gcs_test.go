@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 	t.Helper()
 	srv := fakegcs.NewServer(t, opts)
-	if err := srv.CreateBucket("bkt"); err != nil {
+	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
 	return srv.Server, srv.URL
