@@ -114,12 +114,13 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		p.rates = p.rates[1:]
 	}
 	p.rates = append(p.rates, rateSample{at, s.Rate})
+	live, left := s.Live(), s.Left()
 	l := progressLine{
 		V: 1, Type: "progress", Done: s.Done.Files, Files: s.Done.Files + s.Active.Files + s.Waiting.Files,
-		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(s.Live()), Drain: s.Draining,
+		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(live), Drain: s.Draining,
 	}
-	l.Sent = l.Bytes - s.Left()
-	for _, w := range s.Live() {
+	l.Sent = l.Bytes - left
+	for _, w := range live {
 		if w.Unfit != nil {
 			l.Unfit++
 		}
@@ -128,7 +129,7 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		l.Rate += r.rate / int64(len(p.rates))
 	}
 	if l.Rate > 0 {
-		seconds := s.Left() / l.Rate
+		seconds := left / l.Rate
 		l.ETA = &seconds
 	}
 	return l
