@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gcsup/fleet/natsserver"
 )
 
 func readme(t *testing.T) string {
@@ -32,20 +30,7 @@ func readme(t *testing.T) string {
 func TestReadmeQueue(t *testing.T) {
 	t.Parallel()
 	text := readme(t)
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := newQueue(t)
 	p := q.open.Load()
 	s, c := p.stream.CachedInfo().Config, p.consumer.CachedInfo().Config
 	w := bucketOf(t, q, "workers")

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -120,7 +121,7 @@ func (c *connection) refresh(ctx context.Context, con *console, saved []upload.S
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
-	columns, _, terminal := terminalSize(w)
+	columns, _, terminal := tty.Size(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
 			text = shortenPath(text, columns-3)
