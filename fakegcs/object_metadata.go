@@ -194,7 +194,7 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 		for name, raw := range fields {
 			if name == "acl" {
 				var err *apiError
-				if acl, err = parseACL(raw); err != nil {
+				if acl, err = parseACL(raw, objectRoles); err != nil {
 					return nil, checksums{}, err
 				}
 				delete(fields, name)

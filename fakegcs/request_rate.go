@@ -43,6 +43,8 @@ func (q *request) changes() (bucket, object string, ok bool) {
 	case OpStart, OpInsert:
 		q.nameUpload()
 	case OpPartsStart, OpDelete, OpPatch, OpCompose, OpRestore:
+	case OpMove: // o/SOURCE/moveTo/o/OBJECT
+		return q.bucket, q.rest[2], true
 	case OpRewrite:
 		if !q.xml && len(q.rest) >= 5 { // rewriteTo/b/BUCKET/o/OBJECT
 			return q.rest[2], strings.Join(q.rest[4:], "/"), true

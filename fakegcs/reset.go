@@ -37,6 +37,7 @@ func (s *Server) Reset() error {
 	s.ahead.Store(int64(s.opts.ClockSkew))
 	s.plan.Clear()
 	s.plan.Add(s.opts.Faults)
+	s.projects.clear()
 	s.retry.clear()
 	s.replies.clear()
 	s.requests.clear()

@@ -100,6 +100,7 @@ type Server struct {
 	store      *store
 	sessions   *sessions
 	multiparts *multiparts
+	projects   projects
 
 	plan     faultplan.Plan
 	retry    retryTests
@@ -376,9 +377,16 @@ func (s *Server) operate(q *request) *reply {
 		return objects.rewrite(q)
 	case OpRestore:
 		return objects.restore(q)
+	case OpMove:
+		return objects.move(q)
+	case OpACLList, OpACLGet, OpACLInsert, OpACLPatch, OpACLDelete:
+		return aclAPI{s.store}.answer(q)
+	case OpHMACInsert, OpHMACGet, OpHMACList, OpHMACUpdate, OpHMACDelete, OpServiceAccount:
+		return s.projects.answer(q, s.now())
 	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
 		return s.multiparts.answer(q)
-	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions:
+	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions,
+		OpBucketLock, OpPolicyGet, OpPolicySet:
 		return bucketAPI{s.store}.answer(q)
 	case OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
 		return notificationAPI{s.store}.answer(q)
