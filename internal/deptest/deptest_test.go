@@ -39,6 +39,8 @@ var allowed = map[string][]string{
 	"gcsup/upload/internal/source":      {"gcsup/upload/internal/content", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."}, // the bytes that package upload sends; it knows no other package below upload
 	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/engine", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
 	"gcsup/cmd/gcsup":                   {"*"},
+	"gcsup/cmd/fakegcs":                 {"gcsup/fakegcs", "gcsup/fakegcs/internal/...", "gcsup/internal/emulator"}, // only the standard library
+	"gcsup/internal/emulator":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/memnet":              {},
