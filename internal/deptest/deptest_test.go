@@ -162,6 +162,19 @@ func TestNoTelemetry(t *testing.T) {
 	}
 }
 
+// TestMetricsOfCommands checks that only commands link the client of Prometheus.
+func TestMetricsOfCommands(t *testing.T) {
+	commands := []string{"gcsup/cmd/gcsup", "gcsup/internal/cli/metrics"}
+	for _, goos := range platforms() {
+		for path, p := range list(t, goos) {
+			linked := slices.ContainsFunc(p.Deps, func(dep string) bool { return strings.HasPrefix(dep, "github.com/prometheus/") })
+			if strings.HasPrefix(path, "gcsup/") && linked != slices.Contains(commands, path) {
+				t.Errorf("%s: %s links the client of Prometheus: %t", goos, path, linked)
+			}
+		}
+	}
+}
+
 // TestNoTesting checks that no program links package testing, which would give
 // it the flags of a test. fakegcs has an interface for what it needs.
 func TestNoTesting(t *testing.T) {
