@@ -322,7 +322,8 @@ func TestPortInUse(t *testing.T) {
 	again.Close()
 }
 
-// TestDocumented compares the table in docs/service.md with what is served.
+// TestDocumented compares the table in docs/service.md with what is served, and checks that the rest of the page
+// has no other metrics.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "service.md"))
@@ -336,6 +337,11 @@ func TestDocumented(t *testing.T) {
 	m := serve(t, metrics.Options{Version: "v1", Backlog: func() metrics.Backlog { return metrics.Backlog{} }})
 	for _, row := range regexp.MustCompile(`(?m)^# HELP (gcsup_\S+) (.*)$`).FindAllStringSubmatch(m.get("/metrics", http.StatusOK), -1) {
 		served = append(served, row[1]+" "+row[2])
+	}
+	for _, name := range regexp.MustCompile(`\bgcsup_\w+`).FindAllString(string(page), -1) {
+		if !slices.ContainsFunc(served, func(row string) bool { return strings.HasPrefix(row, name+" ") }) {
+			t.Errorf("docs/service.md has the metric %s, which is not served", name)
+		}
 	}
 	slices.Sort(listed)
 	slices.Sort(served)
