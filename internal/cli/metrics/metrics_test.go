@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -320,6 +321,31 @@ func TestPortInUse(t *testing.T) {
 		t.Fatalf("after Close: %v", err)
 	}
 	again.Close()
+}
+
+// TestCloseWithOpenRequest closes a server while a client has sent half a request.
+func TestCloseWithOpenRequest(t *testing.T) {
+	t.Parallel()
+	s, err := metrics.Serve("127.0.0.1:0", metrics.New(metrics.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := net.Dial("tcp", s.Addr())
+	if err == nil {
+		_, err = io.WriteString(client, "GET /metrics HTTP/1.1\r\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	begun := time.Now()
+	s.Close()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Close took %v, want about 1s", took)
+	}
+	if n, err := client.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the connection is open: %d bytes", n)
+	}
 }
 
 // TestDocumented compares the table in docs/service.md with what is served, and checks that the rest of the page
