@@ -374,7 +374,8 @@ func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
 	f := d.task.Files[0]
-	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path})
+	unobserved := func(upload.Event) {} // an upload that is not saved is no failure
+	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path, Observer: unobserved})
 	id, err := u.ID(f.Path, d.task.spec(f))
 	if err == nil {
 		err = u.Cancel(ctx, id)

@@ -84,6 +84,14 @@ func (l *link) abandoned() bool {
 	return err == nil
 }
 
+// healthy returns an error if the connection to NATS is lost.
+func (l *link) healthy() error {
+	if !l.conn.IsConnected() {
+		return errors.New("NATS cannot be reached")
+	}
+	return nil
+}
+
 // explain returns err, or why the servers refused a request. They do not reply to such a request,
 // so that err is a timeout.
 func (l *link) explain(err error) error {
