@@ -10,37 +10,44 @@ import (
 // cost is what the server received of uploads.
 type cost struct {
 	received  int64 // bytes of data
-	committed int64 // of these, bytes that the server had already reported as committed
+	committed int64 // of these, bytes that the server had reported as committed before the request began
 }
 
-// costOf adds up requests, in the order in which they ended.
+// costOf adds up requests.
 func costOf(requests []fakegcs.Request) (cost, error) {
 	var c cost
-	held := map[string]int64{} // the committed offset that the server reported, of each object
 	for _, r := range requests {
-		var first, last int64
-		switch r.Op {
-		case fakegcs.OpPut, fakegcs.OpFinalize:
-			if r.Received == 0 {
-				break // all bytes were committed before
-			}
-			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-%d/", &first, &last); err != nil {
-				return c, fmt.Errorf("Content-Range %q: %w", r.ContentRange, err)
-			}
-			c.received += r.Received
-			c.committed += max(0, min(held[r.Object], first+r.Received)-first)
-		case fakegcs.OpQuery:
-		default:
+		if r.Op != fakegcs.OpPut && r.Op != fakegcs.OpFinalize || r.Received == 0 {
 			continue
 		}
-		if r.Range != "" {
-			if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err != nil {
-				return c, fmt.Errorf("Range %q: %w", r.Range, err)
-			}
-			held[r.Object] = max(held[r.Object], last+1)
+		var first, last int64
+		if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-%d/", &first, &last); err != nil {
+			return c, fmt.Errorf("Content-Range %q: %w", r.ContentRange, err)
 		}
+		held, err := reported(requests, r.Object, r.Time)
+		if err != nil {
+			return c, err
+		}
+		c.received += r.Received
+		c.committed += max(0, min(held-first, r.Received))
 	}
 	return c, nil
+}
+
+// reported returns the committed offset of an object that the server had reported before a
+// time.
+func reported(requests []fakegcs.Request, object string, before time.Time) (offset int64, err error) {
+	for _, r := range requests {
+		if r.Object != object || r.Range == "" || r.Time.Add(r.Elapsed).After(before) {
+			continue
+		}
+		var last int64
+		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err != nil {
+			return 0, fmt.Errorf("Range %q: %w", r.Range, err)
+		}
+		offset = max(offset, last+1)
+	}
+	return offset, nil
 }
 
 // lastContinued returns the arrival of the last request that asks how much is committed, which is

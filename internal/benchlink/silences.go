@@ -89,6 +89,7 @@ func silences(s *benchrun.Suite) error {
 			if o.replaced > k.limit || o.committed > 0 {
 				verdict = "FAILED"
 				failed++
+				fmt.Printf("gcsup over %d connections:\n%s", n, o.output)
 			}
 			fmt.Fprintf(t, "%d\t%d\t%.1f\t%.1f\t%.0f\t%.2f\t%d\t%s\t\n", n, o.runs, o.wall.Seconds(), o.replaced.Seconds(), k.limit.Seconds(),
 				float64(o.received)/(1<<20), o.committed, verdict)
@@ -106,7 +107,8 @@ func silences(s *benchrun.Suite) error {
 // outcome describes an upload that succeeded.
 type outcome struct {
 	cost
-	runs     int // processes that it needed
+	runs     int    // processes that it needed
+	output   []byte // of the last process
 	wall     time.Duration
 	replaced time.Duration // until the last connection was replaced
 }
@@ -137,7 +139,7 @@ func (k silence) uploadOver(s *benchrun.Suite, l *link, file string, connections
 	if connections > 1 {
 		flags = []string{fmt.Sprint("--parallel=", connections), "--parallel-by=compose"}
 	}
-	flags = append(flags, fmt.Sprint("--stall-timeout=", *stall))
+	flags = append(flags, "--verbose", fmt.Sprint("--stall-timeout=", *stall))
 	began := time.Now()
 	if k.atStart {
 		k.begin(l)
@@ -171,7 +173,7 @@ func (k silence) uploadOver(s *benchrun.Suite, l *link, file string, connections
 				return o, since, err
 			}
 			if !p.mayContinue() {
-				o.wall = time.Since(began)
+				o.wall, o.output = time.Since(began), p.output.Bytes()
 				return o, since, p.failure()
 			}
 			o.runs++
