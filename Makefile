@@ -80,7 +80,7 @@ bench-fleet:
 
 # bench-link uploads over bad links, through a router of our own between two network
 # namespaces: with loss, reordering and long round trips, with an address that drops all
-# packets, and with an outage. It needs root on Linux, and takes an hour. LINK has further
+# packets, and with an outage. It needs root on Linux, and takes more than an hour. LINK has further
 # flags: LINK='-only hole,outage -outage 1m -stall 20s'.
 bench-link:
 	go build -o bin/gcsup ./cmd/gcsup

@@ -139,7 +139,7 @@ func (k silence) uploadOver(s *benchrun.Suite, l *link, file string, connections
 	if connections > 1 {
 		flags = []string{fmt.Sprint("--parallel=", connections), "--parallel-by=compose"}
 	}
-	flags = append(flags, "--verbose", fmt.Sprint("--stall-timeout=", *stall))
+	flags = append(flags, "--verbose", "--progress=off", fmt.Sprint("--stall-timeout=", *stall))
 	began := time.Now()
 	if k.atStart {
 		k.begin(l)

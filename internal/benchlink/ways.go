@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -31,11 +32,13 @@ func (l *link) bare(file string, connections int) benchrun.Way {
 
 // gcsup uploads a file with gcsup.
 func (l *link) gcsup(name, file string, flags ...string) benchrun.Way {
-	return benchrun.Way{Name: name, Command: func(_ string, n int) *exec.Cmd { return l.cp(file, fmt.Sprint("o", n), flags...) }}
+	return benchrun.Way{Name: name, Command: func(_ string, n int) *exec.Cmd {
+		return l.cp(file, fmt.Sprint("o", n), append(flags, "--json", "--quiet")...)
+	}}
 }
 
 func (l *link) cp(file, object string, flags ...string) *exec.Cmd {
-	c := l.client(append(append([]string{*gcsup, "cp", "--progress=off"}, flags...), file, "gs://bench/"+object)...)
+	c := l.client(append(append([]string{*gcsup, "cp"}, flags...), file, "gs://bench/"+object)...)
 	c.Env = []string{"NO_PROXY=*"}
 	return c
 }
@@ -65,7 +68,32 @@ func barePuts(args []string) error {
 			return barePut(hc, fmt.Sprintf("%s/upload/storage/v1/b/bench/o?uploadType=media&name=%s-%d", endpoint, object, i), io.NewSectionReader(f, from, to-from))
 		})
 	}
-	return puts.Wait()
+	if err := puts.Wait(); err != nil {
+		return err
+	}
+	var line resultLine
+	line.Type, line.Parallel.Connections = "result", int(connections)
+	return json.NewEncoder(os.Stdout).Encode(line)
+}
+
+// resultLine is the line of a way that has the number of its connections: a part of the
+// result that gcsup prints with --json.
+type resultLine struct {
+	Type     string `json:"type"`
+	Parallel struct {
+		Connections int `json:"connections"` // 0 for a file that is not sent in parts
+	} `json:"parallel"`
+}
+
+// connectionsOf returns the number of connections that carried the most bytes of a run.
+func connectionsOf(r benchrun.Run) (float64, error) {
+	for line := range bytes.Lines(r.Output) {
+		var result resultLine
+		if json.Unmarshal(line, &result) == nil && result.Type == "result" { // others are warnings
+			return float64(max(1, result.Parallel.Connections)), nil
+		}
+	}
+	return 0, fmt.Errorf("no result in the output:\n%s", r.Output)
 }
 
 func barePut(hc *http.Client, url string, part *io.SectionReader) error {
