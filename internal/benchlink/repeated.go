@@ -22,7 +22,7 @@ func costOf(requests []fakegcs.Request) (cost, error) {
 		}
 		var first, last int64
 		if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-%d/", &first, &last); err != nil {
-			return c, fmt.Errorf("Content-Range %q: %w", r.ContentRange, err)
+			return c, fmt.Errorf("header Content-Range %q: %w", r.ContentRange, err)
 		}
 		held, err := reported(requests, r.Object, r.Time)
 		if err != nil {
@@ -43,7 +43,7 @@ func reported(requests []fakegcs.Request, object string, before time.Time) (offs
 		}
 		var last int64
 		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err != nil {
-			return 0, fmt.Errorf("Range %q: %w", r.Range, err)
+			return 0, fmt.Errorf("header Range %q: %w", r.Range, err)
 		}
 		offset = max(offset, last+1)
 	}
