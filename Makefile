@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -77,6 +77,14 @@ bench-fleet:
 	go build -o bin/gcsup ./cmd/gcsup
 	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
 	cd fleet && go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
+
+# bench-link uploads over bad links, through a router of our own between two network
+# namespaces: with loss, reordering and long round trips, with an address that drops all
+# packets, and with an outage. It needs root on Linux, and takes more than an hour. LINK has further
+# flags: LINK='-only hole,outage -outage 1m -stall 20s'.
+bench-link:
+	go build -o bin/gcsup ./cmd/gcsup
+	go run ./internal/benchlink -gcsup bin/gcsup -runs 3 $(LINK)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are

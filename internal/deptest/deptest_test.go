@@ -52,6 +52,8 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/writerate":  {},
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchfile":          {"*"},
+	"gcsup/internal/badlink":            {"golang.org/x/sys/..."},
+	"gcsup/internal/benchlink":          {"gcsup/internal/badlink", "gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/...", "golang.org/x/sync/errgroup", "golang.org/x/sys/..."},
 	"gcsup/internal/benchmany":          {"gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/benchrun":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/cli/cmdline":        uploads("gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
