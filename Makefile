@@ -52,11 +52,12 @@ bench:
 	go run ./internal/benchfile -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
 
 # bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
-# installed: over loopback, with 20 MiB/s for each connection, and with a kill.
+# installed: over loopback, with TLS over 1 to 256 connections, with 20 MiB/s for each
+# connection, and with a kill.
 # PARALLEL has further flags: PARALLEL='-runs 1 -only parallel'.
 bench-parallel:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,limited,killed $(PARALLEL)
+	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,connections,limited,killed $(PARALLEL)
 
 # bench-embed measures streams and small objects in a program that embeds package
 # upload, and compares them with bare requests and with the official library's Writer.

@@ -115,8 +115,9 @@ type outcome struct {
 }
 
 func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
-	b := &filesCall{u: u, budget: u.newBudget(), outcomes: make(chan outcome)}
+	b := &filesCall{budget: u.newBudget(), outcomes: make(chan outcome)}
 	b.ctx, b.cancel = context.WithCancel(ctx)
+	b.u = u.inGoroutines(newGoroutines(b.ctx))
 	if opts != nil {
 		b.opts = *opts
 	}

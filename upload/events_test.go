@@ -18,10 +18,10 @@ func eventsTo(hold func(Event)) (*events, *[]Event) {
 	at.Size.Store(100)
 	at.Sent.Store(20)
 	at.Committed.Store(10)
-	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, func(v Event) {
+	e := newEvents(context.Background(), &Uploader{opts: Options{Observer: func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}, nil, (&progress{whole: &at}).describe)
+	}}}, &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, (&progress{whole: &at}).describe)
 	return e, &seen
 }
 
@@ -195,7 +195,7 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that all methods of nil events work.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(t.Context(), nil, nil, nil, nil)
+	e := newEvents(t.Context(), &Uploader{}, nil, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}

@@ -56,7 +56,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *engine.Budget) *job
 	j.result.saved.Store(j.journal)
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = engine.NewPosition(-1), &j.result.tally
-	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
+	j.events = newEvents(ctx, u, &j.result.label, j.progress.describe)
 	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
 		n := j.result.label.get()
 		attrs := []slog.Attr{slog.String("id", n.id)}

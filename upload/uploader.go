@@ -37,6 +37,7 @@ type Uploader struct {
 	// rule does not link the comparison.
 	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
 
+	goroutines *goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
 }
@@ -131,6 +132,13 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 		abs = real // so that the same file has the same upload
 	}
 	return u.hashID(spec, abs), nil
+}
+
+// inGoroutines returns a copy of u whose jobs run in g.
+func (u *Uploader) inGoroutines(g *goroutines) *Uploader {
+	own := *u
+	own.goroutines = g
+	return &own
 }
 
 // newBudget returns a budget for one upload.

@@ -27,9 +27,9 @@ func (r *results) object(key string, line any) {
 }
 
 // event writes a line about an event, if there are such lines.
-func (r *results) event(key string, line eventLine) {
+func (r *results) event(key string, line func() eventLine) {
 	if r.json && !r.quiet {
-		r.object(key, line)
+		r.object(key, line())
 	}
 }
 
