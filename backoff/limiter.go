@@ -1,6 +1,8 @@
 package backoff
 
 import (
+	"container/list"
+	"context"
 	"math"
 	"sync"
 	"time"
@@ -39,7 +41,7 @@ const (
 // throughput. By Little's law (requests in flight = throughput * latency) the second means that
 // latency has risen without more throughput.
 //
-// The caller calls [Limiter.Start] before each request, and reports what happens to it.
+// The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what happens to it.
 // Throughput is the number of requests that end per second, or of their
 // bytes, whichever grows more.
 //
@@ -63,7 +65,7 @@ const (
 // latency of an upload depends on its size. If larger files follow smaller ones, such a rule
 // takes them for a queue, and lowers the limit.
 //
-// A Limiter has no clock: the caller passes the time. Times that go backwards count as a clock
+// Only Acquire reads a clock: the callers of other methods pass the time. Times that go backwards count as a clock
 // that stands still. The zero value is ready to use. A Limiter is safe for concurrent use, and
 // must not be copied after its first use.
 type Limiter struct {
@@ -84,6 +86,8 @@ type Limiter struct {
 	down     bool    // the next change lowers the limit
 	hold     int     // windows before the next change
 	patience int     // length of the next hold
+
+	waiting list.List // of chan struct{}: one for each call of Acquire that waits; the front has waited longest
 }
 
 // A window is what happened since a time.
@@ -130,6 +134,48 @@ func (l *Limiter) Start(now time.Time) bool {
 	return true
 }
 
+// Acquire waits until another request may start, and counts it in flight. Callers that wait get
+// their turns in order. If ctx is done, Acquire returns its cause, and nothing was counted.
+func (l *Limiter) Acquire(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	l.pass(time.Now())
+	if l.waiting.Len() == 0 && l.inFlight < int(l.limit) {
+		l.inFlight++
+		l.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	place := l.waiting.PushBack(turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-turn: // meanwhile
+		l.pass(time.Now())
+		l.inFlight--
+		l.admit()
+	default:
+		l.waiting.Remove(place)
+	}
+	return context.Cause(ctx)
+}
+
+// admit gives their turns to callers of Acquire. The caller holds l.mu.
+func (l *Limiter) admit() {
+	for l.inFlight < int(l.limit) && l.waiting.Len() > 0 {
+		l.inFlight++
+		close(l.waiting.Remove(l.waiting.Front()).(chan struct{}))
+	}
+}
+
 // Ended records that a request ended, and that the service got that many bytes since the last
 // call of Progress for it. A request that failed for a reason that does not concern the service
 // ends with 0 bytes.
@@ -141,6 +187,7 @@ func (l *Limiter) Ended(now time.Time, bytes int64) {
 	l.window.replies++
 	l.window.bytes += max(bytes, 0)
 	l.replied()
+	l.admit()
 }
 
 // Progress records bytes that the service got while their request is in flight. Only requests
@@ -156,6 +203,7 @@ func (l *Limiter) Progress(now time.Time, bytes int64) {
 		l.next()
 	}
 	l.judge()
+	l.admit()
 }
 
 // Refused records that the service refused a request that is in flight, with 429 or 503. The
@@ -166,6 +214,7 @@ func (l *Limiter) Refused(now time.Time) {
 	l.pass(now)
 	l.window.refused++
 	l.replied()
+	l.admit()
 }
 
 func (l *Limiter) begin() {
