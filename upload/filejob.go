@@ -87,8 +87,11 @@ func (j *job) uploadCompared(ctx context.Context, b *filesCall, path string) err
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
-			return j.uploadOpen(ctx, "", "")
+			path = "" // nothing is saved
 		}
+	}
+	if err := j.awaitTurn(ctx); err != nil {
+		return err
 	}
 	return j.uploadOpen(ctx, path, "")
 }

@@ -18,8 +18,9 @@ import (
 //   - HTTP/1.1 only. All uploads over one HTTP/2 connection would share its flow
 //     control: https://github.com/GoogleCloudPlatform/gcsfuse/pull/427.
 //   - A write buffer of 64 KiB instead of 4 KiB: fewer system calls for a body.
-//   - 100 idle connections per host instead of 2. A batch of small files would
-//     otherwise make a new connection, with a TLS handshake, for most files.
+//   - 1,280 idle connections per host instead of 2, as many as a batch and the parts of a
+//     file may need. Otherwise most small files of a batch would need a new
+//     connection, with a TLS handshake and a port.
 //   - No compression of replies, which are small.
 //   - 30 s to connect, 10 s for the TLS handshake. There is no timeout for a
 //     reply or for the whole request: the service may need minutes to answer the
@@ -44,7 +45,7 @@ func NewTransport() *http.Transport {
 		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		Protocols:              &protocols,
-		MaxIdleConnsPerHost:    100,
+		MaxIdleConnsPerHost:    maxSmall + 256,
 		IdleConnTimeout:        90 * time.Second,
 		WriteBufferSize:        64 << 10,
 		DisableCompression:     true,
