@@ -30,6 +30,9 @@ const (
 	// limitRefusals is the share of refused requests that does not lower the limit.
 	limitRefusals = 0.02
 
+	// limitOutage is the share of refused requests from which the limit falls below First.
+	limitOutage = 0.8
+
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
 
@@ -41,9 +44,9 @@ const (
 // throughput. By Little's law (requests in flight = throughput * latency) the second means that
 // latency has risen without more throughput.
 //
-// The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what happens to it.
-// Throughput is the number of requests that end per second, or of their
-// bytes, whichever grows more.
+// The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what
+// happens to it. Throughput is the number of requests that end per second, or of their bytes,
+// whichever grows more.
 //
 // # The rule
 //
@@ -58,7 +61,9 @@ const (
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
 // window. A share of up to 2 % changes nothing, as in BBR
-// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/).
+// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). While a fifth of the requests is
+// accepted, the limit does not fall below First: a service that refuses requests at random,
+// whatever their number is, would otherwise get one at a time.
 //
 // Vegas and Gradient2 of Netflix's concurrency-limits
 // (https://github.com/Netflix/concurrency-limits) compare the latencies of requests. The
@@ -219,9 +224,13 @@ func (l *Limiter) Refused(now time.Time) {
 
 func (l *Limiter) begin() {
 	if l.limit == 0 {
-		l.limit = min(float64(positive(l.First, defaultFirstLimit)), l.highest())
+		l.limit = l.first()
 		l.climbing, l.patience = true, shortHold
 	}
+}
+
+func (l *Limiter) first() float64 {
+	return min(float64(positive(l.First, defaultFirstLimit)), l.highest())
 }
 
 func (l *Limiter) highest() float64 { return float64(positive(l.Max, defaultMaxLimit)) }
@@ -312,7 +321,11 @@ func (l *Limiter) judge() {
 // shrink lowers the limit, because that share of the requests was refused. The caller holds
 // l.mu.
 func (l *Limiter) shrink(share float64) {
-	l.limit = max(l.limit*(1-share/2), 1)
+	lowest := 1.0
+	if share < limitOutage {
+		lowest = min(l.limit, l.first())
+	}
+	l.limit = max(l.limit*(1-share/2), lowest)
 	l.settling, l.before, l.trial, l.started, l.down = 0, measure{}, false, true, false
 	// After an outage the limit must grow again quickly. After a few refusals it must not.
 	if l.climbing, l.hold = share >= 0.5, 0; !l.climbing {

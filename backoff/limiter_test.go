@@ -229,6 +229,12 @@ func TestLimiter(t *testing.T) {
 		{name: "one in a hundred is refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
 			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(100) == 0 }},
 			length: 120, span: [2]int{20, 120}, limits: [2]int{80, 600}, replies: [2]float64{900, 1001}},
+		{name: "one in ten is refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
+			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(10) == 0 }},
+			length: 120, span: [2]int{20, 120}, limits: [2]int{32, 64}, replies: [2]float64{100, 300}},
+		{name: "half are refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
+			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(2) == 0 }},
+			length: 120, span: [2]int{20, 120}, limits: [2]int{32, 64}, replies: [2]float64{20, 50}},
 		{name: "all are refused", link: link{latency: constant(fast), size: sized(1), refuse: func(*rand.Rand, time.Duration) bool { return true }},
 			length: 300, span: [2]int{250, 300}, limits: [2]int{1, 1}, replies: [2]float64{0, 0.1}},
 		{name: "outage", link: link{latency: constant(mid), requests: 1000, size: sized(1),
@@ -265,9 +271,9 @@ func TestLimiterRecovers(t *testing.T) {
 	for one := 1; one <= 10; one++ { // one of so many is accepted, or none
 		l, n, outage := &backoff.Limiter{}, 0, true
 		seconds := simulate(l, &link{latency: constant(100 * time.Millisecond), requests: 1000, size: sized(1),
-			refuse: func(*rand.Rand, time.Duration) bool {
+			refuse: func(_ *rand.Rand, now time.Duration) bool {
 				n++
-				outage = outage && l.Limit() > 1
+				outage = outage && l.Limit() > 1 && now < time.Minute
 				return outage && (one == 1 || n%one != 0)
 			}}, 3*time.Minute)
 		if replies, _ := carried(seconds[150:]); replies < 900 {
