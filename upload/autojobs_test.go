@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -213,14 +214,14 @@ func TestAutoJobsRefused(t *testing.T) {
 	}
 }
 
-// TestAutoJobsMemory checks that the bytes of all files that are sent at a time stay within the
-// memory of a batch.
+// TestAutoJobsMemory checks that the bytes of all files that are sent at a time, and the buffers of
+// their connections, stay within the memory of a batch.
 func TestAutoJobsMemory(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true}, func(w *world) {
 		f := w.countFlights()
 		got := 0
-		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(600, 16<<10), &upload.BatchOptions{Memory: 100 * 16 << 10}) {
+		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(600, 16<<10), &upload.BatchOptions{Memory: 100 * 80 << 10}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,6 +263,30 @@ func TestAutoJobsLarge(t *testing.T) {
 	}
 }
 
+// TestAutoJobsOpenFiles checks that a batch needs at most 13 of 16 files that a process may
+// open.
+func TestAutoJobsOpenFiles(t *testing.T) {
+	for _, tt := range []struct {
+		openFiles       int
+		limits, waiting [2]int
+	}{
+		{math.MaxInt, [2]int{1024, 64}, [2]int{32, 4}},
+		{1 << 20, [2]int{1024, 64}, [2]int{32, 4}},
+		{1024, [2]int{256, 32}, [2]int{32, 4}},
+		{256, [2]int{64, 8}, [2]int{32, 4}},
+		{64, [2]int{16, 2}, [2]int{8, 2}},
+		{1, [2]int{1, 1}, [2]int{1, 1}},
+	} {
+		limits, waiting := upload.Numbers(tt.openFiles)
+		if limits != tt.limits || waiting != tt.waiting {
+			t.Errorf("%d open files: limits %v and %v waiting, want %v and %v", tt.openFiles, limits, waiting, tt.limits, tt.waiting)
+		}
+		if need := 2*limits[0] + 4*limits[1] + waiting[0] + waiting[1]; tt.openFiles >= 64 && need > tt.openFiles*13/16 {
+			t.Errorf("%d open files: %d are needed", tt.openFiles, need)
+		}
+	}
+}
+
 // TestAutoJobsCanceled checks that a batch with many requests in flight ends soon after it is
 // canceled.
 func TestAutoJobsCanceled(t *testing.T) {
@@ -272,7 +297,7 @@ func TestAutoJobsCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(5*time.Second, cancel)
 		start, interrupted := time.Now(), 0
-		for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, w.endless(100), &upload.BatchOptions{SmallLimiter: limiter}) {
+		for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, w.endless(100), &upload.BatchOptions{SmallLimiter: limiter, Memory: 1 << 30}) {
 			if _, ok := errors.AsType[*upload.InterruptedError](err); !ok {
 				t.Fatal(err)
 			}

@@ -33,7 +33,8 @@ type BatchOptions struct {
 	// outcome is known, waits before retries included.
 	SmallLimiter, LargeLimiter *backoff.Limiter
 
-	// Memory bounds the bytes of small files in memory. 0 means 64 MiB.
+	// Memory bounds the bytes of small files in memory. 0 means 64 MiB. If Small is 0, it bounds
+	// the buffers of their connections, too.
 	Memory int64
 
 	// Skip leaves out files whose object exists. SkipNothing means the rule of
@@ -128,8 +129,9 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 		b.opts = *opts
 	}
 	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
-	b.small = b.newLane(b.opts.Small, firstSmall, cmp.Or(b.opts.SmallLimiter, u.small))
-	b.large = b.newLane(b.opts.Large, firstLarge, cmp.Or(b.opts.LargeLimiter, u.large))
+	small, large := deciders(openFiles())
+	b.small = b.newLane(b.opts.Small, small, cmp.Or(b.opts.SmallLimiter, u.small))
+	b.large = b.newLane(b.opts.Large, large, cmp.Or(b.opts.LargeLimiter, u.large))
 	b.large.streams = true
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
 	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), b.small.most()+b.large.most())

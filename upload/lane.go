@@ -12,6 +12,10 @@ const (
 	firstLarge, maxLarge = 4, 64
 )
 
+// connectionMemory is the size of the buffers of a connection, see NewTransport. A thousand files
+// of some KiB need less memory than their connections.
+const connectionMemory = writeBuffer
+
 // newLimiters returns the limiters of small and of large files, for a process that may have as
 // many open files.
 func newLimiters(openFiles int) (small, large *backoff.Limiter) {
@@ -19,6 +23,12 @@ func newLimiters(openFiles int) (small, large *backoff.Limiter) {
 	// lease, one for its Token, and more connections if it is sent in parts.
 	return &backoff.Limiter{First: firstSmall, Max: max(min(maxSmall, openFiles/4), 1)},
 		&backoff.Limiter{First: firstLarge, Max: max(min(maxLarge, openFiles/32), 1)}
+}
+
+// deciders returns how many small and large files, which do not count in the limiters, may be open
+// until it is known whether they are uploaded.
+func deciders(openFiles int) (small, large int) {
+	return max(min(firstSmall, openFiles/8), 1), max(min(firstLarge, openFiles/32), 1)
 }
 
 // lane uploads the files of one kind, small or large ones. A worker decides whether a file is

@@ -8,6 +8,8 @@ import (
 	"gcsup/backoff"
 )
 
+const writeBuffer = 64 << 10 // of a connection
+
 // NewTransport returns a transport that is tuned for uploads. Use it as the base
 // of a client that adds credentials:
 //
@@ -47,7 +49,7 @@ func NewTransport() *http.Transport {
 		Protocols:              &protocols,
 		MaxIdleConnsPerHost:    maxSmall + 256,
 		IdleConnTimeout:        90 * time.Second,
-		WriteBufferSize:        64 << 10,
+		WriteBufferSize:        writeBuffer,
 		DisableCompression:     true,
 	}
 }
