@@ -419,7 +419,7 @@ func TestFilesMemory(t *testing.T) {
 				}
 			}
 		})
-		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Memory: 3 * mib})
+		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 32, Memory: 3 * mib})
 		if ended(got, nil) != 12 || most.Load() != 3 {
 			t.Errorf("%d uploaded, %d at a time, want 3", ended(got, nil), most.Load())
 		}
