@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
@@ -32,6 +33,8 @@ type Uploader struct {
 	buckets *parts.Buckets
 	running *saved.Running
 	rule    Skip // of calls
+
+	small, large *backoff.Limiter // of batches
 
 	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
 	// rule does not link the comparison.
@@ -66,7 +69,9 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
+	small, large := newLimiters(openFiles())
 	return &Uploader{
+		small: small, large: large,
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
 		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil

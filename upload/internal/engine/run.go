@@ -397,6 +397,9 @@ func (m *meter) Read(p []byte) (int, error) {
 	}
 	sent := m.t.Pos.Sent.Add(int64(n))
 	m.t.uplink.Tally.Sent.Add(int64(n))
+	if m.t.uplink.Place != nil {
+		m.t.uplink.Place.Sent(n)
+	}
 	if m.t.Moved != nil {
 		m.t.Moved(int64(n))
 	}
