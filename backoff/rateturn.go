@@ -10,11 +10,23 @@ import (
 // start at random times between rateWait and Limit.
 const rateWait = Limit / 2
 
-// wait waits until a request may start. It returns the cause of ctx if ctx is done first.
+// Wait waits until a request may start, and returns how long that took. The caller must make the request,
+// and record its outcome with Accepted or Refused. If ctx is done first, Wait returns its cause.
 //
-// The requests wait in a queue, and only the first one reserves its time. A request that leaves the
-// queue therefore delays no other, and the others follow a change of the rate. No request waits as
-// long as Limit.
+// Requests wait in a queue, in the order of the calls, and only the first one has reserved its time. A
+// request that leaves the queue therefore delays no other, and the others follow a change of the rate.
+// Without a 429 no request waits.
+func (r *Rate) Wait(ctx context.Context) (time.Duration, error) {
+	queue, paced := r.turns()
+	if !paced {
+		return 0, nil
+	}
+	began := time.Now()
+	err := r.turn(ctx, queue, nil)
+	return time.Since(began), err
+}
+
+// wait is Wait for a request of a Transport, which does not wait as long as Limit.
 func (r *Rate) wait(ctx context.Context) error {
 	queue, paced := r.turns()
 	if !paced {
@@ -22,10 +34,16 @@ func (r *Rate) wait(ctx context.Context) error {
 	}
 	timeout := time.NewTimer(rateWait + rand.N(longest-rateWait))
 	defer timeout.Stop()
+	return r.turn(ctx, queue, timeout.C)
+}
+
+// turn waits in the queue, and until the time that the request then reserves. After timeout, which may be
+// nil, it returns nil.
+func (r *Rate) turn(ctx context.Context, queue chan struct{}, timeout <-chan time.Time) error {
 	select {
 	case queue <- struct{}{}:
 		defer func() { <-queue }()
-	case <-timeout.C:
+	case <-timeout:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -39,7 +57,7 @@ func (r *Rate) wait(ctx context.Context) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-timeout.C: // many machines share a low rate
+	case <-timeout: // many machines share a low rate
 		r.Cancel()
 		return nil
 	case <-ctx.Done():
