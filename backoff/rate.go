@@ -65,6 +65,8 @@ type Rate struct {
 	known    float64 // the rate grows back to it
 	slope    float64 // per second, for growing back
 
+	lastRefused time.Time
+
 	next time.Duration // when the next request may start
 	cut  time.Duration // when the rate was last cut, and all reserved times had passed
 
@@ -133,6 +135,13 @@ func (r *Rate) PerSecond() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rate
+}
+
+// LastRefused returns the time of the last call of Refused. It is zero if there was none.
+func (r *Rate) LastRefused() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastRefused
 }
 
 // Reserve returns how long the caller must wait before its next request. Each call reserves the
@@ -204,6 +213,7 @@ func (r *Rate) Refused(now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	past := r.clock.read(now)
+	r.lastRefused = now
 	recovery := rateRecovery
 	switch since := past - r.cut; {
 	case r.rate == 0:

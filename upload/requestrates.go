@@ -70,15 +70,15 @@ func (r *RequestRates) Set(bucket string, perSecond float64) {
 	}
 }
 
-// All returns the buckets whose requests are paced, and the rates per second of all machines together. A
-// program can save them, and restore them with Set.
-func (r *RequestRates) All() iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
+// All returns the buckets whose requests are paced, and their rates. A program can save
+// [backoff.Rate.PerSecond], and restore it with Set in another process.
+func (r *RequestRates) All() iter.Seq2[string, *backoff.Rate] {
+	return func(yield func(string, *backoff.Rate) bool) {
 		r.mu.Lock()
 		buckets := maps.Clone(r.buckets)
 		r.mu.Unlock()
 		for name, rate := range buckets {
-			if perSecond := rate.PerSecond(); perSecond > 0 && !yield(name, perSecond) {
+			if rate.PerSecond() > 0 && !yield(name, rate) {
 				return
 			}
 		}

@@ -129,8 +129,8 @@ func TestRequestRates(t *testing.T) {
 							t.Errorf("the uploads waited %v for the rate, want more in all", paced)
 						}
 						for bucket, rate := range rates.All() {
-							if bucket != "bkt" || rate < perSecond/2 || rate > 2*perSecond {
-								t.Errorf("%s: %.0f per second, want about %d", bucket, rate, perSecond)
+							if found := rate.PerSecond(); bucket != "bkt" || found < perSecond/2 || found > 2*perSecond || rate.LastRefused().IsZero() {
+								t.Errorf("%s: %.0f per second, last 429 at %v, want about %d", bucket, found, rate.LastRefused(), perSecond)
 							}
 						}
 					})

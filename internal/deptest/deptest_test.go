@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/cmdline":        uploads("gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/cli/exit":           uploads(),
 	"gcsup/internal/cli/process":        uploads("gcsup/internal/cli/exit", "filippo.io/...", "golang.org/x/crypto/..."),
+	"gcsup/internal/cli/savedrate":      {},
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
