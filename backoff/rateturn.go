@@ -10,8 +10,9 @@ import (
 // start at random times between rateWait and Limit.
 const rateWait = Limit / 2
 
-// Wait waits until a request may start, and returns how long that took. The caller must make the request,
-// and record its outcome with Accepted or Refused. If ctx is done first, Wait returns its cause.
+// Wait waits until a request may start, and returns how long that took. The caller makes the request,
+// and records its outcome with Accepted or Refused, or calls [Rate.Cancel]. If ctx is done first, Wait
+// returns its cause.
 //
 // Requests wait in a queue, in the order of the calls, and only the first one has reserved its time. A
 // request that leaves the queue therefore delays no other, and the others follow a change of the rate.

@@ -9,8 +9,8 @@ import (
 	"gcsup/upload"
 )
 
-// saveRatesEvery is the time between two saves of the request rates, so that a process that is killed
-// leaves them too.
+// saveRatesEvery is the time between two saves of the request rate of a bucket, so that a process that is killed
+// leaves it too. The first save is earlier.
 const saveRatesEvery = 10 * time.Second
 
 // rememberRates restores the request rates that earlier processes found in the last hour, and saves those of this
@@ -25,54 +25,65 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 	if err != nil {
 		return func() {}
 	}
-	m := &rateMemory{dir: savedrate.New(filepath.Join(state, "requestrate"), c.endpoint), rates: rates, known: map[string]savedrate.Record{}, done: make(chan struct{})}
-	for saved := range m.dir.Rates(time.Now()) {
-		rates.Set(saved.Bucket, saved.PerSecond)
-		m.known[saved.Bucket] = saved
+	m := newRateMemory(savedrate.New(filepath.Join(state, "requestrate"), c.endpoint), rates)
+	for bucket, saved := range m.known {
 		r.console.detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
-			saved.PerSecond, saved.Bucket, formatSpan(time.Since(saved.Refused)))
+			saved.PerSecond, bucket, formatSpan(time.Since(saved.Refused)))
 	}
-	for bucket, rate := range rates.All() {
-		saved := m.known[bucket]
-		saved.PerSecond = rate.PerSecond() // a limit is no rate that was found
-		m.known[bucket] = saved
-	}
+	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
-		ticker := time.NewTicker(saveRatesEvery)
+		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				_ = m.save() // the last save reports its error
-			case <-m.done:
+				_ = m.save(saveRatesEvery) // the last save reports its error
+			case <-done:
 				return
 			}
 		}
 	})
 	return func() {
-		close(m.done)
+		close(done)
 		running.Wait()
-		if err := m.save(); err != nil {
+		if err := m.save(0); err != nil {
 			r.console.detail("the request rates are not saved: %v", err)
 		}
 	}
 }
 
-// rateMemory saves request rates.
+// rateMemory keeps the request rates of a run in a directory.
 type rateMemory struct {
 	dir   *savedrate.Dir
 	rates *upload.RequestRates
-	known map[string]savedrate.Record // the rates and the last 429s as they were read or saved
-	done  chan struct{}
+	known map[string]savedrate.Record // the rates and the last 429s as they were read or saved, by bucket
 }
 
-// save saves the rates that have changed, of buckets that answered 429 in the last hour.
-func (m *rateMemory) save() (err error) {
+// newRateMemory restores the rates in dir.
+func newRateMemory(dir *savedrate.Dir, rates *upload.RequestRates) *rateMemory {
+	m := &rateMemory{dir, rates, map[string]savedrate.Record{}}
+	refused := map[string]time.Time{}
+	for saved := range dir.Rates(time.Now()) {
+		rates.Set(saved.Bucket, saved.PerSecond)
+		refused[saved.Bucket] = saved.Refused
+	}
+	for bucket, rate := range rates.All() { // a limit may be lower than what was saved, and is not saved itself
+		m.known[bucket] = savedrate.Record{PerSecond: rate.PerSecond(), Refused: refused[bucket]}
+	}
+	return m
+}
+
+// save saves the rates that have changed, of buckets that answered 429 in the last hour. It saves the rate of a
+// bucket at most once in that time.
+func (m *rateMemory) save(every time.Duration) (err error) {
 	now := time.Now()
 	for bucket, rate := range m.rates.All() {
 		before := m.known[bucket]
-		latest := savedrate.Record{PerSecond: rate.PerSecond(), Refused: rate.LastRefused()}
+		if now.Sub(before.Saved) < every {
+			continue
+		}
+		latest := savedrate.Record{PerSecond: rate.PerSecond(), Refused: rate.LastRefused(), Saved: now}
 		if before.Refused.After(latest.Refused) {
 			latest.Refused = before.Refused
 		}

@@ -29,6 +29,9 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	if u.Permit != nil {
 		permitted, end, err := u.Permit.Begin(ctx)
 		if err != nil {
+			if rate != nil {
+				rate.Cancel()
+			}
 			return x.unsent(err)
 		}
 		defer end()
