@@ -37,9 +37,9 @@ type WorkerOptions struct {
 	// bytes, after which the failing files of a task become dead letters. 0 means 5.
 	Tries int
 
-	// Upload has the options of the uploads. Its Store, Limiter, Gate and Observer are replaced
-	// by those of the worker. The worker takes a part of its RequestRates, as large as that of the
-	// other workers that have tasks.
+	// Upload has the options of the uploads. Its Store, Limiter and Gate are replaced by those of
+	// the worker. Its Observer gets the events of all uploads. The worker takes a part of its
+	// RequestRates, as large as that of the other workers that have tasks.
 	Upload upload.Options
 
 	// Rate limits the object data of this worker, in bytes per second. The limit of the
@@ -135,7 +135,7 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	w.log = w.log.With("worker", opts.Name)
-	w.totals.started = time.Now()
+	w.totals.started, w.totals.next = time.Now(), opts.Upload.Observer
 	w.limitRate(0)
 	guarded := *hc
 	guarded.Transport = &guard{base: cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport), health: w.health}

@@ -142,9 +142,9 @@ func TestEventsReportEveryComparison(t *testing.T) {
 	})
 }
 
-// TestEventsCloseDoesNotWaitOnceCancelled checks that a blocked observer delays a
-// cancelled upload only for a short time, and then gets only the terminal event.
-func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
+// TestEventsCloseDoesNotWaitOnceCanceled checks that a blocked observer delays a
+// canceled upload only for a short time, and then gets only the terminal event.
+func TestEventsCloseDoesNotWaitOnceCanceled(t *testing.T) {
 	for _, last := range []*Event{nil, {Kind: Interrupted}} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})

@@ -35,7 +35,7 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.CreateBucket("bkt"); err != nil {
+	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
 	ln, dial := memnet.Listen()

@@ -168,7 +168,7 @@ func TestFilesOfLostBuckets(t *testing.T) {
 				if tt.fault != nil {
 					w.addFaults(*tt.fault)
 				}
-				if err := w.srv.CreateBucket("other"); err != nil {
+				if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
 					t.Fatal(err)
 				}
 				jobs := w.jobs(n, 10)

@@ -14,7 +14,7 @@ import (
 type jobResult struct {
 	began  time.Time
 	tally  engine.Tally
-	failed func(error) // nil, or called with the error of the upload before its session is cancelled
+	failed func(error) // nil, or called with the error of the upload before its session is canceled
 	label  label
 	saved  atomic.Pointer[saved.Journal]
 

@@ -123,7 +123,7 @@ func (t *tracker) observe(e upload.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.active {
-		return // a late event of a cancelled upload
+		return // a late event of a canceled upload
 	}
 	file, now := t.current, time.Now()
 	if t.batch {

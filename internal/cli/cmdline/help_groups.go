@@ -34,6 +34,6 @@ var Groups = []Group{
 		"state-dir", "no-state", "restart", "if-source-changed", "state", "state-key-file", "state-unsealed", "state-lease",
 	}},
 	{"Output", "results, progress and logs", []string{
-		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report",
+		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report", "listen",
 	}},
 }

@@ -60,10 +60,10 @@ func (x *Exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Ran
 }
 
 // dropTimeout bounds the cancellation of a session that is no longer needed.
-// dropTimeoutCancelled is the bound after the upload was cancelled.
+// dropTimeoutCanceled is the bound after the upload was canceled.
 const (
-	dropTimeout          = 10 * time.Second
-	dropTimeoutCancelled = 2 * time.Second
+	dropTimeout         = 10 * time.Second
+	dropTimeoutCanceled = 2 * time.Second
 )
 
 // Drop cancels a session that is no longer needed, even if ctx is done. This is
@@ -74,7 +74,7 @@ func (x *Exchanger) Drop(ctx context.Context, uri session.URI) {
 	}
 	timeout := dropTimeout
 	if ctx.Err() != nil {
-		timeout = dropTimeoutCancelled
+		timeout = dropTimeoutCanceled
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -335,7 +335,7 @@ func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// Grace bounds the requests after an upload was cancelled, so that the call can report their
+// Grace bounds the requests after an upload was canceled, so that the call can report their
 // outcome before it returns.
 const Grace = 1500 * time.Millisecond
 
