@@ -11,7 +11,8 @@ import (
 const (
 	firstRateMin = 100
 	firstRateMax = 1000
-	lowestRate   = 1
+	lowestRate   = 1  // that can be set
+	lowestFound  = 10 // after any number of 429s, unless less was set
 )
 
 const (
@@ -45,7 +46,8 @@ const (
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
 // a second. The rate then grows back within a minute to the one that was refused. If several 429s
 // follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
-// multiplies it by 0.9 if all requests were refused, but not below 100. Below 1,000 per second it then
+// multiplies it by 0.9 if all requests were refused, but not below 100. The rate itself is at least 10: a service
+// that refuses all requests is not helped by fewer, for which there is the [Gate]. Below 1,000 per second it then
 // doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted requests let the rate
 // grow: it does not grow in a program that makes fewer requests, or none.
 //
@@ -72,7 +74,7 @@ type Rate struct {
 
 	arrivals arrivals // before the first 429
 
-	queue chan struct{} // the requests of Transports; nil before the first one
+	queue *rateQueue // the requests that wait; nil before the first one
 
 	// Replies since the rate was last cut, without those to requests that were under way.
 	accepted, refused float64
@@ -241,7 +243,7 @@ func (r *Rate) Refused(now time.Time) (first bool) {
 		if r.known = r.limited(max(r.rate, r.known*decay, firstRateMin)); r.known > r.rate {
 			recovery = rateDiscovery
 		}
-		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), lowestRate)
+		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), min(r.rate, lowestFound))
 	}
 	r.slope = (r.known - r.rate) / recovery.Seconds()
 	r.cut = min(max(r.next, past), past+rateBacklog)

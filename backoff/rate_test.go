@@ -135,12 +135,12 @@ func TestRateGrows(t *testing.T) {
 		now = now.Add(2 * time.Second)
 		r.Refused(now)
 	}
-	near("nothing is accepted for two minutes", 1)
+	near("nothing is accepted for two minutes", 10)
 	now = now.Add(2 * time.Second)
 	for range 61 {
 		r.Accepted(now)
 	}
-	if got := r.PerSecond(); got < 3 || got > 12 {
+	if got := r.PerSecond(); got < 11 || got > 20 {
 		t.Errorf("after 61 accepted requests at the lowest rate: %v per second", got)
 	}
 	r.Set(0)
@@ -297,7 +297,7 @@ func TestRateFirst(t *testing.T) {
 func TestRateWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r backoff.Rate
-		if waited, err := r.Wait(t.Context()); waited != 0 || err != nil {
+		if waited, err := r.Wait(t.Context(), false); waited != 0 || err != nil {
 			t.Errorf("waited %v without a 429: %v", waited, err)
 		}
 		r.Set(10)
@@ -313,7 +313,7 @@ func TestRateWait(t *testing.T) {
 			}
 			requests.Go(func() {
 				began := time.Now()
-				waited, err := r.Wait(ctx)
+				waited, err := r.Wait(ctx, false)
 				if took := time.Since(began); waited != took {
 					t.Errorf("Wait() = %v after %v", waited, took)
 				}
@@ -336,6 +336,39 @@ func TestRateWait(t *testing.T) {
 		}
 		if end, want := starts[len(starts)-1], time.Duration(len(starts)-1)*100*time.Millisecond; end < want-50*time.Millisecond || end > want+50*time.Millisecond {
 			t.Errorf("%d requests in %v, want about %v: more than a minute at a low rate is no reason to exceed it", len(starts), end, want)
+		}
+	})
+}
+
+// TestRateWaitRetry checks that a retry waits for the retries before it, and at most for one other request.
+func TestRateWaitRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r backoff.Rate
+		r.Set(10)
+		var requests sync.WaitGroup
+		for range 100 {
+			requests.Go(func() { _, _ = r.Wait(t.Context(), false) })
+		}
+		time.Sleep(time.Second)
+		for i := range 5 {
+			waited, err := r.Wait(t.Context(), true)
+			if waited > 300*time.Millisecond || err != nil {
+				t.Errorf("retry %d waited %v: %v", i, waited, err)
+			}
+		}
+		var retries sync.WaitGroup
+		start := time.Now()
+		for range 20 {
+			retries.Go(func() { _, _ = r.Wait(t.Context(), true) })
+		}
+		retries.Wait()
+		if took := time.Since(start); took > 2300*time.Millisecond {
+			t.Errorf("20 retries waited %v, want about 2s", took)
+		}
+		start = time.Now()
+		requests.Wait()
+		if took := time.Since(start); took < 5*time.Second {
+			t.Errorf("the other requests waited %v more, want more than 5s", took)
 		}
 	})
 }

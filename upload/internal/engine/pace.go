@@ -16,7 +16,7 @@ func (q *Requester) pace(ctx context.Context, x exchange) (*backoff.Rate, error)
 		return nil, nil
 	}
 	rate := q.uplink.Rate(x.bucket)
-	waited, err := rate.Wait(ctx)
+	waited, err := rate.Wait(ctx, len(q.Retry.history) > 0)
 	q.uplink.Tally.Paced.Add(int64(waited))
 	return rate, err
 }
@@ -33,7 +33,7 @@ func (q *Requester) judge(rate *backoff.Rate, x exchange, r session.Reply) {
 	case session.LoadTooFast:
 		if rate.Refused(time.Now()) {
 			q.Post(Note{Kind: Warning, Cause: fmt.Sprintf(
-				"too many requests to the bucket %s: from now on at most %.0f per second are made, which grows as the service accepts more", x.bucket, rate.PerSecond())})
+				"the bucket %s refuses requests because there are too many: from now on at most %.0f per second are made, and more as they are accepted", x.bucket, rate.PerSecond())})
 		}
 	}
 }
