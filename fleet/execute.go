@@ -164,7 +164,7 @@ func (x *execution) spec(f File) upload.Spec {
 
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
-	x.w.totals.observe(e)
+	x.w.observe(e)
 	if e.Kind != upload.Held {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Sent)

@@ -40,6 +40,15 @@ func (t *totals) observe(e upload.Event) {
 	}
 }
 
+// observe logs the warnings of uploads, such as that a bucket gets too many requests, and counts the sent
+// bytes.
+func (w *Worker) observe(e upload.Event) {
+	if e.Kind == upload.Warning {
+		w.log.Warn("warning of an upload", "object", e.Spec.URL(), "cause", e.Cause)
+	}
+	w.totals.observe(e)
+}
+
 // rateWindow is the minimum time over which a rate is measured.
 const rateWindow = time.Second
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/process"
@@ -65,6 +66,9 @@ func summary(t task, res *upload.Result) string {
 	}
 	if res.Retries > 0 {
 		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
+	}
+	if res.Paced >= time.Second {
+		text += fmt.Sprintf("  waited %v for the request rate of the bucket", roundElapsed(res.Paced))
 	}
 	if res.BytesResent > 0 {
 		text += fmt.Sprintf(", %s sent again", bytesText(res.BytesResent))

@@ -60,6 +60,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/exit":           uploads(),
 	"gcsup/internal/cli/metrics":        uploads("gcsup/internal/cli/exit", "github.com/prometheus/...", "github.com/beorn7/perks/...", "github.com/cespare/xxhash/...", "github.com/munnerz/goautoneg", "google.golang.org/protobuf/...", "go.yaml.in/yaml/..."),
 	"gcsup/internal/cli/process":        uploads("gcsup/internal/cli/exit", "filippo.io/...", "golang.org/x/crypto/..."),
+	"gcsup/internal/cli/savedrate":      {},
 	"gcsup/internal/cli/tty":            {"golang.org/x/term", "golang.org/x/sys/..."},
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},

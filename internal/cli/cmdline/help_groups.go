@@ -25,7 +25,7 @@ var Groups = []Group{
 		"endpoint", "emulator", "credentials-file", "impersonate-service-account", "billing-project", "additional-headers",
 	}},
 	{"How", "connections, memory and rate", []string{
-		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate",
+		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate",
 	}},
 	{"Retry", "failures and slow requests", []string{
 		"retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate",

@@ -72,7 +72,7 @@ func New(o Options) *Metrics {
 		retries:     counter("retries_total", "Requests that failed and are repeated, or replaced by a query."),
 		restarts:    counter("restarts_total", "Sessions that were lost and replaced."),
 		waits:       counters("waits_total", "Waits, by reason.", "reason", reasons),
-		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They count when the wait begins.", "reason", reasons),
+		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They count when the wait begins; for the reason rate, when the upload ends.", "reason", reasons),
 		active:      &active{uploads: map[int64]progress{}},
 		trouble:     new(trouble),
 	}
@@ -118,9 +118,10 @@ const (
 	forGate      = "gate"    // another upload probes the service
 	forState     = "state"   // the store of the saved uploads failed
 	forLease     = "lease"   // another process has the saved upload
+	forRate      = "rate"    // the request rate of a bucket
 )
 
-var reasons = []string{afterFailure, forGate, forState, forLease}
+var reasons = []string{afterFailure, forGate, forState, forLease, forRate}
 
 // Handler returns the handler of /metrics and /healthz.
 func (m *Metrics) Handler() http.Handler { return m.handler }
@@ -133,13 +134,13 @@ func (m *Metrics) Observe(e upload.Event) {
 	case e.Kind == upload.Restarted:
 		m.restarts.Inc()
 	case e.Kind == upload.Held:
-		m.wait(forLease, e)
+		m.wait(forLease, e.Delay)
 	case e.Kind == upload.Waiting && e.Store:
-		m.wait(forState, e)
+		m.wait(forState, e.Delay)
 	case e.Kind == upload.Waiting && e.Held:
-		m.wait(forGate, e)
+		m.wait(forGate, e.Delay)
 	case e.Kind == upload.Waiting:
-		m.wait(afterFailure, e)
+		m.wait(afterFailure, e.Delay)
 		m.retries.Inc()
 	}
 	if e.Upload == 0 {
@@ -153,6 +154,9 @@ func (m *Metrics) Observe(e upload.Event) {
 	outcome := outcomeOf(e)
 	m.files.WithLabelValues(outcome).Inc()
 	m.resent.Add(float64(e.Result.BytesResent))
+	if e.Result.Paced > 0 {
+		m.wait(forRate, e.Result.Paced)
+	}
 	switch outcome {
 	case "done":
 		m.fileBytes.Add(float64(max(e.Result.Size, 0)))
@@ -162,9 +166,9 @@ func (m *Metrics) Observe(e upload.Event) {
 }
 
 // wait counts a wait.
-func (m *Metrics) wait(reason string, e upload.Event) {
+func (m *Metrics) wait(reason string, length time.Duration) {
 	m.waits.WithLabelValues(reason).Inc()
-	m.waitSeconds.WithLabelValues(reason).Add(e.Delay.Seconds())
+	m.waitSeconds.WithLabelValues(reason).Add(length.Seconds())
 }
 
 // outcomeOf returns the outcome of an upload from its last event.

@@ -206,6 +206,7 @@ func TestEvents(t *testing.T) {
 		"wait for the gate":   {[]upload.Event{{Kind: upload.Waiting, Delay: second, Held: true}}, map[string]float64{"waits_total{reason=gate}": 1, "wait_seconds_total{reason=gate}": 1}},
 		"wait for the store":  {[]upload.Event{{Kind: upload.Waiting, Delay: second, Store: true}}, map[string]float64{"waits_total{reason=state}": 1, "wait_seconds_total{reason=state}": 1}},
 		"wait for the lease":  {[]upload.Event{{Kind: upload.Held, Delay: second, Err: &state.HeldError{}}}, map[string]float64{"waits_total{reason=lease}": 1, "wait_seconds_total{reason=lease}": 1}},
+		"wait for the rate":   {[]upload.Event{end(upload.Interrupted, upload.Result{Paced: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
 		"listing of a bucket": {[]upload.Event{{Kind: upload.Warning}}, nil},
 	} {
 		m := serve(t, metrics.Options{})

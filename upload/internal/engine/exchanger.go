@@ -18,12 +18,12 @@ type Exchanger struct {
 
 // Plain makes an exchange that sends no object data.
 func (x *Exchanger) Plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
+	return x.do(ctx, exchange{op: op, bucket: x.Spec.Bucket, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
 }
 
 // Send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
 func (x *Exchanger) Send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
+	return x.do(ctx, exchange{op: op, bucket: x.Spec.Bucket, client: x.service(), body: body, from: from, do: do})
 }
 
 // Query asks how much is committed.

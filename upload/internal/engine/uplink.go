@@ -15,8 +15,9 @@ type Uplink struct {
 	Policy  backoff.Policy
 	Gate    *backoff.Gate
 	Budget  *Budget
-	Limit   *RateShare          // nil if there is no limit
-	Replied func(time.Duration) // called after a request without object data was answered; may be nil
+	Limit   *RateShare                        // nil if there is no limit
+	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced
+	Replied func(time.Duration)               // called after a request without object data was answered; may be nil
 
 	ChunkSize    int64         // maximum size of a request; 0 means no limit
 	CommitBytes  int64         // after which a durable offset is requested, or 0
