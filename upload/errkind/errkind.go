@@ -46,6 +46,7 @@ var kinds = []struct {
 	{tree.ErrSymlink, NoInput},
 	{tree.ErrNotRegular, NoInput},
 	{tree.ErrName, NoInput},
+	{tree.ErrLeftOut, NoInput},
 	{tree.ErrSort, LocalIO},
 	{context.Canceled, "interrupted"},
 	{upload.ErrPaused, "paused"},

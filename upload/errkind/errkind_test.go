@@ -53,7 +53,7 @@ func TestEverySentinel(t *testing.T) {
 // grouped are the exceptions that the documentation of the package has as a group.
 var grouped = map[string]bool{
 	"manifest.ErrFormat": true, "manifest.ErrUnsorted": true, "manifest.ErrClosed": true,
-	"tree.ErrSymlink": true, "tree.ErrNotRegular": true, "tree.ErrName": true,
+	"tree.ErrSymlink": true, "tree.ErrNotRegular": true, "tree.ErrName": true, "tree.ErrLeftOut": true,
 }
 
 // hasAlias reports whether another package exports the sentinel error by a name in the table.
