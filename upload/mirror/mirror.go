@@ -45,8 +45,12 @@ type Options struct {
 	// may change the fields of Spec that do not name the object. It is called in another goroutine.
 	Prepare func(*upload.Job)
 
-	DeleteExcluded bool
+	// Delete deletes the objects without a file. Without it, Run only uploads, and does not list the
+	// whole prefix. MaxDelete is the largest number of deletions. DeleteExcluded also
+	// deletes the objects of files that the patterns and the limits of Tree leave out.
+	Delete         bool
 	MaxDelete      Limit
+	DeleteExcluded bool
 
 	// Reserved are prefixes of object names in the bucket that are never deleted, such as that
 	// of a package bucketstore. Names of its objects, and those below gcsup-parts/, are
@@ -110,11 +114,26 @@ func (m *Mirror) Prefix() string { return m.listing.Prefix }
 // Sizes yields the sizes of all files, see [tree.Tree.Sizes].
 func (m *Mirror) Sizes(ctx context.Context) iter.Seq[int64] { return m.tree.Sizes(ctx) }
 
-// Plan yields what Run would do, in the order of the object names. It reads directories and the
+// Plan yields what Run with Delete would do, in the order of the object names. It reads directories and the
 // listing, but no files: a Compare may become an upload. If the listing fails, the last pair has the
 // error. Whether objects may be deleted is known at the end: if there is a Fail, none is.
 func (m *Mirror) Plan(ctx context.Context, u *upload.Uploader) iter.Seq2[Action, error] {
-	jobs := func(yield func(upload.Job) bool) {
+	return func(yield func(Action, error) bool) {
+		r := rules{m.opts.Batch.Skip, m.protect, m.opts.DeleteExcluded}
+		for a, err := range merge(m.jobs(ctx), u.List(ctx, m.listing), r) {
+			if !yield(a, err) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(Action{}, fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx)))
+		}
+	}
+}
+
+// jobs yields the jobs of all files.
+func (m *Mirror) jobs(ctx context.Context) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
 		for job := range m.tree.Walk(ctx) {
 			if m.opts.Prepare != nil {
 				m.opts.Prepare(&job)
@@ -122,17 +141,6 @@ func (m *Mirror) Plan(ctx context.Context, u *upload.Uploader) iter.Seq2[Action,
 			if !yield(job) {
 				return
 			}
-		}
-	}
-	return func(yield func(Action, error) bool) {
-		r := rules{m.opts.Batch.Skip, m.protect, m.opts.DeleteExcluded}
-		for a, err := range merge(jobs, u.List(ctx, m.listing), r) {
-			if !yield(a, err) {
-				return
-			}
-		}
-		if ctx.Err() != nil {
-			yield(Action{}, fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx)))
 		}
 	}
 }

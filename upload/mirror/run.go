@@ -11,8 +11,8 @@ import (
 	"gcsup/upload/tree"
 )
 
-// Run makes the prefix equal to the directory. It yields an Outcome for each file in the order in which the
-// uploads end, then for each protected object, and then for each object that is deleted. The
+// Run makes the prefix equal to the directory. Without Options.Delete it only uploads, and looks up objects as
+// [upload.Uploader.Files] does with a Listing. It yields an Outcome for each file in the order in which the uploads end, then for each protected object, and then for each object that is deleted. The
 // error of a pair is that of the file or the deletion. A file that vanished has an
 // [*tree.EntryError], like an entry that is not a file.
 //
@@ -27,8 +27,12 @@ func (m *Mirror) Run(ctx context.Context, u *upload.Uploader) iter.Seq2[Outcome,
 		if opts.Sizes == nil {
 			opts.Sizes = m.tree.Sizes(ctx)
 		}
+		jobs := s.jobs(ctx)
+		if !m.opts.Delete {
+			opts.Listing, jobs = &m.listing, m.jobs(ctx)
+		}
 		failed := int64(0)
-		for res, err := range u.Files(ctx, s.jobs(ctx), &opts) {
+		for res, err := range u.Files(ctx, jobs, &opts) {
 			err = vanished(res, err)
 			if _, skipped := errors.AsType[*tree.EntryError](err); err != nil && !skipped {
 				failed++
@@ -37,7 +41,12 @@ func (m *Mirror) Run(ctx context.Context, u *upload.Uploader) iter.Seq2[Outcome,
 				return
 			}
 		}
-		m.deleteRest(ctx, u, s, failed, yield)
+		switch {
+		case ctx.Err() != nil:
+			yield(Outcome{}, fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx)))
+		case m.opts.Delete:
+			m.deleteRest(ctx, u, s, failed, yield)
+		}
 	}
 }
 
@@ -54,9 +63,6 @@ func vanished(res *upload.Result, err error) error {
 func (m *Mirror) deleteRest(ctx context.Context, u *upload.Uploader, s *surveyor, failed int64, yield func(Outcome, error) bool) {
 	v := s.take()
 	switch {
-	case ctx.Err() != nil:
-		yield(Outcome{}, fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx)))
-		return
 	case v == nil: // only if ctx was done
 		yield(Outcome{}, fmt.Errorf("%w: the plan has not ended", ErrIncomplete))
 		return

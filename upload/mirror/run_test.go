@@ -123,7 +123,12 @@ func (w *world) objects() string {
 // text, and the last error.
 func (w *world) run(ctx context.Context, opts *mirror.Options, with ...func(*upload.Options)) (string, error) {
 	w.t.Helper()
-	m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p"}, opts)
+	var deleting mirror.Options
+	if opts != nil {
+		deleting = *opts
+	}
+	deleting.Delete = true
+	m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p"}, &deleting)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -280,7 +285,7 @@ func TestWholeBucket(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.write("a")
 		w.put("gcsup-parts/x/1", "gcsup-partsx", "b")
-		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt"}, &mirror.Options{MaxDelete: mirror.Objects(2)})
+		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt"}, &mirror.Options{Delete: true, MaxDelete: mirror.Objects(2)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,6 +299,39 @@ func TestWholeBucket(t *testing.T) {
 			}
 		}
 		if got := w.objects(); got != "a gcsup-parts/x/1" {
+			t.Errorf("objects %s", got)
+		}
+	})
+}
+
+// TestWithoutDelete checks that nothing is deleted without the option, also without the permission
+// to list objects.
+func TestWithoutDelete(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.write("a", "b")
+		w.put("p/a", "p/x")
+		fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+		if err := w.srv.AddFaults(fault); err != nil {
+			t.Fatal(err)
+		}
+		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p"}, &mirror.Options{DeleteExcluded: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for o, err := range m.Run(w.t.Context(), u) {
+			texts = append(texts, outcomeText(o, err))
+		}
+		slices.Sort(texts)
+		if got := strings.Join(texts, ", "); got != "keep p/a, upload p/b" {
+			t.Errorf("got %s", got)
+		}
+		if got := w.objects(); got != "p/a p/b p/x" {
 			t.Errorf("objects %s", got)
 		}
 	})
