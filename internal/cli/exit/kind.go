@@ -68,7 +68,7 @@ var Codes = map[string]int{
 	"precondition":         Exists,
 	"too_many_deletions":   Exists,
 	"no_files":             NoInput,
-	"incomplete":           Temporary,
+	"incomplete":           IO,
 	"outcome_unknown":      Exists,
 	errkind.LocalIO:        IO,
 	"interrupted":          Temporary,
