@@ -126,6 +126,24 @@ func TestDelete(t *testing.T) {
 	})
 }
 
+// TestDeleteStranger checks that the first reply is not believed if it is that of a proxy.
+func TestDeleteStranger(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{403, 404, 412} {
+		inBubble(t, nil, func(w *world) {
+			w.put("a")
+			objects := w.listed()
+			fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Body: "<html>log in</html>"}}
+			if err := w.srv.AddFaults(fault); err != nil {
+				t.Fatal(err)
+			}
+			if got := deleted(w.uploader().Delete(w.t.Context(), slices.Values(objects), nil)); len(got) != 1 || got["a"] != nil || len(w.listed()) != 0 {
+				t.Error(status, got)
+			}
+		})
+	}
+}
+
 // TestDelete412 checks that a failed precondition is not believed if there is no object: the service
 // may answer so to the repeat of a request that deleted it.
 func TestDelete412(t *testing.T) {
@@ -179,6 +197,7 @@ func TestDeleteInterrupted(t *testing.T) {
 		w.put(names("%04d", 0, 500)...)
 		objects := w.listed()
 		ctx, cancel := context.WithCancel(w.t.Context())
+		defer cancel()
 		n := 0
 		for range w.uploader().Delete(ctx, slices.Values(objects), &upload.DeleteOptions{Jobs: 2}) {
 			if n++; n == 10 {

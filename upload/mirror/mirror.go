@@ -98,10 +98,11 @@ func New(dir string, spec upload.Spec, opts *Options) (*Mirror, error) {
 		spec.Object += "/"
 	}
 	o.Tree.Sorted, o.Tree.ReportLeftOut = true, true
-	// With the separator, dir is a directory and not a symbolic link that IgnoreSymlinks leaves out.
-	source := tree.Source{Path: strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator)}
+	if o.Tree.IgnoreSymlinks && !os.IsPathSeparator(dir[len(dir)-1]) {
+		dir += string(filepath.Separator) // a directory, and not a symbolic link that is left out
+	}
 	var err error
-	if m.tree, err = tree.New([]tree.Source{source}, spec, &o.Tree); err != nil {
+	if m.tree, err = tree.New([]tree.Source{{Path: dir}}, spec, &o.Tree); err != nil {
 		return nil, err
 	}
 	m.listing = upload.Listing{Bucket: spec.Bucket, Prefix: spec.Object, UserProject: spec.UserProject}

@@ -108,13 +108,12 @@ func (w *walker) start() (upload.Job, bool) {
 
 // push starts a directory. It sets the entries and the info of l.
 func (w *walker) push(l *level) error {
-	follow := w.run.opts.FollowSymlinks
-	if follow {
+	if w.run.opts.FollowSymlinks {
 		if err := w.checkLoop(l); err != nil {
 			return err
 		}
 	}
-	r, err := openReader(l.dir, l.path, follow)
+	r, err := openReader(l.dir, l.path, &w.run.opts)
 	if err != nil {
 		return err
 	}
