@@ -170,7 +170,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 	spec.Object = object
 	chosen := &syncSelection{selection: selection{trees: true, bucket: bucket, close: func() {}}}
 	opts := &mirror.Options{
-		Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Reserved: s.reserved(bucket),
+		Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
 		Batch: upload.BatchOptions{
 			Small: s.cp.batch.jobs, Large: s.cp.batch.jobs, Jobs: s.cp.batch.jobs, Skip: s.cp.batch.skip(), DryRun: s.cp.batch.dryRun, PreservePOSIX: s.cp.objects.preservePOSIX,
 		},

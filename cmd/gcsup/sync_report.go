@@ -143,6 +143,7 @@ var protectedText = map[mirror.Reason]string{
 	mirror.Temporary:   "it may be a part of an upload",
 	mirror.SavedUpload: "it may be a saved upload of --state",
 	mirror.Folder:      "it is a folder",
+	mirror.Appeared:    "its file was made during the run",
 }
 
 // deletionText returns the text of the error of a deletion. The advice about uploads does not apply.

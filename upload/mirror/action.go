@@ -35,9 +35,10 @@ const (
 	Temporary          // it may be part of an upload that is under way
 	SavedUpload        // it may be a saved upload
 	Folder             // it is empty, and its name ends in a slash: a folder in the Cloud console
+	Appeared           // its file was made during the run
 )
 
-var reasonNames = [...]string{NoReason: "", Excluded: "excluded", Skipped: "skipped", Temporary: "temporary", SavedUpload: "saved_upload", Folder: "folder"}
+var reasonNames = [...]string{NoReason: "", Excluded: "excluded", Skipped: "skipped", Temporary: "temporary", SavedUpload: "saved_upload", Folder: "folder", Appeared: "appeared"}
 
 // String returns the name of r in snake case.
 func (r Reason) String() string { return reasonNames[r] }
@@ -47,7 +48,7 @@ type Action struct {
 	Kind   Kind
 	Job    upload.Job      // of a file; Err is the error of Skip and Fail
 	Object *session.Object // nil if there is none
-	Reason Reason          // of Protect
+	Reason Reason          // of Protect; of Delete: Excluded if it is deleted because of Options.DeleteExcluded
 }
 
 // An Outcome is what was done with one file, or one object without a file.

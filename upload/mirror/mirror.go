@@ -52,6 +52,10 @@ type Options struct {
 	MaxDelete      Limit
 	DeleteExcluded bool
 
+	// Strict counts an entry that is not a file, and a file that vanished, as a failure, so that
+	// nothing is deleted.
+	Strict bool
+
 	// Reserved are prefixes of object names in the bucket that are never deleted, such as that
 	// of a package bucketstore. Names of its objects, and those below gcsup-parts/, are
 	// protected in any case.
@@ -63,6 +67,7 @@ type Options struct {
 
 // A Mirror is a directory and the prefix that will be equal to it. It is safe for concurrent use.
 type Mirror struct {
+	dir     string
 	tree    *tree.Tree
 	listing upload.Listing
 	opts    Options
@@ -72,7 +77,7 @@ type Mirror struct {
 // of their names, to which New adds a slash at its end if necessary; "" is the whole bucket. The
 // files in the directory are directly below the prefix. A nil opts uses the defaults.
 func New(dir string, spec upload.Spec, opts *Options) (*Mirror, error) {
-	m := &Mirror{}
+	m := &Mirror{dir: dir}
 	if opts != nil {
 		m.opts = *opts
 	}

@@ -51,6 +51,7 @@ type merger struct {
 	hasJob  bool
 	object  *session.Object // nil at the end
 	skipped skippedNames
+	leftOut string // the newest name that the limits leave out, if deleteExcluded is set
 	err     error
 }
 
@@ -89,8 +90,9 @@ func (m *merger) step() Action {
 	switch {
 	case errors.As(a.Job.Err, &entry):
 		a.Kind = Skip
-		// A file that the limits leave out is one that the user excludes.
-		if entry.Kind != tree.LeftOut || !m.deleteExcluded {
+		if entry.Kind == tree.LeftOut && m.deleteExcluded {
+			m.leftOut = a.Job.Spec.Object
+		} else {
 			m.skipped.add(a.Job.Spec.Object, entry.Kind)
 		}
 	case a.Job.Err != nil:
@@ -116,11 +118,11 @@ func (m *merger) withoutFile() Action {
 	if m.skipped.has(m.object.Name) && (reason == NoReason || reason == Excluded) {
 		reason = Skipped
 	}
-	if reason == Excluded && m.deleteExcluded {
-		reason = NoReason
+	if reason == NoReason && m.object.Name == m.leftOut {
+		reason = Excluded
 	}
-	if reason == NoReason {
-		return Action{Kind: Delete, Object: m.object}
+	if reason == NoReason || reason == Excluded && m.deleteExcluded {
+		return Action{Kind: Delete, Object: m.object, Reason: reason}
 	}
 	return Action{Kind: Protect, Object: m.object, Reason: reason}
 }

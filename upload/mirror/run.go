@@ -11,10 +11,12 @@ import (
 	"gcsup/upload/tree"
 )
 
-// Run makes the prefix equal to the directory. Without Options.Delete it only uploads, and looks up objects as
-// [upload.Uploader.Files] does with a Listing. It yields an Outcome for each file in the order in which the uploads end, then for each protected object, and then for each object that is deleted. The
-// error of a pair is that of the file or the deletion. A file that vanished has an
-// [*tree.EntryError], like an entry that is not a file.
+// Run makes the prefix equal to the directory. Without Options.Delete it only uploads, and looks up
+// objects as [upload.Uploader.Files] does with a Listing. It yields an Outcome for each file in
+// the order in which the uploads end, then for each protected object, and then for each object that
+// is deleted. The error of a pair is that of the file or the deletion. A file that vanished has an
+// [*tree.EntryError], like an entry that is not a file. An object whose file was made
+// meanwhile is kept: Appeared.
 //
 // If the run as a whole fails, the last pair has the error and an Outcome without a Result and
 // without an Object: ErrIncomplete, ErrNoFiles, ErrTooManyDeletions, the error of the listing, or that of ctx. With
@@ -34,7 +36,7 @@ func (m *Mirror) Run(ctx context.Context, u *upload.Uploader) iter.Seq2[Outcome,
 		failed := int64(0)
 		for res, err := range u.Files(ctx, jobs, &opts) {
 			err = vanished(res, err)
-			if _, skipped := errors.AsType[*tree.EntryError](err); err != nil && !skipped {
+			if m.failed(err) {
 				failed++
 			}
 			if !yield(Outcome{Kind: Upload, Result: res}, err) {
@@ -48,6 +50,15 @@ func (m *Mirror) Run(ctx context.Context, u *upload.Uploader) iter.Seq2[Outcome,
 			m.deleteRest(ctx, u, s, failed, yield)
 		}
 	}
+}
+
+// failed reports whether err is the failure of a file, because of which nothing is deleted.
+func (m *Mirror) failed(err error) bool {
+	entry, ok := errors.AsType[*tree.EntryError](err)
+	if !ok {
+		return err != nil
+	}
+	return m.opts.Strict && entry.Kind != tree.LeftOut && entry.Kind != tree.Link // ignored links have this kind
 }
 
 // vanished returns the error of a file, which is an [*tree.EntryError] if the file was removed before it
@@ -71,19 +82,15 @@ func (m *Mirror) deleteRest(ctx context.Context, u *upload.Uploader, s *surveyor
 		return
 	}
 	refused := v.check(failed, m.opts.MaxDelete)
-	then := []iter.Seq2[Outcome, error]{v.protected()}
+	then := []iter.Seq2[Outcome, error]{kept(v.protects)}
 	switch {
 	case m.opts.Batch.DryRun:
 		then = append(then, v.planned())
 	case refused == nil:
-		then = append(then, v.delete(ctx, u, &upload.DeleteOptions{Jobs: m.opts.Batch.Jobs, UserProject: m.listing.UserProject}))
+		then = append(then, v.delete(ctx, m, u), kept(v.appeared))
 	}
-	for _, outcomes := range then {
-		for o, err := range outcomes {
-			if !yield(o, err) {
-				return
-			}
-		}
+	if !yieldAll(then, yield) {
+		return
 	}
 	if refused == nil && ctx.Err() != nil {
 		refused = fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx))
@@ -123,12 +130,19 @@ func (m *Mirror) Check(ctx context.Context, u *upload.Uploader) iter.Seq2[Outcom
 			yield(Outcome{}, err)
 			return
 		}
-		for _, outcomes := range []iter.Seq2[Outcome, error]{v.planned(), v.protected()} {
-			for o, err := range outcomes {
-				if !yield(o, err) {
-					return
-				}
+		yieldAll([]iter.Seq2[Outcome, error]{v.planned(), kept(v.protects)}, yield)
+	}
+}
+
+// yieldAll yields outcomes. It returns false if the iteration ended, or if the objects could not be
+// read, which is the last outcome.
+func yieldAll(sequences []iter.Seq2[Outcome, error], yield func(Outcome, error) bool) bool {
+	for _, outcomes := range sequences {
+		for o, err := range outcomes {
+			if !yield(o, err) || o.Object == nil {
+				return false
 			}
 		}
 	}
+	return true
 }

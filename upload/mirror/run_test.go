@@ -413,6 +413,32 @@ func TestGoneMeanwhile(t *testing.T) {
 	})
 }
 
+// TestAppeared checks that an object is kept if its file is made after the directory was read.
+func TestAppeared(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		opts mirror.Options
+		want string
+	}{
+		{mirror.Options{}, "delete p/y, keep p/a, keep p/b, keep p/c, protect p/new appeared, protect p/sub/new appeared"},
+		{mirror.Options{DeleteExcluded: true, Tree: tree.Options{Exclude: []string{"new"}}}, "delete p/new, delete p/sub/new, delete p/y, keep p/a, keep p/b, keep p/c"},
+	} {
+		inBubble(t, nil, func(w *world) {
+			w.write("a", "b", "c", "Y/x")
+			w.put("p/a", "p/b", "p/c", "p/Y/x", "p/new", "p/sub/new", "p/y")
+			c.opts.Prepare = func(j *upload.Job) {
+				if j.Spec.Object == "p/a" {
+					w.write("new", "sub/new", "y/x")
+				}
+			}
+			got, err := w.run(w.t.Context(), &c.opts)
+			if got = strings.Replace(got, "keep p/Y/x, ", "", 1); got != c.want || err != nil {
+				t.Errorf("%s (%v)\nwant %s", got, err, c.want)
+			}
+		})
+	}
+}
+
 // TestInterrupted checks that an interrupted run deletes nothing.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,11 @@ func init() {
 			left: "p/a p/fifo p/link p/link/x",
 		},
 		{
+			name: "strict", files: "a", objects: "p/a p/link p/x", opts: &mirror.Options{Strict: true, Tree: tree.Options{MaxSize: new(int64(5))}},
+			other: func(w *world) { _ = os.Symlink("nothing", filepath.Join(w.dir, "link")) },
+			want:  "keep p/a, protect p/link skipped, skip p/link link_dangling", left: "p/a p/link p/x", err: mirror.ErrIncomplete,
+		},
+		{
 			name: "ignored links", files: "a", objects: "p/a p/link p/x", opts: &mirror.Options{Tree: tree.Options{IgnoreSymlinks: true}, DeleteExcluded: true},
 			other: func(w *world) { _ = os.Symlink("a", filepath.Join(w.dir, "link")) },
 			want:  "delete p/x, keep p/a, protect p/link skipped, skip p/link link", left: "p/a p/link",

@@ -16,7 +16,8 @@ type survey struct {
 	objects  int64 // below the prefix
 	deletes  *spool
 	protects *spool
-	err      error // that ended the plan
+	appeared *spool // of deletes, those whose file was made meanwhile
+	err      error  // that ended the plan
 }
 
 // surveyor makes the survey of a run. [upload.Uploader.Files] reads the jobs in another goroutine, which
@@ -34,7 +35,8 @@ type surveyor struct {
 func (s *surveyor) jobs(ctx context.Context) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		dir := s.m.opts.TempDir
-		v := &survey{deletes: newSpool(s.m.listing.Bucket, dir), protects: newSpool(s.m.listing.Bucket, dir)}
+		spool := func() *spool { return newSpool(s.m.listing.Bucket, dir) }
+		v := &survey{deletes: spool(), protects: spool(), appeared: spool()}
 		defer func() { s.put(v) }()
 		for a, err := range s.m.Plan(ctx, s.u) {
 			if err == nil && a.Object != nil {
@@ -43,7 +45,7 @@ func (s *surveyor) jobs(ctx context.Context) iter.Seq[upload.Job] {
 			switch {
 			case err != nil:
 			case a.Kind == Delete:
-				err = v.deletes.add(a.Object, NoReason)
+				err = v.deletes.add(a.Object, a.Reason)
 			case a.Kind == Protect:
 				err = v.protects.add(a.Object, a.Reason)
 			default:
@@ -91,6 +93,7 @@ func (s *surveyor) close() {
 func (v *survey) close() {
 	v.deletes.close()
 	v.protects.close()
+	v.appeared.close()
 }
 
 // check returns an error if nothing may be deleted. failed is the number of files and directories that
@@ -110,10 +113,10 @@ func (v *survey) check(failed int64, limit Limit) error {
 	return nil
 }
 
-// protected yields the outcomes of the protected objects.
-func (v *survey) protected() iter.Seq2[Outcome, error] {
+// kept yields the outcomes of objects that are not deleted.
+func kept(objects *spool) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
-		for e, err := range v.protects.entries() {
+		for e, err := range objects.entries() {
 			if !yield(Outcome{Kind: Protect, Object: e.object, Reason: e.reason}, err) {
 				return
 			}
@@ -132,12 +135,18 @@ func (v *survey) planned() iter.Seq2[Outcome, error] {
 	}
 }
 
-// delete deletes the objects without a file, and yields the outcomes.
-func (v *survey) delete(ctx context.Context, u *upload.Uploader, opts *upload.DeleteOptions) iter.Seq2[Outcome, error] {
+// delete deletes the objects without a file, and yields the outcomes. It leaves those whose file was made
+// after the directory was read, because another program may upload and remove it.
+func (v *survey) delete(ctx context.Context, m *Mirror, u *upload.Uploader) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		var failed error // written by the goroutine that reads the objects, which ends before the loop
 		objects := func(yield func(*session.Object) bool) {
 			for e, err := range v.deletes.entries() {
+				if err == nil && e.reason == NoReason && m.hasFile(e.object.Name) {
+					if err = v.appeared.add(e.object, Appeared); err == nil {
+						continue
+					}
+				}
 				if err != nil {
 					failed = err
 					return
@@ -147,6 +156,7 @@ func (v *survey) delete(ctx context.Context, u *upload.Uploader, opts *upload.De
 				}
 			}
 		}
+		opts := &upload.DeleteOptions{Jobs: m.opts.Batch.Jobs, UserProject: m.listing.UserProject}
 		for o, err := range u.Delete(ctx, objects, opts) {
 			if !yield(Outcome{Kind: Delete, Object: o}, err) {
 				return
