@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link compat live reliability walk simulate kill kill-tree kill-parts kill-sync shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -138,6 +138,12 @@ kill-tree:
 PART_KILLS = 300
 kill-parts:
 	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
+
+# kill-sync changes a directory and its prefix at random, makes them equal with faults and SIGKILL, and
+# compares them. The test takes half a second for each round.
+SYNC_ROUNDS = 500
+kill-sync:
+	$(FIRE) ./internal/e2e -run 'TestSync$$' -sync-rounds $(SYNC_ROUNDS) -sync-seed $(SEED)
 
 # shared runs processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100

@@ -72,7 +72,7 @@ func (c commandLine) resume(id string) string {
 func (c commandLine) again() string {
 	words := continueArgs(c.args)
 	words = slices.Insert(words, min(1, len(words)), wordsFromEnv(c.given)...) // they may be set for this run only
-	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, c.given.Changed) {
+	if c.given.Lookup("manifest") != nil && !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, c.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
 	if dir := os.Getenv(process.StateDirEnv); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, c.given.Changed) {

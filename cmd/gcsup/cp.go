@@ -57,7 +57,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
-		SuggestFor:        []string{"copy", "upload", "put", "sync", "rsync"},
+		SuggestFor:        []string{"copy", "upload", "put"},
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: f.target.completePaths(f.objects.userProject()),
 		RunE: func(cmd *cobra.Command, args []string) error {

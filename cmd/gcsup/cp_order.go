@@ -27,14 +27,19 @@ type jobOutcome struct {
 func (o *jobOrder) jobs(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job := range jobs {
-			o.mu.Lock()
-			o.read = append(o.read, jobKey{job.Path, job.Spec.URL()})
-			o.mu.Unlock()
+			o.add(job)
 			if !yield(job) {
 				return
 			}
 		}
 	}
+}
+
+// add notes the next job.
+func (o *jobOrder) add(job upload.Job) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.read = append(o.read, jobKey{job.Path, job.Spec.URL()})
 }
 
 // outcomes yields outcomes in the order of the jobs.

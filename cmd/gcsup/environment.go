@@ -34,6 +34,9 @@ var envRules = cmdline.Rules{
 		"state-unsealed": "state",
 		"state-lease":    "state",
 		"log-level":      "log-file",
+
+		"delete-excluded": "delete",
+		"max-delete":      "delete",
 	},
 }
 

@@ -27,7 +27,7 @@ func TestEnvironmentBadValues(t *testing.T) {
 			checked++
 			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
 				if other, ok := envRules.Needs[f.Name]; ok {
-					t.Setenv(cmdline.Variable(other), "gs://b/p")
+					t.Setenv(cmdline.Variable(other), validValue(cmd.Flags().Lookup(other)))
 				}
 				t.Setenv(cmdline.Variable(f.Name), bad)
 				again, _ := newRoot(fresh())

@@ -114,6 +114,7 @@ byte-identical to the source, or it does not appear.`,
 	root.SetHelpCommand(cmdline.NewHelp(help))
 	root.AddCommand(
 		newCp(std),
+		newSync(std),
 		newResume(std),
 		newSessions(std),
 		newVerify(std),

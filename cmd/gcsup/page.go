@@ -156,6 +156,9 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	} {
 		w.printf("<div><dt>%s</dt><dd>%s</dd></div>\n", s[0], s[1])
 	}
+	if d := t.deletions; d != nil {
+		w.printf("<div><dt>objects deleted</dt><dd>%s</dd></div>\n<div><dt>objects not deleted</dt><dd>%s</dd></div>\n", fmt.Sprint(d.Deleted), fmt.Sprint(d.Failed))
+	}
 	w.markup("</dl>\n")
 	p.charts(w, about.elapsed)
 	p.tables(w)

@@ -134,7 +134,10 @@ type summaryLine struct {
 	PacedMS        int64  `json:"paced_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
-	ExitCode       int    `json:"exit_code"`
+
+	Deletions *deletionTotals `json:"deletions"` // null without sync --delete
+
+	ExitCode int `json:"exit_code"`
 }
 
 // The statuses of a resultLine.

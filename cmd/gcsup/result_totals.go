@@ -38,6 +38,8 @@ type runTotals struct {
 	pacedBucket  string               // for whose rate the last of these files waited
 	rates        *upload.RequestRates // of the run; nil before it has a connection
 	code         int                  // the exit code of a batch
+
+	deletions *deletionTotals // nil if nothing may be deleted
 }
 
 // add adds the outcome of one file.
@@ -83,7 +85,12 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 	if status != statusFailed {
 		return
 	}
-	// 75 if the same command can finish anything, else the first failure's code.
+	t.failedWith(err)
+}
+
+// failedWith notes the error of a file or an object. The exit code is 75 if the same command can
+// finish anything, else that of the first failure.
+func (t *runTotals) failedWith(err error) {
 	if code := exit.Classify(err).Code; t.code == exit.OK || code == exit.Temporary {
 		t.code = code
 	}
@@ -151,6 +158,7 @@ func (t *runTotals) text(elapsed time.Duration) string {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
+	parts = append(parts, t.deletions.texts()...)
 	if len(parts) == 0 {
 		return "no files"
 	}
@@ -205,6 +213,6 @@ func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
 		Failed: t.failed + t.interrupted + t.notTried, Interrupted: t.interrupted, NotTried: t.notTried, FinishedBefore: t.finished,
 		SourcesRemoved: t.removed, Bytes: t.bytes, PlannedBytes: t.plannedBytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
 		WaitedMS: t.waited.Milliseconds(), PacedMS: t.paced.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
-		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), ExitCode: code,
+		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), Deletions: t.deletions, ExitCode: code,
 	}
 }

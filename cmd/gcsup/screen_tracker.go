@@ -170,8 +170,11 @@ func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
 		return
 	}
 	name := "listing " + e.Spec.Bucket
-	if e.Store {
+	switch {
+	case e.Store:
 		name = "saved uploads"
+	case e.Spec.IfGenerationMatch != nil: // of a deletion
+		name = "deleting in " + e.Spec.Bucket
 	}
 	t.display.noteListing(name, e, now)
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
@@ -38,27 +41,39 @@ func TestBadFlagValues(t *testing.T) {
 }
 
 // TestPeerFlags checks that a flag of another tool is refused with advice, that the advice names flags
-// that exist, and that cp does not have the flag itself.
+// that exist, and that the command does not have the flag itself.
 func TestPeerFlags(t *testing.T) {
-	cp, _, err := commands().Find([]string{"cp"})
-	if err != nil {
-		t.Fatal(err)
+	for command, atLeast := range map[string]int{"cp": 100, "sync": 90} {
+		cmd, _, err := commands().Find([]string{command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := slices.DeleteFunc(cmdline.PeerFlags(cmd), func(name string) bool {
+			return cmd.Flags().Lookup(name) != nil || len(name) == 1 && cmd.Flags().ShorthandLookup(name) != nil
+		})
+		if len(names) < atLeast {
+			t.Errorf("%s has advice about %d flags", command, len(names))
+		}
+		testPeerFlags(t, cmd, names)
 	}
+}
+
+func testPeerFlags(t *testing.T, cp *cobra.Command, names []string) {
 	flag := regexp.MustCompile(`--([a-z-]+)`)
-	for _, name := range cmdline.PeerFlags() {
+	for _, name := range names {
 		word := "--" + name
 		if len(name) == 1 {
 			word = "-" + name
 		}
 		var messages strings.Builder
-		code := execute(t.Context(), []string{"cp", word, "a", "gs://demo"}, stdio{strings.NewReader(""), io.Discard, &messages})
+		code := execute(t.Context(), []string{cp.Name(), word, "a", "gs://demo"}, stdio{strings.NewReader(""), io.Discard, &messages})
 		advice, ok := strings.CutPrefix(messages.String(), "gcsup: unknown flag "+word+": ")
 		if code != exit.Usage || !ok || strings.Count(advice, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", word, code, messages.String())
 		}
 		for _, m := range flag.FindAllStringSubmatch(advice, -1) {
 			if cp.Flags().Lookup(m[1]) == nil {
-				t.Errorf("%s: cp has no --%s: %q", word, m[1], advice)
+				t.Errorf("%s: %s has no --%s: %q", word, cp.Name(), m[1], advice)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
 )
 
@@ -29,6 +30,7 @@ const (
 type verifyFlags struct {
 	target      targetFlags
 	sources     sourceFlags
+	extra       bool
 	jobs        jobsFlag
 	json, quiet bool
 	progress    progressMode
@@ -38,6 +40,7 @@ type verifyFlags struct {
 
 func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	f.sources.add(fs)
+	fs.BoolVar(&f.extra, "extra", false, "with -r and one directory: also report the objects that have no file")
 	fs.Var(&f.jobs, "jobs", "compare `N` files at a time, or auto")
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
@@ -56,6 +59,9 @@ func (f *verifyFlags) check(sources []string) error {
 		return exit.Usagef("verify: standard input cannot be compared; write it to a file")
 	}
 	if err := f.sources.check(sources); err != nil {
+		return err
+	}
+	if err := f.checkExtra(sources); err != nil {
 		return err
 	}
 	_, err := f.target.check()
@@ -82,13 +88,13 @@ func newVerify(std stdio) *cobra.Command {
 		Short: "Compare files with their objects, without an upload",
 		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
 objects are those that cp with the same arguments uploads to. Nothing is uploaded
-or changed. Objects without a file are ignored. A file whose object cp --gzip
-made is compressed, and compared with that.
+or changed. Objects without a file are ignored, unless --extra is given. A file whose
+object cp --gzip made is compressed, and compared with that.
 
-Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
+Exit codes: 0 all are the same; 65 at least one differs, is missing, or has no file.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
   gcsup verify -r photos gs://my-bucket/backup/`,
-		SuggestFor:        []string{"check", "compare", "diff", "hash"},
+		SuggestFor:        []string{"check", "compare", "diff"},
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: v.flags.target.completePaths(&v.flags.userProject),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,8 +123,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	}
 	v.encrypted = !key.IsZero()
 	spec := session.Spec{UserProject: v.flags.userProject, EncryptionKey: key}
-	announce := func(what string) { announceTyping(v.console, v.std.in, what) }
-	chosen, err := v.flags.sources.choose(ctx, v.std, announce, sources, destination, spec, func(tree.Shard) bool { return true })
+	chosen, m, err := v.choose(ctx, sources, destination, spec)
 	if err != nil {
 		return err
 	}
@@ -148,11 +153,21 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.c.dial(ctx, upload.Options{Observer: v.progress.observe}); err != nil {
 		return withHint(err, v.c.endpoint)
 	}
-	return v.compare(ctx, chosen)
+	return v.compare(ctx, chosen, m)
 }
 
-// compare compares all files.
-func (v *verifier) compare(ctx context.Context, chosen *selection) error {
+// choose returns the files. The mirror is nil without --extra.
+func (v *verifier) choose(ctx context.Context, sources []string, destination string, spec session.Spec) (*selection, *mirror.Mirror, error) {
+	if v.flags.extra {
+		return v.chooseExtra(ctx, sources[0], destination, spec)
+	}
+	announce := func(what string) { announceTyping(v.console, v.std.in, what) }
+	chosen, err := v.flags.sources.choose(ctx, v.std, announce, sources, destination, spec, func(tree.Shard) bool { return true })
+	return chosen, nil, err
+}
+
+// compare compares all files, and the objects of m if it is not nil.
+func (v *verifier) compare(ctx context.Context, chosen *selection, m *mirror.Mirror) error {
 	opts := v.flags.jobs.options()
 	opts.Sizes = chosen.sizes
 	if !chosen.single() {
@@ -160,7 +175,11 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	}
 	stop := v.showProgress(ctx, chosen)
 	defer stop()
-	for res, err := range v.c.uploader.Compare(ctx, chosen.jobs, &opts) {
+	results := v.c.uploader.Compare(ctx, chosen.jobs, &opts)
+	if m != nil {
+		results = v.withExtra(ctx, m)
+	}
+	for res, err := range results {
 		if res == nil { // of the listing
 			stop()
 			return withHint(err, v.c.endpoint)

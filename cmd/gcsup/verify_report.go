@@ -17,7 +17,7 @@ type verifyLine struct {
 	V            int        `json:"v"`
 	Type         string     `json:"type"`
 	Status       string     `json:"status"`
-	Source       string     `json:"source"`
+	Source       *string    `json:"source"` // null for an object without a file
 	Destination  string     `json:"destination"`
 	Size         *int64     `json:"size"`
 	Generation   *string    `json:"generation"`
@@ -45,7 +45,7 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 	v.totals.add(status, err)
 	v.progress.end(t, status, res)
 	if v.flags.json {
-		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination, Entry: t.entry}
+		line := verifyLine{V: 1, Type: "verify", Status: status, Source: &source, Destination: destination, Entry: t.entry}
 		if res != nil {
 			line.Size = known(res.Size, res.Size >= 0)
 		}

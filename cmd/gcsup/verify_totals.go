@@ -20,7 +20,7 @@ func (t *verifyTotals) add(status string, err error) {
 		return
 	}
 	switch code := exit.Classify(err).Code; {
-	case t.code == exit.Data && t.counts[statusDiffers]+t.counts[statusMissing] > 0 && code != exit.Data:
+	case t.code == exit.Data && t.counts[statusDiffers]+t.counts[statusMissing]+t.counts[statusExtra] > 0 && code != exit.Data:
 	case t.code == exit.OK, code == exit.Data, code == exit.Temporary:
 		t.code = code
 	}
@@ -29,7 +29,7 @@ func (t *verifyTotals) add(status string, err error) {
 // text returns how many files have each status.
 func (t *verifyTotals) text() string {
 	var parts []string
-	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusSkipped, statusFailed} {
+	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusExtra, statusSkipped, statusFailed} {
 		many := status
 		if status == statusDiffers {
 			many = "differ"

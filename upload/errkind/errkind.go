@@ -27,6 +27,7 @@ import (
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
+	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
 )
 
@@ -47,6 +48,10 @@ var kinds = []struct {
 	{tree.ErrSymlink, NoInput},
 	{tree.ErrNotRegular, NoInput},
 	{tree.ErrName, NoInput},
+	{tree.ErrLeftOut, NoInput},
+	{mirror.ErrTooManyDeletions, "too_many_deletions"},
+	{mirror.ErrNoFiles, "no_files"},
+	{mirror.ErrIncomplete, "incomplete"},
 	{tree.ErrSort, LocalIO},
 	{context.Canceled, "interrupted"},
 	{upload.ErrPaused, "paused"},

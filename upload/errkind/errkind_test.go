@@ -22,7 +22,7 @@ import (
 )
 
 // libraries are the packages whose sentinel errors have a kind.
-var libraries = []string{"backoff", "chunk", "session", "session/bucket", "session/state", "session/state/bucketstore", "upload", "upload/gcs", "upload/manifest", "upload/tree"}
+var libraries = []string{"backoff", "chunk", "session", "session/bucket", "session/state", "session/state/bucketstore", "upload", "upload/gcs", "upload/manifest", "upload/mirror", "upload/tree"}
 
 // TestEverySentinel checks that each sentinel error of the library has a kind, and that the kind has
 // its name, unless the documentation of the package has it as an exception.
@@ -53,7 +53,7 @@ func TestEverySentinel(t *testing.T) {
 // grouped are the exceptions that the documentation of the package has as a group.
 var grouped = map[string]bool{
 	"manifest.ErrFormat": true, "manifest.ErrUnsorted": true, "manifest.ErrClosed": true,
-	"tree.ErrSymlink": true, "tree.ErrNotRegular": true, "tree.ErrName": true,
+	"tree.ErrSymlink": true, "tree.ErrNotRegular": true, "tree.ErrName": true, "tree.ErrLeftOut": true,
 }
 
 // hasAlias reports whether another package exports the sentinel error by a name in the table.

@@ -36,12 +36,13 @@ type reader struct {
 	file   *os.File
 	path   string // of the directory, with a separator at the end or ""
 	follow bool   // a link to a directory is a directory
+	report bool   // the removal of the directory is an error
 	batch  []fs.DirEntry
 	err    error // to return after batch
 }
 
 // openReader reads the directory root, which has the given path.
-func openReader(root *os.Root, path string, follow bool) (*reader, error) {
+func openReader(root *os.Root, path string, opts *Options) (*reader, error) {
 	file, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func openReader(root *os.Root, path string, follow bool) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{file: file, path: path, follow: follow}, nil
+	return &reader{file: file, path: path, follow: opts.FollowSymlinks, report: opts.ReportLeftOut}, nil
 }
 
 func (r *reader) entry(d fs.DirEntry) entry {
@@ -76,6 +77,10 @@ func (r *reader) next() (entry, error) {
 		}
 		if err := r.err; err != nil {
 			if ended(err) {
+				if r.report && err != io.EOF {
+					r.report = false // once
+					return "", errVanished
+				}
 				return "", io.EOF
 			}
 			r.err = nil

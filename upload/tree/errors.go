@@ -26,6 +26,10 @@ var (
 	// ErrName means that the service does not allow the object name.
 	ErrName = errors.New("object name not allowed")
 
+	// ErrLeftOut means that a file is not uploaded, because it is not within the limits of
+	// [Options] or vanished. It is an [EntryError], and only with Options.ReportLeftOut.
+	ErrLeftOut = errors.New("left out")
+
 	// ErrSort means that names cannot be sorted on disk, for example because
 	// the disk of Options.TempDir is full.
 	ErrSort = errors.New("cannot sort on disk")
@@ -45,11 +49,13 @@ const (
 	Socket          Kind = "socket"
 	Device          Kind = "device"
 	Irregular       Kind = "irregular" // another kind that the operating system has
+	LeftOut         Kind = "left_out"  // a file that is not within the limits of size and time, with Options.ReportLeftOut
+	Vanished        Kind = "vanished"  // a file or directory that was removed during the walk, with Options.ReportLeftOut
 )
 
 // An EntryError is the error of an [upload.Job] for an entry of a directory that is not
 // a file. Another walk has the same error, so that a program may count such entries
-// instead of failing. The error wraps [ErrSymlink] or [ErrNotRegular].
+// instead of failing. The error wraps [ErrSymlink], [ErrNotRegular] or [ErrLeftOut].
 type EntryError struct {
 	Kind Kind
 	err  error
@@ -62,6 +68,18 @@ func (e *EntryError) Unwrap() error { return e.err }
 func notFollowed(kind Kind, format string, args ...any) error {
 	return &EntryError{kind, fmt.Errorf("%w: %w", ErrSymlink, fmt.Errorf(format, args...))}
 }
+
+// leftOut returns the error of a file that is reported only with Options.ReportLeftOut.
+func leftOut(kind Kind, why string) error {
+	return &EntryError{kind, fmt.Errorf("%w: %s", ErrLeftOut, why)}
+}
+
+// VanishedError returns the error of a file that was removed after the walk had yielded it, see
+// [Vanished].
+func VanishedError(path string) error { return withPath(path, errVanished) }
+
+// errVanished is the error of a file or directory that was removed during a walk.
+var errVanished = leftOut(Vanished, "it was removed during the walk")
 
 // These errors are outcomes of a file that is not reported.
 var (

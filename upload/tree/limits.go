@@ -18,6 +18,20 @@ func (o *Options) checkLimits() error {
 	return nil
 }
 
+// leaveOut returns why a file is left out, or nil if it is not. info and err are the outcome of its
+// inspection.
+func (o *Options) leaveOut(info fs.FileInfo, err error) error {
+	switch {
+	case err == errGone:
+		return errVanished
+	case err == errIgnored:
+		return notFollowed(Link, "it is ignored")
+	case !o.within(info):
+		return leftOut(LeftOut, "its size or time is not within the limits")
+	}
+	return nil
+}
+
 // within reports whether the size and the modification time of a file are within the
 // limits. They do not apply to what is not a regular file, and to a file that could
 // not be inspected, for which info is nil.

@@ -137,6 +137,13 @@ type Options struct {
 	// would lead nowhere. It excludes FollowSymlinks, and IgnoreSymlinks has precedence.
 	ReportSymlinks bool
 
+	// ReportLeftOut reports what a walk leaves out although the patterns select it: with Link a
+	// symbolic link that IgnoreSymlinks leaves out, with LeftOut a file that is not within the
+	// limits of size and time, and with Vanished a file or directory that was removed during the
+	// walk. It is for a program that deletes objects without a file. [Tree.Excludes] has what the
+	// patterns leave out. A List ignores it.
+	ReportLeftOut bool
+
 	// Disjoint makes New return an error ([ErrCollision]) if two sources may have files for the same
 	// object, even if they have none at that moment, or if a source is in another one. It is for a
 	// program that removes files that it has uploaded: a file that is removed cannot be found
@@ -283,6 +290,23 @@ func dirPath(path string) string {
 		}
 		return volume + trimmed + sep
 	}
+}
+
+// Excludes reports whether the patterns leave out the file of an object. There need not be such a
+// file. An object of no directory of the tree is not left out.
+func (t *Tree) Excludes(object string) bool {
+	excluded := false
+	for _, s := range t.sources {
+		rel, ok := strings.CutPrefix(object, s.object)
+		if !ok || !s.isDir || rel == "" {
+			continue
+		}
+		if t.filter.path(nil, rel) {
+			return false
+		}
+		excluded = true
+	}
+	return excluded
 }
 
 // Walk yields a job for each file. The iteration reads one directory after the

@@ -108,13 +108,12 @@ func (w *walker) start() (upload.Job, bool) {
 
 // push starts a directory. It sets the entries and the info of l.
 func (w *walker) push(l *level) error {
-	follow := w.run.opts.FollowSymlinks
-	if follow {
+	if w.run.opts.FollowSymlinks {
 		if err := w.checkLoop(l); err != nil {
 			return err
 		}
 	}
-	r, err := openReader(l.dir, l.path, follow)
+	r, err := openReader(l.dir, l.path, &w.run.opts)
 	if err != nil {
 		return err
 	}
@@ -205,8 +204,12 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 		}
 		return w.run.failed(dirPath, object, err), true
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
 		return w.run.unlisted(dirPath, object, err), true
+	case w.run.opts.ReportLeftOut:
+		return w.run.failed(dirPath, object, errVanished), true
 	}
 	return upload.Job{}, false
 }
@@ -237,7 +240,10 @@ func (r *run) wants(object, rel string, included bool) bool {
 // file returns the job for a file with the outcome of its inspection, or false if it
 // is left out.
 func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.Job, bool) {
-	if err == errGone || err == errIgnored || !w.run.opts.within(info) {
+	if left := w.run.opts.leaveOut(info, err); left != nil {
+		if w.run.opts.ReportLeftOut {
+			return w.run.failed(path, object, left), true
+		}
 		return upload.Job{}, false
 	}
 	if err == nil {

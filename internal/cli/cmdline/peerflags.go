@@ -23,8 +23,11 @@ var peerFlags = []peerFlag{
 	{[]string{"c"}, []string{"skip-identical"}, "a source that fails does not stop the others, as with -c of gsutil; for -c of rclone use --skip-identical"},
 	{[]string{"u"}, []string{"user-project", "skip-identical"}, "for -u of gsutil use --user-project, for -u of rclone --skip-identical=mtime"},
 	{[]string{"dryrun"}, []string{"dry-run"}, "use --dry-run"},
-	{[]string{"delete", "delete-unmatched-destination-objects", "delete-excluded", "delete-after"}, []string{"skip-identical"},
-		"gcsup deletes no objects: upload with --skip-identical, or run gcloud storage rsync"},
+	{[]string{"d", "del", "delete-before", "delete-during"}, []string{"delete"}, "use --delete, which deletes objects without a file after all files were uploaded"},
+	{[]string{"delete", "delete-unmatched-destination-objects", "delete-excluded", "delete-after", "max-delete"}, []string{"skip-identical"},
+		"gcsup sync deletes objects that have no file"},
+	{[]string{"r", "R", "recursive"}, []string{"delete"}, "sync takes all files below DIR without it"},
+	{[]string{"x"}, []string{"delete", "exclude"}, "use --exclude PATTERN; the patterns are those of rclone"},
 	{[]string{"no-follow-symlinks", "skip-links", "e"}, []string{"ignore-symlinks"}, "use --ignore-symlinks"},
 	{[]string{"copy-links", "no-ignore-symlinks"}, []string{"follow-symlinks"}, "use --follow-symlinks"},
 	{[]string{"links", "l"}, []string{"follow-symlinks"}, "a symbolic link is not stored as one; --follow-symlinks uploads what it leads to"},
@@ -103,10 +106,14 @@ func peerAdvice(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// PeerFlags returns the names in the table, for a test of the command that has the flags in the advice.
-func PeerFlags() (names []string) {
+// PeerFlags returns the names in the table for which cmd has advice, for a test of that command.
+func PeerFlags(cmd *cobra.Command) (names []string) {
 	for _, p := range peerFlags {
-		names = append(names, p.names...)
+		for _, name := range p.names {
+			if peerAdvice(cmd, name) != "" {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }

@@ -226,6 +226,7 @@ var kindTexts = []struct {
 	{tree.Socket, "socket", "sockets", ""},
 	{tree.Device, "device", "devices", ""},
 	{tree.Irregular, "irregular file", "irregular files", ""},
+	{tree.Vanished, "file that was removed during the run", "files that were removed during the run", ""},
 }
 
 const follow = "; to upload what they lead to, add --follow-symlinks"

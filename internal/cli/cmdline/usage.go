@@ -83,7 +83,9 @@ func Wanted(f *pflag.Flag, err error) string {
 // elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
 // to advice for the user.
 var elsewhere = map[string]string{
-	"rsync":    "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
+	"rsync":    "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
+	"mirror":   "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
+	"sync":     "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
 	"ls":       "to list objects, run: gcloud storage ls",
 	"list":     "to list objects, run: gcloud storage ls",
 	"du":       "to add up the sizes of objects, run: gcloud storage du",
@@ -108,13 +110,13 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		names = append(names, c.Name())
 	}
 	near := nearest(name, names)
-	if other, ok := elsewhere[name]; ok && !cmd.HasParent() && near == "" {
-		return exit.Usagef("%s uploads only; %s", cmd.Name(), other)
-	}
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
 			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
 		}
+	}
+	if other, ok := elsewhere[name]; ok && !cmd.HasParent() && near == "" {
+		return exit.Usagef("%s uploads only; %s", cmd.Name(), other)
 	}
 	if !cmd.HasParent() {
 		if c := below(cmd, name); c != nil {
@@ -159,15 +161,20 @@ func AtLeast(n int, want string) cobra.PositionalArgs {
 	}
 }
 
-// ExactlyOne returns the Args of a command that takes one argument. want describes
-// it.
-func ExactlyOne(want string) cobra.PositionalArgs {
+// Exactly returns the Args of a command that takes n arguments. want describes them.
+func Exactly(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		if len(args) != n {
 			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
 	}
+}
+
+// ExactlyOne returns the Args of a command that takes one argument. want describes
+// it.
+func ExactlyOne(want string) cobra.PositionalArgs {
+	return Exactly(1, want)
 }
 
 // NoArgs is the Args of a command without arguments.

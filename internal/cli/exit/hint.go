@@ -16,6 +16,7 @@ import (
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload/errkind"
 	"gcsup/upload/manifest"
+	"gcsup/upload/mirror"
 )
 
 // WithHint returns err with the text for people ([Text]), to which it adds advice. endpoint is the endpoint in use, as messages
@@ -45,8 +46,11 @@ func WithHint(err error, endpoint, gcsup string) error {
 // advice has the advice for sentinel errors whose text does not suffice. {gcsup} stands for the
 // words that run gcsup.
 var advice = map[error]string{
-	manifest.ErrVersion:       "use the newer program, or name another manifest",
-	manifest.ErrFormat:        "name another file",
+	manifest.ErrVersion: "use the newer program, or name another manifest",
+	manifest.ErrFormat:  "name another file",
+
+	mirror.ErrTooManyDeletions: "check the directory and the prefix, for example with --dry-run; to delete so many objects, give --max-delete=N or N%",
+
 	bucketstore.ErrSlow:       "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)",
 	session.ErrSourceChanged:  "to upload the changed file, add --if-source-changed=restart",
 	state.ErrOptionsDiffer:    "give the options of the first run, or none; --restart discards what was sent",

@@ -219,6 +219,18 @@ func (s *Store) idOf(name string) (id string, ok bool) {
 	return id, ok && state.ValidID(id)
 }
 
+// Writes reports whether name can be that of an object that a Store writes: a saved upload, its
+// lease, or a reading of the service's clock. The prefix of the Store need not be known.
+func Writes(name string) bool {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	for _, suffix := range []string{objectSuffix, clockSuffix} {
+		if id, ok := strings.CutSuffix(base, suffix); ok && state.ValidID(id) {
+			return true
+		}
+	}
+	return false
+}
+
 // list calls each for the objects whose names have the prefix, in the order of their names.
 func (s *Store) list(ctx context.Context, each func(name string, size int64)) error {
 	query := bucket.Query{Bucket: s.bucket, Prefix: s.prefix, UserProject: s.opts.UserProject}

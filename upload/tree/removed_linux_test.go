@@ -1,0 +1,43 @@
+package tree
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRemovedDirectory checks that a directory that is removed before it is read has no entries, or is
+// reported if the options ask for that: its files may only have been moved.
+func TestRemovedDirectory(t *testing.T) {
+	t.Parallel()
+	for _, report := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "dir")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		r, err := openReader(root, dir+"/", &Options{ReportLeftOut: report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.close()
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if report {
+			_, err := r.next()
+			if entry, ok := errors.AsType[*EntryError](err); !ok || entry.Kind != Vanished {
+				t.Errorf("error %v, want that the directory vanished", err)
+			}
+		}
+		if _, err := r.next(); err != io.EOF {
+			t.Errorf("report %v: error %v, want io.EOF", report, err)
+		}
+	}
+}
