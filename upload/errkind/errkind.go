@@ -70,6 +70,7 @@ var kinds = []struct {
 	{chunk.ErrNotRegular, NoInput},
 	{upload.ErrSourceNeeded, NoInput},
 	{upload.ErrTruncated, "truncated"},
+	{upload.ErrIncomplete, "incomplete"},
 	{state.ErrNoToken, "no_saved_upload"},
 	{session.ErrNotFound, "not_found"},
 	{session.ErrSessionLost, "session_lost"},
