@@ -200,7 +200,7 @@ func (s *Spool) append(p []byte) (int, error) {
 		s.mu.Unlock()
 	}
 	at := s.read.Offset - current.start.Offset
-	p = p[:min(int64(len(p)), segmentSize(s.limit)-at)]
+	p = p[:min(int64(len(p)), s.piece-at)]
 	n, err := s.write.WriteAt(p, at)
 	if n == 0 && err == nil {
 		err = io.ErrShortWrite
@@ -211,7 +211,10 @@ func (s *Spool) append(p []byte) (int, error) {
 	// The bytes are kept, even if there is no space for those after them.
 	read := chunk.Checkpoint{Offset: s.read.Offset + int64(n), CRC32C: chunk.Update(s.read.CRC32C, p[:n])}
 	s.change(func() { s.read = read })
-	if read.Offset-current.start.Offset == segmentSize(s.limit) {
+	if err != nil && !full(err) {
+		return n, err
+	}
+	if read.Offset-current.start.Offset == s.piece {
 		err := s.write.Close()
 		s.write = nil
 		return n, err

@@ -32,6 +32,7 @@ type Spool struct {
 	disk  disk
 	path  string // of the directory
 	limit int64  // of the bytes on disk; 0 for a stream that has ended
+	piece int64  // the size of a segment
 	close func() // releases the lock
 
 	// write is the segment that is being filled; nil if the next byte starts another one. Only
@@ -59,7 +60,7 @@ type segment struct {
 }
 
 func newSpool(d disk, path string, limit int64, release func()) *Spool {
-	return &Spool{disk: d, path: path, limit: limit, close: release, changed: make(chan struct{})}
+	return &Spool{disk: d, path: path, limit: limit, piece: segmentSize(limit), close: release, changed: make(chan struct{})}
 }
 
 // Create makes the spool of a new stream with an ID in dir, which it creates if necessary. At most
