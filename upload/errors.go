@@ -18,7 +18,7 @@ import (
 //	ErrTruncated           the source is shorter than CallOptions.Size              [1]        correct the source or the size
 //	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
 //	ErrSourceNeeded        Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
-//	ErrIncomplete          Resume: the input of a spooled stream did not end        no         cancel it, and upload the source again
+//	ErrIncomplete          a spooled stream can never be completed                  no         cancel it, and upload the source again
 //	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
 //	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
@@ -55,10 +55,11 @@ var (
 	// same identity and destination, see [SavedUpload].Identity, continues the upload.
 	ErrSourceNeeded = errors.New("the source must be given again")
 
-	// ErrIncomplete is wrapped by the error of [Uploader.Resume] for a stream whose end was not
-	// recorded in its spool: the process died before the input ended. Its object can never be
-	// made, because the rest of the input cannot be read again.
-	ErrIncomplete = errors.New("the input did not end")
+	// ErrIncomplete is wrapped by the error of an upload for a stream in a spool whose object can never
+	// be made: the process died before the input ended, or the session was lost after
+	// bytes were removed from the spool. The saved upload and the files stay until [Uploader.Cancel] or
+	// [Uploader.Prune] removes them.
+	ErrIncomplete = errors.New("the stream is incomplete")
 
 	// ErrPermanent is wrapped by the [*session.Error] of a failure for which
 	// [CallOptions].Permanent returned true.

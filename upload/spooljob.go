@@ -175,7 +175,7 @@ func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error 
 	s.journal.Keep()
 	if !interrupted && saved.Dead(err) {
 		now := s.spool.Status()
-		return fmt.Errorf("%w; the object cannot be completed: the bytes of the stream before %d are gone, and those up to %d are kept in %s", err, now.From, now.Read, s.spool.Path())
+		return fmt.Errorf("%w: %w; its bytes before %d are gone, and those up to %d are kept in %s", ErrIncomplete, err, now.From, now.Read, s.spool.Path())
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func resumeSpooled(ctx context.Context, j *job, token *state.Token) error {
 	sp, err := spool.Open(ctx, token.Spool.Dir, token.ID)
 	switch {
 	case errors.Is(err, spool.ErrNoEnd):
-		return fmt.Errorf("%w: upload %s can never be completed, because the rest of its input cannot be read again: cancel it, and upload the source again", ErrIncomplete, token.ID)
+		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, token.ID)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine", err, token.ID, token.Spool.Dir)
 	case err != nil:

@@ -58,6 +58,7 @@ var Codes = map[string]int{
 	"protocol":             Data,
 	"options_differ":       Data,
 	"corrupt_saved_upload": Data,
+	"incomplete":           Data,
 	"differs":              Data,
 	errkind.NoInput:        NoInput,
 	"no_saved_upload":      NoInput,

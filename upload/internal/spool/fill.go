@@ -106,7 +106,7 @@ func (s *Spool) room(in Input) (int64, error) {
 		}
 		if !waiting {
 			waiting = true
-			s.wait(in, fmt.Sprintf("the spool has reached its limit of %d bytes", s.limit), nil)
+			s.wait(in, fmt.Sprintf("the spool has reached its limit of %d MiB", s.limit>>20), nil)
 			continue
 		}
 		select {
