@@ -505,3 +505,35 @@ func unzipped(t *testing.T, object []byte) []byte {
 	}
 	return content
 }
+
+// TestSpoolSendsLongRequests checks that a request carries all that was read during the one before. Each
+// costs a round trip.
+func TestSpoolSendsLongRequests(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	puts := func(with ...func(*world) func(*upload.Options)) (n int) {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 20 * time.Millisecond}, func(w *world) {
+			var opts []func(*upload.Options)
+			for _, f := range with {
+				opts = append(opts, f(w))
+			}
+			if _, err := w.uploader(opts...).Reader(w.t.Context(), io.LimitReader(zeros{}, 80*mib), spec); err != nil {
+				t.Fatal(err)
+			}
+			n = strings.Count(w.trace(), "put ")
+		})
+		return n
+	}
+	spooled, memory := puts(func(w *world) func(*upload.Options) { return w.spooling(0) }), puts()
+	if spooled > 2 || memory < 4 {
+		t.Errorf("%d requests with a spool, want at most 2; %d without", spooled, memory)
+	}
+}
+
+// zeros is an endless reader.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
