@@ -16,10 +16,11 @@ import (
 // CallOptions are options of single calls, see [Uploader.With]. A zero field keeps
 // the option of the Uploader.
 type CallOptions struct {
-	// Observer, RetryFor, Window and DetectContentType are those of [Options].
+	// Observer, RetryFor, Window, Spool and DetectContentType are those of [Options].
 	Observer          func(Event)
 	RetryFor          time.Duration
 	Window            int
+	Spool             *Spool
 	DetectContentType func(head []byte) string
 
 	// Tries, if not 0, is how many retries in a row may be made without newly committed
@@ -131,6 +132,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.retry.Permanent = o.Permanent
 	}
 	own.opts.Window = cmp.Or(o.Window, u.opts.Window)
+	own.opts.Spool = cmp.Or(o.Spool, u.opts.Spool)
 	if o.DetectContentType != nil {
 		own.opts.DetectContentType = o.DetectContentType
 	}

@@ -56,7 +56,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if token.Parts != nil {
 		return j.cancelParts(ctx, token)
 	}
-	return j.cancel(ctx, token, j.journal.Discard)
+	return j.cancel(ctx, token, j.withSpool(ctx, token, j.journal.Discard))
 }
 
 // cancel ends the session of token, and calls discard if the session no longer
@@ -69,6 +69,9 @@ func (j *job) cancel(ctx context.Context, token *state.Token, discard func() err
 			err = errors.Join(err, discard())
 		}
 		return err
+	}
+	if token.URI.IsZero() {
+		return discard() // a stream whose session was not started
 	}
 	a, err := j.requests.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().Cancel(ctx, token.URI) })
 	switch {

@@ -18,6 +18,7 @@ import (
 //	ErrTruncated           the source is shorter than CallOptions.Size              [1]        correct the source or the size
 //	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
 //	ErrSourceNeeded        Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
+//	ErrIncomplete          a spooled stream can never be completed                  no         cancel it, and upload the source again
 //	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
 //	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
@@ -53,6 +54,12 @@ var (
 	// [Uploader.ReaderAt] began. Resume has no source for it. A call of ReaderAt with the
 	// same identity and destination, see [SavedUpload].Identity, continues the upload.
 	ErrSourceNeeded = errors.New("the source must be given again")
+
+	// ErrIncomplete is wrapped by the error of an upload for a stream in a spool whose object can never
+	// be made: the process died before the input ended, or the session was lost after
+	// bytes were removed from the spool. The saved upload and the files stay until [Uploader.Cancel] or
+	// [Uploader.Prune] removes them.
+	ErrIncomplete = errors.New("the stream is incomplete")
 
 	// ErrPermanent is wrapped by the [*session.Error] of a failure for which
 	// [CallOptions].Permanent returned true.

@@ -32,6 +32,9 @@ const (
 	Undivided // AutoParts sends the file over one connection; Cause is the reason
 	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
+	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, and Err the error of the disk if there is one
+	InputContinues // the input is read again
+
 	kindCount // not a kind
 )
 
@@ -39,6 +42,7 @@ var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
+	InputWaits: "input_waits", InputContinues: "input_continues",
 	PartDone: "part_done", Undivided: "undivided", Divided: "divided",
 }
 
@@ -92,7 +96,7 @@ type Event struct {
 	Retry     int           // Waiting: number of consecutive failures, from 1
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
 	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
-	Cause     string        // Waiting, Restarted, Discarded, Undivided, Divided, Warning: the reason, for people; Held: the process
+	Cause     string        // Waiting, Restarted, Discarded, Undivided, Divided, Warning, InputWaits: the reason, for people; Held: the process
 	Err       error         // Interrupted, Failed: what the call returns; Waiting: why the request failed; Held: a *state.HeldError; Warning: the error in Cause, or nil
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 

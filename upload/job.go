@@ -124,11 +124,27 @@ type driver interface {
 // upload makes the object with d, and verifies it. The error is a *startOver if the bytes that
 // were sent cannot be used.
 func (j *job) upload(ctx context.Context, d driver) error {
+	uri, unqueried, err := j.make(ctx, d)
+	err = j.overBecause(err, uri)
+	if _, over := err.(*startOver); over {
+		return err
+	}
+	err = endedBy(ctx, err, j.journal)
+	if r, ok := d.(*engine.Run); ok && err != nil && j.journal.Saved() {
+		r.AskStored(ctx, engine.Grace)
+	}
+	if failed := j.result.failed; err != nil && failed != nil {
+		failed(j.callError(err))
+	}
+	j.dropUseless(ctx, uri, err)
+	return j.keepSaved(err, unqueried)
+}
+
+// make makes the object with d, and verifies it. unqueried is as in [job.keepSaved].
+func (j *job) make(ctx context.Context, d driver) (uri session.URI, unqueried bool, err error) {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
 	object, err := d.Drive(guarded)
-	var uri session.URI
-	var unqueried bool
 	r, _ := d.(*engine.Run)
 	if r != nil {
 		uri, unqueried = r.URI, r.Unqueried()
@@ -145,19 +161,7 @@ func (j *job) upload(ctx context.Context, d driver) error {
 		})
 		j.events.committed()
 	}
-	err = j.overBecause(err, uri)
-	if _, over := err.(*startOver); over {
-		return err
-	}
-	err = endedBy(ctx, err, j.journal)
-	if err != nil && r != nil && j.journal.Saved() {
-		r.AskStored(ctx, engine.Grace)
-	}
-	if failed := j.result.failed; err != nil && failed != nil {
-		failed(j.callError(err))
-	}
-	j.dropUseless(ctx, uri, err)
-	return j.keepSaved(err, unqueried)
+	return uri, unqueried, err
 }
 
 // dropUseless cancels a session that can never be resumed, so that the service need

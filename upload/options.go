@@ -62,6 +62,10 @@ type Options struct {
 	// wraps [session.ErrInvalid] and names this option.
 	Parallel *Parts
 
+	// Spool keeps the bytes of streams on disk, so that another process can finish them: see
+	// [InSpool]. It needs a Store. nil keeps them in memory.
+	Spool *Spool
+
 	// CommitEvery bounds the bytes or the time between two durable offsets. The zero
 	// value sets no bound: a request carries as many bytes as ChunkSize allows, and none
 	// of them is known to be durable before its reply.
@@ -186,6 +190,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("commit every %d bytes, %v: want values that are not negative", o.CommitEvery.Bytes, o.CommitEvery.Time)
 	case o.Parallel.check() != nil:
 		return o, o.Parallel.check()
+	case o.Spool.check(o.Store) != nil:
+		return o, o.Spool.check(o.Store)
 	case o.StallRate < 0:
 		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
 	case o.Window < 0 || o.Window%chunk.Granularity != 0:

@@ -22,7 +22,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		res.Source = j.file.Identity()
 	}
 	res.Retries, res.Waited = res.Retries+q.Retry.Retries, res.Waited+q.Retry.Waited() // and those of parts
-	res.Resumable = err != nil && (j.journal.Saved() || j.withheld(ctx, err))
+	res.Resumable = err != nil && !errors.Is(err, ErrIncomplete) && (j.journal.Saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.Pos.Committed.Load()), slog.Any("err", err))

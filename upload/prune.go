@@ -39,6 +39,8 @@ type Pruned struct {
 //   - the service confirmed that the session is gone or canceled, as for
 //     [Uploader.Query];
 //   - the session is finished, and its object is at the destination;
+//   - the input of a spooled stream did not end, see [SavedUpload.Incomplete]. The session is
+//     canceled first;
 //   - [PruneOptions.MissingSource] is set, and there is no source. The session is
 //     canceled first.
 //
@@ -120,10 +122,10 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 			return err
 		}
 	}
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
-	discard := func() error { return saved.Delete(ctx, lease) }
+	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && token.Spool == nil && missing(token.SourcePath)
+	discard := j.withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
 	switch {
-	case !useless && !pruned.SourceMissing:
+	case !useless && !pruned.SourceMissing && !pruned.Incomplete:
 		return nil
 	case p.opts.DryRun:
 	case token.Parts != nil:

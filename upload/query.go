@@ -94,6 +94,9 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 	if token.Parts != nil {
 		return j.partsOf(token).query(ctx, j, token)
 	}
+	if token.URI.IsZero() {
+		return Holding{State: SessionOpen}, nil // a stream whose session was not started
+	}
 	held, err := engine.Inquire(ctx, j.wire(), token.URI, false)
 	return holdingOf(held), err
 }

@@ -17,6 +17,9 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
+	if s := j.u.opts.Spool; s.used() {
+		return s.engine.send(ctx, j, r)
+	}
 	newStream := source.NewStream
 	if j.spec.Gzip {
 		newStream = j.u.compressor.NewStream

@@ -18,9 +18,10 @@ type SavedUpload struct {
 	Endpoint string // where it was started; an Uploader of another endpoint cannot resume it
 	Spec     Spec   // the object, as given when the session was started
 
-	Path     string // of the source; "" if it has an identity of the caller's
+	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Size     int64  // of the object; -1 if the compressed size is not known yet
+	Spool    string // the directory with the bytes of a stream, see InSpool; "" for another source
+	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
 	Committed int64 // offset up to which the service had acknowledged the bytes
 	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than it acknowledged
@@ -33,14 +34,24 @@ type SavedUpload struct {
 	// the same source, unless an upload that started over saved this one under another ID.
 	ToRemove bool
 
+	// Incomplete reports that the end of a stream was not recorded in its spool, so that the object
+	// cannot be made. If the upload is in use, its input has not ended yet. Otherwise Prune and
+	// Cancel remove it.
+	Incomplete bool
+
 	// InUse reports that a process, maybe this one, works on the upload. It is false if
 	// the store is not a [state.LockChecker].
 	InUse bool
 }
 
-// Source returns the name of the source for people: its path, or the identity that
-// the caller gave.
-func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
+// Source returns the name of the source for people: its path, the identity that
+// the caller gave, or "-" for a stream.
+func (s SavedUpload) Source() string {
+	if s.Spool != "" {
+		return "-"
+	}
+	return cmp.Or(s.Path, s.Identity)
+}
 
 // Saved iterates over the uploads in [Options.Store], sorted by ID, without a request
 // to the service. It includes those of other endpoints. It takes no lock: if another
@@ -100,7 +111,7 @@ func (u *Uploader) findSaved(ctx context.Context, id string) (string, error) {
 }
 
 // Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
-// false.
+// false. For a stream it looks at the spool.
 func Describe(t *state.Token) SavedUpload {
 	committed, sent := t.Committed, t.Committed
 	switch {
@@ -109,9 +120,13 @@ func Describe(t *state.Token) SavedUpload {
 	case t.Gzip == nil: // otherwise the bytes before the last checkpoint may not have been sent
 		sent = max(sent, saved.LastCheckpoint(t.Checkpoints))
 	}
-	return SavedUpload{
+	s := SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
 		Committed: committed, Sent: sent,
 		Started: t.Created, Expires: t.Expires(), ToRemove: t.Parts != nil && t.Parts.Over,
 	}
+	if t.Spool != nil {
+		describeSpool(&s, t)
+	}
+	return s
 }

@@ -110,6 +110,9 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.Parts != nil && token.Parts.Over {
 		return j.resumeRemoval(ctx, token)
 	}
+	if token.Spool != nil {
+		return j.spoolOf(token).resume(ctx, j, token)
+	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
 	}

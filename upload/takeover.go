@@ -41,6 +41,9 @@ func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error)
 	if err := u.foreign(t.ID, t.Endpoint); err != nil {
 		return nil, err
 	}
+	if t.Spool != nil {
+		return nil, fmt.Errorf("%w: upload %s is a stream, which no file can replace", session.ErrInvalid, t.ID)
+	}
 	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 		chunk.File
 		io.Seeker
 	})
-	if started || !ok || w.Gzip {
+	if started || !ok || w.Gzip || w.u.opts.Spool.used() {
 		return nil, 0, nil
 	}
 	info, err := f.Stat()

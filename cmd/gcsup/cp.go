@@ -30,6 +30,7 @@ type cpFlags struct {
 	output  outputFlags
 
 	objects objectFlags
+	spool   spoolFlags
 
 	generation int64
 	noState    bool
@@ -55,7 +56,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   gcsup cp *.parquet gs://my-bucket/2026/
   gcsup cp -r photos gs://my-bucket/backup/
   find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
-  pg_dump db | gcsup cp - gs://my-bucket/db.sql
+  pg_dump db | gcsup cp - gs://my-bucket/db.sql --spool /var/spool/gcsup
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor:        []string{"copy", "upload", "put"},
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
@@ -72,6 +73,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
 	f.remove.add(fs)
+	f.spool.add(fs)
 	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.output.add(fs)
@@ -132,6 +134,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	if t.err = checkStdin(std.in); t.err != nil {
 		return r.run(cmd.Context(), &connection{}, []task{t})
 	}
+	opts.Spool = f.spool.spool()
 	c, err := f.connect(cmd, r, opts)
 	if err != nil {
 		return r.reportConnectError(cmd.Context(), []task{t}, err)
@@ -234,6 +237,9 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		}
 	}
 	if err := f.sources.check(sources); err != nil {
+		return upload.Options{}, err
+	}
+	if err := f.spool.check(given, stream, !f.noState); err != nil {
 		return upload.Options{}, err
 	}
 	if err := f.batch.check(stream); err != nil {

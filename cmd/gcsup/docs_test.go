@@ -159,7 +159,7 @@ func TestDocumentedJSON(t *testing.T) {
 	if have := column(summary); !slices.Equal(have, totals) {
 		t.Errorf("docs/cli.md has the fields\n%v of a summary, the program\n%v", have, totals)
 	}
-	kinds := []string{upload.Held.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String()}
+	kinds := []string{upload.Held.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String(), upload.InputWaits.String(), upload.InputContinues.String()}
 	for k := range upload.Warning + 1 {
 		kinds = append(kinds, k.String())
 	}

@@ -22,7 +22,7 @@ var envRules = cmdline.Rules{
 		{"files-from", "read-paths-from-stdin", "recursive"},
 		{"dry-run", "manifest"},
 		{"dir", "discard"},
-		{"no-state", "state-dir", "state"},
+		{"no-state", "state-dir", "state"}, {"no-state", "spool"},
 		{"state-key-file", "state-unsealed"},
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
@@ -34,6 +34,7 @@ var envRules = cmdline.Rules{
 		"state-unsealed": "state",
 		"state-lease":    "state",
 		"log-level":      "log-file",
+		"spool-limit":    "spool",
 
 		"delete-excluded": "delete",
 		"max-delete":      "delete",

@@ -71,6 +71,8 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		x.howToDiscard(t, err)
+	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
+		x.console.fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
 	case notResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
@@ -133,6 +135,6 @@ func within(d time.Duration, f func() error) error {
 // reason may be readable in the next run.
 func notResumable(err error) bool {
 	noSource := errors.Is(err, exit.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
-	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) ||
+	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, upload.ErrIncomplete) ||
 		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }

@@ -144,7 +144,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
 			// comment after a command.
-			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", process.Printable(t.Path), process.Printable(t.Spec.URL()), resumeCommand(process.Words(), r.given, t.ID))
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", process.Printable(t.Source()), process.Printable(t.Spec.URL()), resumeCommand(process.Words(), r.given, t.ID))
 			continue
 		}
 		if elsewhere++; elsewhere <= maxCandidates {
@@ -176,11 +176,15 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 	if err != nil {
 		return task{source: id, saved: id, err: err}
 	}
+	about := upload.Describe(token)
 	t := task{
 		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) {
 			return f.remove.uploader(c.uploader, own).Resume(ctx, id)
 		},
+	}
+	if token.Spool != nil {
+		t.source, t.size = about.Source(), max(about.Size, 0)
 	}
 	if token.Endpoint != c.endpoint {
 		t.err = f.target.endpointMismatch(c, token.Endpoint)

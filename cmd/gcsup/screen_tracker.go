@@ -32,6 +32,7 @@ type tracker struct {
 // trackedFile is what the tracker keeps of an active file.
 type trackedFile struct {
 	id        int
+	waited    bool      // see upload.InputWaits
 	printedAt time.Time // when the last frequent event was printed as JSON
 	held      bool      // a message reported that another process holds the lease
 }
@@ -195,6 +196,11 @@ func (t *tracker) announce(file task, e upload.Event) {
 		t.console.message("%s: not resuming: %s", file.source, e.Cause)
 	case upload.Warning:
 		t.console.warning("%s: warning: %s", file.source, exit.Without(e.Cause, e.Err))
+	case upload.InputWaits:
+		if f := t.files.of(file.destination); !f.waited || e.Err != nil {
+			f.waited = true
+			t.console.message("%s: the input waits: %s", file.source, e.Cause)
+		}
 	case upload.Undivided:
 		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
 	case upload.Divided:

@@ -145,11 +145,22 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 		fmt.Fprintf(&b, "%-*s  %-*s  %-*s  %s\n", widths[0], row[0], widths[1], row[1], widths[2], row[2], row[3])
 		if i > 0 {
 			u := saved[i-1]
-			fmt.Fprintf(&b, "  %s\n  %s%s\n", shortened(u.Source()), shortened(u.Spec.URL()), otherEndpoint(u.Endpoint))
+			fmt.Fprintf(&b, "  %s\n  %s%s\n", shortened(sourceText(u)), shortened(u.Spec.URL()), otherEndpoint(u.Endpoint))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// sourceText describes the source of a saved upload.
+func sourceText(u upload.SavedUpload) string {
+	switch {
+	case u.Spool == "":
+		return u.Source()
+	case !u.Incomplete:
+		return u.Source() + "  in " + u.Spool
+	}
+	return u.Source() + "  in " + u.Spool + ", the input has not ended"
 }
 
 // otherEndpoint returns a remark for an upload that was not started at the default
@@ -202,12 +213,17 @@ type sessionLine struct {
 	Created     time.Time  `json:"created"`
 	Expires     *time.Time `json:"expires"` // null if never
 	ToRemove    bool       `json:"to_remove"`
+
+	// For a stream in a spool.
+	Spool      string `json:"spool,omitempty"`
+	Incomplete bool   `json:"incomplete,omitempty"`
 }
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
 		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
+		Spool: s.Spool, Incomplete: s.Incomplete,
 	}
 }
 
@@ -303,6 +319,11 @@ func forget(ctx context.Context, store state.Store, id string) (*state.Token, er
 	token, err := store.Load(ctx, id)
 	if errors.Is(err, state.ErrNoToken) {
 		return nil, err
+	}
+	if err == nil {
+		if err := upload.RemoveSpool(ctx, token); err != nil {
+			return nil, err
+		}
 	}
 	return token, store.Delete(ctx, id)
 }

@@ -21,6 +21,7 @@ const (
 	reasonFinished      = "finished" // the object exists
 	reasonOver          = "over"     // only temporary objects were left
 	reasonMissingSource = "missing_source"
+	reasonIncomplete    = "incomplete" // the input of a spooled stream did not end
 	reasonOpen          = "open" // the service holds it
 	reasonInUse         = "in_use"
 	reasonUnusable      = "unusable"

@@ -59,6 +59,9 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 			if err != nil {
 				return withHint(err, "")
 			}
+			if token.Spool != nil {
+				return exit.Usagef("%s is a stream, whose bytes are only on this machine: resume it here", token.ID)
+			}
 			data, err := state.Encode(token)
 			if err != nil {
 				return err

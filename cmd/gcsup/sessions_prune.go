@@ -34,9 +34,9 @@ func newSessionsPrune(std stdio) *cobra.Command {
 		Use:   "prune",
 		Short: "Delete saved uploads that the service no longer holds",
 		Long: `prune asks the service about each saved upload to the endpoint in use, and deletes
-those that the service confirms as gone, and those that are finished. With
---missing-source it also cancels and deletes those whose source does not exist. It
-never deletes an upload because of its age, or because the service cannot be reached.`,
+those that the service confirms as gone, and those that are finished. It cancels and
+deletes spooled streams whose input did not end and, with --missing-source, uploads
+whose source does not exist. It never deletes an upload because of its age, or because the service cannot be reached.`,
 		Example: `  gcsup sessions prune --dry-run
   gcsup sessions prune`,
 		SuggestFor: []string{"clean", "gc"},
@@ -150,6 +150,8 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 		return actionKept, reasonError
 	case u.SourceMissing && u.Deleted:
 		return actionCanceled, reasonMissingSource
+	case u.Incomplete && u.State == upload.SessionOpen && u.Deleted:
+		return actionCanceled, reasonIncomplete
 	}
 	action, reason = actionKept, reasonOpen
 	if u.Deleted {
@@ -186,6 +188,8 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 		if !p.dryRun {
 			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
 		}
+	case reasonIncomplete:
+		verb, why = "canceled and deleted", "its input did not end"
 	case reasonOver:
 		why = "its object was made, or it was abandoned; only temporary objects were left"
 	case reasonFinished:

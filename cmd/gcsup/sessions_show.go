@@ -68,12 +68,19 @@ const (
 	sourceChanged    = "changed"
 	sourceMissing    = "missing"
 	sourceUnreadable = "unreadable"
+	sourceSpooled    = "spooled"
+	sourceIncomplete = "incomplete"
 	sourceNamed      = "not a file: only the program that began the upload can resume it"
 )
 
 // sourceState compares the source with the file that the upload started with.
 func sourceState(token *state.Token) string {
-	if token.SourceIdentity != "" {
+	switch {
+	case token.Spool != nil && upload.Describe(token).Incomplete:
+		return sourceIncomplete
+	case token.Spool != nil:
+		return sourceSpooled
+	case token.SourceIdentity != "":
 		return sourceNamed
 	}
 	identity, err := chunk.StatIdentity(token.SourcePath)
@@ -121,8 +128,8 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 
 // print prints the details for people.
 func (d *details) print(w io.Writer, resume string, now time.Time) error {
-	t, size := d.token, d.token.ObjectSize()
-	saved := upload.Describe(t)
+	t, saved := d.token, upload.Describe(d.token)
+	size := saved.Size
 	var service, next string
 	switch {
 	case d.inUse != nil:
@@ -143,8 +150,15 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.source == sourceChanged && d.holding.State == upload.SessionOpen:
 		source += " since the upload started"
 		next += "\n\tto upload the changed file, add --if-source-changed=restart"
+	case d.source == sourceSpooled:
+		source = "a stream that has ended, in " + saved.Spool
+	case d.source == sourceIncomplete && d.inUse != nil:
+		source = "a stream that has not ended, in " + saved.Spool
 	case d.source != sourceSame && d.holding.State == upload.SessionOpen:
 		next = process.Words() + " sessions cancel " + t.ID
+		if d.source == sourceIncomplete {
+			source = "a stream that did not end, in " + saved.Spool + ": the object cannot be made"
+		}
 		if d.source == sourceMissing {
 			next += "\n\tif the source was moved: " + resume + " --source=PATH"
 		}

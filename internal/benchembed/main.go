@@ -1,6 +1,6 @@
 // Command benchembed measures what an upload costs a program that embeds package
-// upload: streams of 10 MiB, many streams at a time, one stream with slow replies,
-// and small objects from memory. Beside each it runs a bare request of net/http and
+// upload: streams of 10 MiB, many streams at a time, one stream with slow replies
+// in memory and in a spool, and small objects from memory. Beside each it runs a bare request of net/http and
 // the official library's Writer. Package benchrun describes how they are compared.
 //
 //	go run ./internal/benchembed
@@ -55,7 +55,8 @@ func compare(s *benchrun.Suite) error {
 		{"streams", slow, *streams, *streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"limited", limited, *streams, *streams, 16 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"fast", fast, *streams, *streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
-		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
+		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "spooled Reader", "storage.Writer"}},
+		{"spool", limited, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "spooled Reader"}},
 		{"small", loopback, *objects, 32, 16 << 10, []string{"bare insert", "upload.Bytes", "upload.Reader", "storage.Writer"}},
 	} {
 		c := benchrun.Comparison{

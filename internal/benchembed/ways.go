@@ -12,11 +12,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -53,7 +56,7 @@ type way func(ctx context.Context, endpoint string) (upload func(ctx context.Con
 
 // ways are the ways by name, which is also that of the role.
 var ways = map[string]way{
-	"bare PUT": barePut, "bare insert": bareInsert, "upload.Reader": fromReader, "upload.Bytes": fromBytes, "storage.Writer": writer,
+	"bare PUT": barePut, "bare insert": bareInsert, "upload.Reader": fromReader, "spooled Reader": fromSpool, "upload.Bytes": fromBytes, "storage.Writer": writer,
 }
 
 // barePut measures the minimum cost of a stream: one request without a session, whose
@@ -126,6 +129,25 @@ func newUploader(endpoint string) (*upload.Uploader, error) {
 
 func fromReader(_ context.Context, endpoint string) (func(context.Context, string, int64) error, error) {
 	up, err := newUploader(endpoint)
+	return func(ctx context.Context, name string, size int64) error {
+		_, err := up.Reader(ctx, source(size), upload.Spec{Bucket: "bench", Object: name})
+		return err
+	}, err
+}
+
+// fromSpool keeps the bytes on disk, in the directory for temporary files.
+func fromSpool(_ context.Context, endpoint string) (func(context.Context, string, int64) error, error) {
+	dir, err := os.MkdirTemp("", "benchembed-")
+	if err != nil {
+		return nil, err
+	}
+	store, err := state.OpenDir(filepath.Join(dir, "state"))
+	if err != nil {
+		return nil, err
+	}
+	up, err := upload.New(&http.Client{Transport: upload.NewTransport()}, &upload.Options{
+		Endpoint: endpoint, Memory: *memory, Store: store, Spool: upload.InSpool(filepath.Join(dir, "spool"), 0),
+	})
 	return func(ctx context.Context, name string, size int64) error {
 		_, err := up.Reader(ctx, source(size), upload.Spec{Bucket: "bench", Object: name})
 		return err

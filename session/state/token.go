@@ -46,7 +46,12 @@ type Token struct {
 	MovedTo   string `json:"moved_to,omitempty"`
 	MovedFrom string `json:"moved_from,omitempty"`
 
-	// Gzip is set if Spec.Gzip is. The offsets and the checkpoints are then those
+	// Spool is set for a stream whose bytes are kept on disk until the service has committed
+	// them. There is then no other source. Session has no URI until the session is started, and
+	// HighWater may be less than what was sent: every byte on disk may have been.
+	Spool *Spool `json:"spool,omitempty"`
+
+	// Gzip is set if Spec.Gzip is, and there is no Spool. The offsets and the checkpoints are then those
 	// of the compressed bytes, and Source is the file.
 	Gzip *GzipState `json:"gzip,omitempty"`
 
@@ -64,6 +69,13 @@ type GzipState struct {
 	Source chunk.Checkpoint `json:"source"`
 }
 
+// Spool is the part of a Token that describes a stream whose bytes are kept on disk.
+type Spool struct {
+	// Dir is the absolute path of a directory, in which the ID of the upload names the
+	// directory of the stream.
+	Dir string `json:"dir"`
+}
+
 // Expires returns when the service drops the session, for display: a week after
 // it was started. It is zero for a multipart upload, which the service keeps. Do not
 // delete a Token because of it: the local clock may be wrong, and the service
@@ -76,9 +88,11 @@ func (t *Token) Expires() time.Time {
 }
 
 // ObjectSize returns the size of the object, or -1 if it is unknown because the
-// source is not completely compressed yet.
+// source is not completely compressed yet, or is a stream.
 func (t *Token) ObjectSize() int64 {
 	switch {
+	case t.Spool != nil:
+		return -1
 	case t.Gzip == nil:
 		return t.Source.Size
 	case t.Gzip.Size == 0:
@@ -205,7 +219,7 @@ func single(data []byte, v any, strict bool) error {
 // sound checks the invariants of a saved Token.
 func (t *Token) sound() error {
 	size := t.ObjectSize()
-	if size == -1 && t.Gzip != nil {
+	if size == -1 && (t.Gzip != nil || t.Spool != nil) {
 		size = math.MaxInt64
 	}
 	switch {
@@ -213,7 +227,13 @@ func (t *Token) sound() error {
 		return errors.New("invalid ID")
 	case t.Spec.Validate() != nil:
 		return errors.New("invalid destination")
-	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil) || t.Created.IsZero():
+	case t.Created.IsZero():
+		return errors.New("incomplete token")
+	case t.Spool != nil:
+		if t.SourcePath != "" || t.SourceIdentity != "" || t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir) {
+			return errors.New("invalid stream")
+		}
+	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil):
 		return errors.New("incomplete token")
 	case t.Spec.Gzip != (t.Gzip != nil):
 		return errors.New("invalid compression")
@@ -239,6 +259,12 @@ func (t *Token) sound() error {
 // t. If not, the error wraps [session.ErrURIMismatch]. Call it before the first request with
 // a URI.
 func Adopt(client *session.Client, t *Token) error {
+	if t.Spool != nil && t.URI.IsZero() {
+		if t.Endpoint != client.Endpoint() {
+			return fmt.Errorf("%w: the stream is for %s, the endpoint is %s", session.ErrURIMismatch, t.Endpoint, client.Endpoint())
+		}
+		return nil
+	}
 	if t.Parts == nil {
 		return client.Adopt(t.URI, t.Spec.Bucket)
 	}

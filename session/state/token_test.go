@@ -231,14 +231,27 @@ func TestPlantedTokens(t *testing.T) {
 			m["gzip"] = state
 		}
 	}
+	stream := func(more func(map[string]any)) func(map[string]any) {
+		return func(m map[string]any) {
+			for _, key := range []string{"source_path", "source", "session_uri", "moved_to", "moved_from"} {
+				drop(key)(m)
+			}
+			m["spool"] = map[string]any{"dir": "/spool"}
+			more(m)
+		}
+	}
 	for _, edit := range []func(map[string]any){
-		func(map[string]any) {}, zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
+		func(map[string]any) {}, stream(func(map[string]any) {}), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
 	} {
 		if _, err := state.Decode(encoded(t, edit)); err != nil {
 			t.Fatalf("valid: %v", err)
 		}
 	}
 	for name, edit := range map[string]func(map[string]any){
+		"a stream with a path":        stream(set("source_path", "/x")),
+		"a stream with an identity":   stream(set("source_identity", "x")),
+		"a stream that moved":         stream(set("moved_to", "x")),
+		"a stream without a spool":    stream(set("spool", map[string]any{})),
 		"no id":                       drop("id"),
 		"an id with a path":           set("id", "../x"),
 		"an id with a dot":            set("id", "x.json"),

@@ -96,8 +96,10 @@ func (t *Telemetry) Observe(e upload.Event) {
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
 	case upload.Held:
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
-	case upload.Restarted, upload.Discarded, upload.Divided, upload.Warning:
+	case upload.Restarted, upload.Discarded, upload.Divided, upload.Warning, upload.InputWaits:
 		note(cause)
+	case upload.InputContinues:
+		note()
 	case upload.Resumed:
 		note(attribute.Int64(offsetKey, e.Committed))
 	case upload.Done, upload.Interrupted, upload.Failed:

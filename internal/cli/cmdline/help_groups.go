@@ -31,7 +31,7 @@ var Groups = []Group{
 		"retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate",
 	}},
 	{"State", "saved uploads", []string{
-		"state-dir", "no-state", "restart", "if-source-changed", "state", "state-key-file", "state-unsealed", "state-lease",
+		"state-dir", "no-state", "restart", "if-source-changed", "spool", "spool-limit", "state", "state-key-file", "state-unsealed", "state-lease",
 	}},
 	{"Output", "results, progress and logs", []string{
 		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report", "listen",

@@ -96,7 +96,12 @@ func full(t testing.TB) []*state.Token {
 		Size: 5 << 20, Upload: sessionURI(), Seen: 5, Over: true,
 		List: []state.Part{{ETag: `"39a59594290b0f9a30662a56d695b71d"`, CRC32C: 1<<32 - 1}, {}, {}},
 	}
-	return []*state.Token{everything, bytes, gzip, parts, multipart, long("long", 3), token("zero", 0)}
+
+	stream := token("stream", 1)
+	stream.SourcePath, stream.Source = "", chunk.Identity{}
+	stream.URI, stream.Committed, stream.HighWater, stream.Checkpoints = session.URI{}, 0, 0, nil
+	stream.Spool = &state.Spool{Dir: "/var/spool/gcsup ü"}
+	return []*state.Token{everything, bytes, gzip, parts, stream, multipart, long("long", 3), token("zero", 0)}
 }
 
 // edited returns a saved Token with a changed field in the envelope.

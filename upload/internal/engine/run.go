@@ -49,10 +49,11 @@ func ResumedRun(t *Transfer, p *Precondition, s session.State, from Resumption) 
 // how much it holds.
 func (r *Run) Unqueried() bool { return r.resume != nil }
 
-// Drive makes the object, through as many sessions as necessary.
+// Drive makes the object, through as many sessions as necessary. After it has failed, it may be
+// called again, and continues.
 func (r *Run) Drive(ctx context.Context) (*session.Object, error) {
 	next := session.Action{Step: session.Begin}
-	if r.resume != nil {
+	if r.resume != nil || !r.URI.IsZero() {
 		next.Step = session.Query
 	}
 	for {

@@ -104,6 +104,7 @@ func Open(ctx context.Context, c Call, draft state.Token) (j *Journal, token *st
 		token = withoutUnsent(token)
 		j.draft.SourcePath = cmp.Or(draft.SourcePath, token.SourcePath)
 		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, token.SourceIdentity)
+		j.draft.Spool = token.Spool
 		j.Adopt(token)
 	}
 	return j, token, damaged, nil

@@ -68,6 +68,13 @@ func (c Compressor) reader(r io.Reader) *gzipReader {
 	return z
 }
 
+// Reader returns a reader of the compressed bytes of r. stop makes its Read return after the
+// current read of r.
+func (c Compressor) Reader(r io.Reader) (zipped io.Reader, stop func()) {
+	z := c.reader(r)
+	return z, z.stop
+}
+
 func (z *gzipReader) Read(p []byte) (int, error) {
 	for z.out.Len() == 0 {
 		switch {

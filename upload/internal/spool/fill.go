@@ -1,0 +1,293 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// Input is what [Spool.Fill] reads.
+type Input struct {
+	Reader io.Reader
+	Stop   <-chan struct{} // closed when nothing more must be read
+
+	// Ended is called at the end of the input, before the end is recorded. Its error fails the
+	// input.
+	Ended func(whole chunk.Checkpoint) error
+
+	// Waits is called when the input begins to wait for space, with the reason, and Continues when
+	// there is space again.
+	Waits     func(why string, err error)
+	Continues func()
+}
+
+const (
+	fillBuffer = 256 << 10
+	fullPoll   = time.Second // how often a disk without space is tried again
+
+	// maxEmptyReads is how often in a row a reader may return 0 bytes and no error.
+	maxEmptyReads = 100
+)
+
+var errStopped = fmt.Errorf("spool: %w", fs.ErrClosed)
+
+// Fill reads the input to its end, and records the end. It must be called once, for a spool of
+// Create. Other goroutines see the result by Await.
+func (s *Spool) Fill(in Input) {
+	err := s.fill(in)
+	if s.write != nil {
+		_ = s.write.Close()
+		s.write = nil
+	}
+	if err != nil {
+		s.change(func() { s.failed, s.waits = err, "" })
+	}
+}
+
+func (s *Spool) fill(in Input) error {
+	buf, empty := make([]byte, fillBuffer), 0
+	for {
+		room, err := s.room(in)
+		if err != nil {
+			return err
+		}
+		n, rerr := in.Reader.Read(buf[:min(room, fillBuffer)])
+		if n < 0 || n > fillBuffer {
+			return fmt.Errorf("stream: at byte %d: %w: the reader returned an invalid count", s.read.Offset, chunk.ErrRead)
+		}
+		if err := s.keep(in, buf[:n]); err != nil {
+			return err
+		}
+		if empty++; n > 0 {
+			empty = 0
+		}
+		switch {
+		case rerr == io.EOF: // only a bare io.EOF is the end, as in chunk.Stream
+			return s.finish(in)
+		case rerr == nil && empty >= maxEmptyReads:
+			rerr = io.ErrNoProgress
+		}
+		if rerr != nil {
+			return fmt.Errorf("stream: at byte %d: %w: %w", s.read.Offset, chunk.ErrRead, rerr)
+		}
+	}
+}
+
+// stopped returns an error if nothing more must be read.
+func (in *Input) stopped() error {
+	select {
+	case <-in.Stop:
+		return errStopped
+	default:
+		return nil
+	}
+}
+
+// room waits until the spool is below its limit, and returns how many bytes are free.
+func (s *Spool) room(in Input) (int64, error) {
+	waiting := false
+	for {
+		s.mu.Lock()
+		now, changed := s.status(), s.changed
+		s.mu.Unlock()
+		room := s.limit - (now.Read - now.From)
+		if err := in.stopped(); err != nil {
+			return 0, err
+		}
+		if room > 0 {
+			if waiting {
+				s.continues(in)
+			}
+			return room, nil
+		}
+		if !waiting {
+			waiting = true
+			s.wait(in, fmt.Sprintf("the spool has reached its limit of %d MiB", s.limit>>20), nil)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-in.Stop:
+		}
+	}
+}
+
+func (s *Spool) wait(in Input, why string, err error) {
+	s.change(func() { s.waits = why })
+	in.Waits(why, err)
+}
+
+func (s *Spool) continues(in Input) {
+	s.change(func() { s.waits = "" })
+	in.Continues()
+}
+
+// patiently calls write until it succeeds. While the disk is full, it waits.
+func (s *Spool) patiently(in Input, write func() error) error {
+	waiting := false
+	for {
+		err := write()
+		if err == nil || !full(err) {
+			if waiting {
+				s.continues(in)
+			}
+			return err
+		}
+		if !waiting {
+			waiting = true
+			s.wait(in, "the disk of the spool is full", err)
+		}
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		poll := time.NewTimer(fullPoll)
+		select {
+		case <-changed:
+		case <-poll.C:
+		case <-in.Stop:
+		}
+		poll.Stop()
+		if err := in.stopped(); err != nil {
+			return err
+		}
+	}
+}
+
+// keep writes bytes of the input to the disk.
+func (s *Spool) keep(in Input, p []byte) error {
+	for len(p) > 0 {
+		var n int
+		err := s.patiently(in, func() (err error) {
+			n, err = s.append(p)
+			return err
+		})
+		if err != nil {
+			return s.broken(err)
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// broken returns the error of an input whose bytes cannot be kept.
+func (s *Spool) broken(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("spool: at byte %d: %w", s.read.Offset, err)
+}
+
+// append writes the first of the bytes p, and returns their number, which is at least 1.
+func (s *Spool) append(p []byte) (int, error) {
+	var current *segment
+	if s.write != nil {
+		s.mu.Lock()
+		current = s.segments[len(s.segments)-1]
+		s.mu.Unlock()
+	} else {
+		g := &segment{start: s.read, name: segmentName(s.read)}
+		f, err := s.disk.Create(g.name)
+		if err != nil {
+			return 0, err
+		}
+		s.write, current = f, g
+		s.mu.Lock()
+		s.segments = append(s.segments, g)
+		s.mu.Unlock()
+	}
+	at := s.read.Offset - current.start.Offset
+	p = p[:min(int64(len(p)), s.piece-at)]
+	n, err := s.write.WriteAt(p, at)
+	if n == 0 && err == nil {
+		err = io.ErrShortWrite
+	}
+	if n == 0 {
+		return 0, err
+	}
+	// The bytes are kept, even if there is no space for those after them.
+	read := chunk.Checkpoint{Offset: s.read.Offset + int64(n), CRC32C: chunk.Update(s.read.CRC32C, p[:n])}
+	s.change(func() { s.read = read })
+	if err != nil && !full(err) {
+		return n, err
+	}
+	if read.Offset-current.start.Offset == s.piece {
+		err := s.write.Close()
+		s.write = nil
+		return n, err
+	}
+	return n, nil
+}
+
+// finish records the end of the input.
+func (s *Spool) finish(in Input) error {
+	if err := in.stopped(); err != nil {
+		return err
+	}
+	whole := s.read
+	if err := in.Ended(whole); err != nil {
+		return err
+	}
+	if err := s.syncSegments(); err != nil {
+		return s.broken(err)
+	}
+	if err := s.patiently(in, func() error { return writeEnd(s.disk, whole) }); err != nil {
+		return s.broken(err)
+	}
+	s.change(func() { s.end = &whole })
+	return nil
+}
+
+// syncSegments writes the segments and their names to the disk. Segments that are released
+// meanwhile need not be there.
+func (s *Spool) syncSegments() error {
+	for {
+		g := s.unsynced()
+		if g == nil {
+			return s.disk.Sync()
+		}
+		err := s.sync(g)
+		if err != nil && s.holds(g) {
+			return err
+		}
+	}
+}
+
+// unsynced returns a segment that was not synced, and marks it. It returns nil if there is none.
+func (s *Spool) unsynced() *segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.segments {
+		if !g.synced {
+			g.synced = true
+			return g
+		}
+	}
+	return nil
+}
+
+func (s *Spool) sync(g *segment) error {
+	f, err := s.disk.Open(g.name)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (s *Spool) holds(g *segment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.segments {
+		if h == g {
+			return true
+		}
+	}
+	return false
+}

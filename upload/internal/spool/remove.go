@@ -1,0 +1,78 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session/state"
+)
+
+// leftAfter is the age at which the remains of a stream that did not end are removed: the
+// lifetime of its session.
+const leftAfter = 7 * 24 * time.Hour
+
+// Remove removes the spool of a stream. It is no error if there is none. If a process has it, the
+// error wraps [state.ErrInUse].
+func Remove(ctx context.Context, dir, id string) error {
+	if _, err := os.Lstat(filepath.Join(dir, id)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_, release, err := lock(ctx, dir, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return removeLocked(dir, id)
+}
+
+// removeLocked removes the spool of a stream whose lock the caller holds.
+func removeLocked(dir, id string) error {
+	path := filepath.Join(dir, id)
+	root, err := os.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	defer root.Close()
+	return removeFiles(rootDisk{root}, path)
+}
+
+// Ended returns the size and the CRC32C of a stream that has ended, or nil. It needs no lock.
+func Ended(dir, id string) (*chunk.Checkpoint, error) {
+	root, err := os.OpenRoot(filepath.Join(dir, id))
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	defer root.Close()
+	return readEnd(rootDisk{root})
+}
+
+// sweep removes what killed processes left of streams that did not end, and that no upload needs,
+// because it is older than a session. It ignores errors.
+func sweep(ctx context.Context, locks *state.Dir, dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || !e.IsDir() || !state.ValidID(e.Name()) || time.Since(info.ModTime()) <= leftAfter {
+			continue
+		}
+		unlock, err := locks.Lock(ctx, e.Name())
+		if err != nil {
+			continue
+		}
+		if end, err := Ended(dir, e.Name()); err == nil && end == nil {
+			_ = removeLocked(dir, e.Name())
+		}
+		unlock()
+	}
+}

@@ -1,0 +1,358 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/chunk"
+)
+
+const q = int64(chunk.Granularity)
+
+// bytesOf returns n bytes.
+func bytesOf(n int64) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b)
+	return b
+}
+
+func whole(b []byte) chunk.Checkpoint {
+	return chunk.Checkpoint{Offset: int64(len(b)), CRC32C: chunk.Update(0, b)}
+}
+
+// input returns the input of a test.
+func input(r io.Reader) Input {
+	return Input{
+		Reader: r, Stop: make(chan struct{}),
+		Ended: func(chunk.Checkpoint) error { return nil }, Waits: func(string, error) {}, Continues: func() {},
+	}
+}
+
+// onDisk returns a spool on d with segments of 256 KiB.
+func onDisk(d disk, limit int64) *Spool {
+	s := newSpool(d, "spool", limit, func() {})
+	s.piece = q
+	return s
+}
+
+// reading is a reader that calls before in each Read, which returns at most 100,000 bytes.
+type reading struct {
+	rest   []byte
+	before func(left int)
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	if r.before != nil {
+		r.before(len(r.rest))
+	}
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), 100_000)], r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// TestPowerLoss simulates a power loss after each operation on the disk, with many subsets of the
+// changes that are not durable. A stream is then one without an end, or all bytes that are not committed
+// are there. After Fill has returned, the end is recorded.
+func TestPowerLoss(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	images, ended := 0, 0
+	for _, size := range []int64{0, 1, q, q + 1, 5*q - 3} {
+		for _, releases := range []bool{false, true} {
+			d := newPowerDisk()
+			s, data := onDisk(d, 100*q), bytesOf(size)
+			var committed int64
+			done := false
+			look := func() {
+				d.images(random, func(d *powerDisk) {
+					images++
+					if checkImage(t, d, data, committed, done) {
+						ended++
+					}
+				})
+			}
+			inRelease := false
+			d.after = func() {
+				look()
+				if releases && !inRelease && random.IntN(4) == 0 {
+					inRelease = true
+					committed = chunk.Floor(random.Int64N(max(chunk.LastBoundary(s.read.Offset), 1)) + 1)
+					committed = max(committed, s.status().From)
+					s.Release(committed)
+					inRelease = false
+				}
+			}
+			s.Fill(input(&reading{rest: bytes.Clone(data)}))
+			if now := s.Status(); now.End == nil || *now.End != whole(data) {
+				t.Fatalf("%d bytes: %+v, %v", size, now, s.failed)
+			}
+			done = true
+			look()
+			d.after = func() { d.images(random, func(d *powerDisk) { checkBytes(t, d, data) }) }
+			if err := s.Discard(); err != nil {
+				t.Fatal(err)
+			}
+			if names, _ := d.Names(); len(names) > 0 {
+				t.Errorf("left: %q", names)
+			}
+		}
+	}
+	t.Logf("%d states of the disk after a power loss; %d had the end", images, ended)
+	if ended == 0 || ended == images {
+		t.Error("the end is in none or all of them")
+	}
+}
+
+// checkImage checks a disk after a power loss, and reports whether the end is recorded.
+func checkImage(t *testing.T, d *powerDisk, data []byte, committed int64, done bool) bool {
+	t.Helper()
+	s := onDisk(d, 0)
+	err := s.recover()
+	if errors.Is(err, ErrNoEnd) && !done {
+		return false
+	}
+	if err != nil {
+		t.Errorf("after operation %d, done %v: %v", d.ops, done, err)
+		return false
+	}
+	now := s.Status()
+	if *now.End != whole(data) || now.From > chunk.Floor(committed) {
+		t.Errorf("%+v, end %+v, with %d bytes committed of %d", now, *now.End, committed, len(data))
+		return true
+	}
+	got := make([]byte, int64(len(data))-now.From)
+	if _, err := s.ReadAt(got, now.From); err != nil || !bytes.Equal(got, data[now.From:]) {
+		t.Errorf("the bytes from %d differ: %v", now.From, err)
+	}
+	if base, ok := s.base(chunk.Floor(committed)); !ok || base != whole(data[:base.Offset]) {
+		t.Errorf("base %+v, %v", base, ok)
+	}
+	return true
+}
+
+// checkBytes checks that a disk has no wrong bytes of a stream whose files are being removed.
+func checkBytes(t *testing.T, d *powerDisk, data []byte) {
+	t.Helper()
+	s := onDisk(d, 0)
+	if err := s.recover(); err != nil {
+		return
+	}
+	from := s.Status().From
+	got := make([]byte, int64(len(data))-from)
+	if n, err := s.ReadAt(got, from); err == nil && !bytes.Equal(got[:n], data[from:]) {
+		t.Errorf("wrong bytes from %d", from)
+	}
+}
+
+// TestPowerDiskLoses checks that powerDisk loses what is not synced.
+func TestPowerDiskLoses(t *testing.T) {
+	for name, spoil := range map[string]func(*powerDisk){
+		"files": func(d *powerDisk) { d.careless = true },
+		"names": func(d *powerDisk) { d.forgets = true },
+	} {
+		d, data := newPowerDisk(), bytesOf(3*q+1)
+		spoil(d)
+		s := onDisk(d, 100*q)
+		s.Fill(input(&reading{rest: bytes.Clone(data)}))
+		lost := 0
+		d.images(rand.New(rand.NewPCG(1, 2)), func(d *powerDisk) {
+			s := onDisk(d, 0)
+			got := make([]byte, len(data))
+			if err := s.recover(); err != nil {
+				lost++
+			} else if _, err := s.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
+				lost++
+			}
+		})
+		if lost == 0 {
+			t.Errorf("%s: nothing is lost", name)
+		}
+	}
+}
+
+// TestDiskErrors makes each operation fail. Either Fill fails, or the end is durable.
+func TestDiskErrors(t *testing.T) {
+	data := bytesOf(3*q + 7)
+	d := newPowerDisk()
+	onDisk(d, 100*q).Fill(input(&reading{rest: bytes.Clone(data)}))
+	for n := 1; n <= d.ops; n++ {
+		d := newPowerDisk()
+		d.failAt = n
+		s := onDisk(d, 100*q)
+		s.Fill(input(&reading{rest: bytes.Clone(data)}))
+		_, err := s.Await(t.Context(), func(now Status) bool { return now.End != nil })
+		if !errors.Is(err, errIO) {
+			t.Errorf("operation %d of %d fails: %v", n, d.ops, err)
+		}
+		if s.Status().End != nil {
+			t.Errorf("operation %d fails, and the end is recorded", n)
+		}
+	}
+}
+
+// TestDiskFull checks that the input waits while the disk is full, with the bytes that fit, and that no
+// byte is lost.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, data := newPowerDisk(), bytesOf(9*q+5)
+		d.space = 3*q + 1000
+		s := onDisk(d, 100*q)
+		in := input(&reading{rest: bytes.Clone(data)})
+		var waits, continues int
+		in.Waits = func(why string, err error) {
+			waits++
+			if !full(err) {
+				t.Errorf("%s: %v", why, err)
+			}
+		}
+		in.Continues = func() { continues++ }
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.Fill(in)
+		}()
+		for at := int64(0); at < 9*q; at += q {
+			now, err := s.Await(t.Context(), func(now Status) bool { return now.Read > at+q || now.End != nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second) // the disk fills
+			if got := make([]byte, min(q, now.Read-at)); at < now.Read {
+				if _, err := s.ReadAt(got, at); err != nil || !bytes.Equal(got, data[at:at+int64(len(got))]) {
+					t.Fatalf("bytes at %d: %v", at, err)
+				}
+			}
+			s.Release(at + q)
+		}
+		<-done
+		if end := s.Status().End; end == nil || *end != whole(data) || waits == 0 || waits != continues {
+			t.Errorf("end %v, %d waits, %d continued, %v", end, waits, continues, s.failed)
+		}
+	})
+}
+
+// TestLimit checks that the bytes on disk stay below the limit.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, data := newPowerDisk(), bytesOf(20*q+5)
+		s := onDisk(d, 4*q)
+		go s.Fill(input(&reading{rest: bytes.Clone(data)}))
+		for at := int64(0); ; at += q {
+			synctest.Wait()
+			now := s.Status()
+			if now.Read-now.From > 4*q {
+				t.Fatalf("%+v", now)
+			}
+			if now.End != nil {
+				break
+			}
+			s.Release(at)
+		}
+	})
+}
+
+// TestStop checks that Fill ends while it waits for space, without an end.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, space := range []int64{-1, q} {
+			d := newPowerDisk()
+			d.space = space
+			s := onDisk(d, 4*q)
+			in := input(&reading{rest: bytesOf(20 * q)})
+			stop := make(chan struct{})
+			in.Stop = stop
+			go s.Fill(in)
+			time.Sleep(time.Minute)
+			close(stop)
+			synctest.Wait()
+			if _, err := s.Await(t.Context(), func(Status) bool { return false }); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("error = %v", err)
+			}
+		}
+	})
+}
+
+// TestReaders checks readers that break the contract of io.Reader, or fail.
+func TestReaders(t *testing.T) {
+	for name, r := range map[string]io.Reader{
+		"nothing":   readerFunc(func([]byte) (int, error) { return 0, nil }),
+		"too much":  readerFunc(func(p []byte) (int, error) { return len(p) + fillBuffer, nil }),
+		"below 0":   readerFunc(func([]byte) (int, error) { return -1, nil }),
+		"a cut end": readerFunc(func([]byte) (int, error) { return 0, fmt.Errorf("cut: %w", io.EOF) }),
+		"an error":  io.MultiReader(bytes.NewReader(bytesOf(q+1)), readerFunc(func([]byte) (int, error) { return 0, errIO })),
+	} {
+		s := onDisk(newPowerDisk(), 4*q)
+		s.Fill(input(r))
+		if _, err := s.Await(t.Context(), func(Status) bool { return false }); !errors.Is(err, chunk.ErrRead) || s.Status().End != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := onDisk(newPowerDisk(), 4*q) // data with the end
+	s.Fill(input(readerFunc(func(p []byte) (int, error) { return copy(p, "abc"), io.EOF })))
+	if end := s.Status().End; end == nil || *end != whole([]byte("abc")) {
+		t.Errorf("end = %v", end)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestNames checks the names of segments, which other files must not have.
+func TestNames(t *testing.T) {
+	c := chunk.Checkpoint{Offset: 8 << 20, CRC32C: 0x1a2b3c}
+	if got, ok := parseSegment(segmentName(c)); !ok || got != c || segmentName(c) != "00000000000008388608-001a2b3c.bytes" {
+		t.Errorf("%s: %+v, %v", segmentName(c), got, ok)
+	}
+	for _, name := range []string{"", ".bytes", "end.json", "1-2.bytes", "00000000000008388608-001A2B3C.bytes", "00000000000008388608-001a2b3c", "-0000000000008388608-001a2b3c.bytes", "00000000000008388608-001a2b3c.bytes.bytes"} {
+		if got, ok := parseSegment(name); ok {
+			t.Errorf("%q: %+v", name, got)
+		}
+	}
+}
+
+// TestEnd checks that only a complete record of the end is accepted.
+func TestEnd(t *testing.T) {
+	c := chunk.Checkpoint{Offset: 5 << 40, CRC32C: 7}
+	text := encodeEnd(c)
+	if got, err := decodeEnd(text); err != nil || got != c {
+		t.Errorf("%s: %+v, %v", text, got, err)
+	}
+	for n := range len(text) - 1 {
+		if _, err := decodeEnd(text[:n]); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", text[:n], err)
+		}
+	}
+	for _, text := range []string{`{"v":2,"size":1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":-1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":1,"crc32c":"AAAA"}`, `{"v":1,"size":1,"crc32c":"AAAAAA==","more":1}`} {
+		if _, err := decodeEnd([]byte(text)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestRestoredSegments checks that segments that were removed, and that a power loss restored, are not
+// used across a gap.
+func TestRestoredSegments(t *testing.T) {
+	d, data := newPowerDisk(), bytesOf(5*q+1)
+	s := onDisk(d, 100*q)
+	s.Fill(input(&reading{rest: bytes.Clone(data)}))
+	names, _ := d.Names()
+	_ = d.Remove(names[2])
+	next := onDisk(d, 0)
+	if err := next.recover(); err != nil || next.Status().From != 3*q {
+		t.Errorf("%+v, %v, files %q", next.Status(), err, slices.Sorted(slices.Values(names)))
+	}
+	if _, err := next.ReadAt(make([]byte, 2), 3*q-1); !errors.Is(err, ErrDamaged) {
+		t.Errorf("read across the gap: %v", err)
+	}
+}

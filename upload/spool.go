@@ -1,0 +1,142 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"gcsup/session"
+	"gcsup/session/state"
+)
+
+// Spool keeps the bytes of streams on disk: see [InSpool].
+type Spool struct {
+	dir    string
+	limit  int64
+	engine spoolEngine
+}
+
+// spoolEngine has the functions for streams in a spool. They are fields, so that a program that
+// never calls InSpool does not link this code.
+type spoolEngine struct {
+	// send uploads a new stream.
+	send func(context.Context, *job, io.Reader) error
+
+	// resume continues a saved upload.
+	resume func(context.Context, *job, *state.Token) error
+
+	// remove removes the files of a stream.
+	remove func(context.Context, *state.Token) error
+
+	// describe adds what the files of a stream show.
+	describe func(*SavedUpload, *state.Token)
+
+	least int64 // the smallest limit
+}
+
+// defaultSpoolLimit is the limit of a spool if the program gives none.
+const defaultSpoolLimit = 1 << 30
+
+// InSpool keeps the bytes of each stream on disk until the service has committed them. The calls of
+// [Uploader.Reader] and of a [Writer] are then saved like those of a file: if the process dies after the
+// input has ended, [Uploader.Resume] completes the object.
+//
+// dir is a directory of this machine. Each stream has a directory of its own there, named
+// after the ID of the upload. The files have mode 0600 and the plain bytes of the stream, or the compressed
+// ones. They are removed when the service has committed their bytes. limit bounds the bytes on disk of each
+// stream, at least 4 MiB; 0 is 1 GiB. If a stream has reached it, or if the disk is full, its input waits,
+// and the event [InputWaits] has the reason. With an empty dir, new streams are kept in memory, and
+// saved ones can be resumed.
+//
+// An object is published only if its input ended: the reader returned [io.EOF], or the Writer was closed,
+// [CallOptions].Size, [CallOptions].Confirm and the checksum of the Spec agree, and this was recorded on
+// the disk (fsync). A process that dies before leaves a stream that cannot be completed
+// ([ErrIncomplete]). If the call fails or is interrupted before, nothing is kept: the session and the files
+// are removed.
+//
+// While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
+// stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
+// tries apply again, and the upload stays resumable.
+//
+// Every byte that was read is in a file before the next one is read, and survives the process. Bytes
+// are written to the disk (fsync) when the input ends, because a power loss before that also ends the
+// program that writes the stream.
+//
+// If the service loses the session after bytes were removed, the object cannot be
+// completed. The error wraps [session.ErrSessionLost], and the rest of the bytes stays until Cancel or Prune
+// removes it. A stream is read from the beginning of the call, even if a precondition does not hold.
+func InSpool(dir string, limit int64) *Spool {
+	s := &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit), engine: newSpoolEngine()}
+	spoolOfSaved.Store(&s.engine)
+	return s
+}
+
+// spoolOfSaved is what an Uploader without Options.Spool uses for saved streams. It is nil until
+// the program calls InSpool.
+var spoolOfSaved atomic.Pointer[spoolEngine]
+
+// used reports whether new streams are kept on disk.
+func (s *Spool) used() bool { return s != nil && s.dir != "" }
+
+func (s *Spool) check(store state.Store) error {
+	switch {
+	case !s.used():
+	case store == nil:
+		return errors.New("spool: want a Store, too, which saves the uploads")
+	case s.limit < s.engine.least:
+		return fmt.Errorf("spool of at most %d bytes: want at least %d", s.limit, s.engine.least)
+	case !utf8.ValidString(s.dir):
+		return fmt.Errorf("spool in %q: want UTF-8", s.dir)
+	}
+	return nil
+}
+
+// spoolOf returns the functions for a saved stream, which return an error if the program does
+// not link their code.
+func (j *job) spoolOf(token *state.Token) spoolEngine {
+	if e := spoolOfSaved.Load(); e != nil {
+		return *e
+	}
+	err := fmt.Errorf("%w: upload %s is a stream in a spool, and this program has no code for it: set Options.Spool, for example to InSpool(\"\", 0)", session.ErrInvalid, token.ID)
+	return spoolEngine{
+		resume: func(context.Context, *job, *state.Token) error { return err },
+		remove: func(context.Context, *state.Token) error { return err },
+	}
+}
+
+// withSpool returns a function that removes the files of a saved stream, and then calls
+// discard. For another upload it returns discard.
+func (j *job) withSpool(ctx context.Context, token *state.Token, discard func() error) func() error {
+	if token.Spool == nil {
+		return discard
+	}
+	return func() error {
+		if err := j.spoolOf(token).remove(ctx, token); err != nil {
+			return err
+		}
+		return discard()
+	}
+}
+
+// describeSpool adds to the description of a saved stream what its files show.
+func describeSpool(s *SavedUpload, t *state.Token) {
+	s.Spool = filepath.Join(t.Spool.Dir, t.ID)
+	if e := spoolOfSaved.Load(); e != nil {
+		e.describe(s, t)
+	}
+}
+
+// RemoveSpool removes the files of the saved stream that t describes, for a program that deletes t from
+// its store. It does nothing if the source of t is not in a spool. If a process works on the
+// stream, the error wraps [state.ErrInUse].
+func RemoveSpool(ctx context.Context, t *state.Token) error {
+	if t.Spool == nil {
+		return nil
+	}
+	return removeSpool(ctx, t)
+}

@@ -1,0 +1,539 @@
+package upload_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// spooling keeps the streams of a world in a spool of at most limit bytes.
+func (w *world) spooling(limit int64) func(*upload.Options) {
+	return func(o *upload.Options) { o.Spool = upload.InSpool(w.spoolDir(), limit) }
+}
+
+func (w *world) spoolDir() string { return filepath.Join(w.state, "..", "spool") }
+
+// spooledBytes returns the files of all spools, and their size.
+func (w *world) spooled() (names []string, size int64) {
+	_ = filepath.WalkDir(w.spoolDir(), func(path string, e os.DirEntry, err error) error {
+		if err != nil || path == w.spoolDir() {
+			return nil
+		}
+		names = append(names, path)
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			if strings.HasSuffix(path, ".bytes") {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return names, size
+}
+
+// wantNoSpool fails if any file is left in the spool.
+func (w *world) wantNoSpool() {
+	w.t.Helper()
+	if names, _ := w.spooled(); len(names) > 0 {
+		w.t.Errorf("left in the spool: %q", names)
+	}
+}
+
+// snapshot returns a world with copies of the saved uploads and the spool, as another process finds them
+// after this one was killed.
+func (w *world) snapshot() *world {
+	w.t.Helper()
+	synctest.Wait()
+	dir := w.t.TempDir()
+	for _, name := range []string{"state", "spool"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(w.state, "..", name))); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, _ error) error {
+		mode := os.FileMode(0o600)
+		if e.IsDir() {
+			mode = 0o700
+		}
+		return os.Chmod(path, mode)
+	})
+	own := &world{t: w.t, srv: w.srv, http: w.http, dir: w.dir, state: filepath.Join(dir, "state")}
+	var err error
+	if own.store, err = state.OpenDir(own.state); err != nil {
+		w.t.Fatal(err)
+	}
+	return own
+}
+
+// moveSpool makes the saved uploads of a snapshot use its copy of the spool.
+func (w *world) moveSpool() (id string) {
+	w.t.Helper()
+	ids, err := w.store.List(w.t.Context())
+	if err != nil || len(ids) != 1 {
+		w.t.Fatalf("saved uploads: %v, %v", ids, err)
+	}
+	token, err := w.store.Load(w.t.Context(), ids[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	token.Spool.Dir = w.spoolDir()
+	if err := w.store.Save(w.t.Context(), token); err != nil {
+		w.t.Fatal(err)
+	}
+	return ids[0]
+}
+
+// TestSpool checks that streams of different sizes become objects, and leave nothing.
+func TestSpool(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2 * q, 4 * mib, 9*mib + 1, 23 * mib} {
+		for _, zip := range []bool{false, true} {
+			t.Run(fmt.Sprint(size, zip), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					content := data(size)
+					s := spec
+					s.Gzip = zip
+					res, err := w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), s)
+					if err != nil || res.ID == "" {
+						t.Fatalf("%+v, %v\n%s", res, err, w.trace())
+					}
+					if !zip {
+						w.wantObject("obj", content)
+					} else if got, err := w.srv.ReadObject("bkt", "obj"); err != nil || string(unzipped(t, got)) != string(content) {
+						t.Errorf("object of %d bytes differs: %v", len(got), err)
+					}
+					w.wantSaved(0)
+					w.wantNoSpool()
+				})
+			})
+		}
+	}
+}
+
+// TestSpoolOfAWriter checks that a Writer uses the spool, and that Abort leaves nothing.
+func TestSpoolOfAWriter(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(5 * mib)
+		up := w.uploader(w.spooling(0))
+		for _, abort := range []bool{true, false} {
+			writer := up.NewWriter(w.t.Context(), spec)
+			if _, err := writer.ReadFrom(must(os.Open(w.file(content)))); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if names, size := w.spooled(); size != 5*mib {
+				t.Errorf("%d bytes are in the spool: %q", size, names)
+			}
+			if abort {
+				writer.Abort()
+				w.wantNoObject("obj")
+			} else if err := writer.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantSaved(0)
+			w.wantNoSpool()
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+func must(f *os.File, err error) *os.File {
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// TestSpoolResume checks that a stream whose input ended is finished by another process, whatever
+// the first one had sent.
+func TestSpoolResume(t *testing.T) {
+	t.Parallel()
+	content := data(13*mib + 5)
+	unanswered := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	for name, fault := range map[string]fakegcs.Fault{
+		"no session":       {Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		"nothing sent":     {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+		"a cut request":    {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 9*mib + 77}},
+		"all but the end":  {Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+		"the last reply":   {Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+		"an unaligned end": {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 5*mib + 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{fault, unanswered}}, func(w *world) {
+				ended := make(chan struct{})
+				ctx, kill := context.WithCancel(w.t.Context())
+				go func() {
+					defer close(ended)
+					_, _ = w.uploader(w.spooling(0)).Reader(ctx, pieces(content), spec)
+				}()
+				time.Sleep(10 * time.Second)
+				w.srv.ClearFaults()
+				next := w.snapshot()
+				id := next.moveSpool()
+				saved, serr := firstOf(next.uploader().Saved(w.t.Context()))
+				if serr != nil || saved.Incomplete || saved.Size != int64(len(content)) || saved.Source() != "-" {
+					t.Errorf("saved: %+v, %v", saved, serr)
+				}
+				resumed, rerr := next.uploader().Resume(w.t.Context(), id)
+				if rerr != nil {
+					t.Fatalf("resume: %v\n%s", rerr, w.trace())
+				}
+				if resumed.BytesSent > int64(len(content)) {
+					t.Errorf("%d bytes were sent again", resumed.BytesSent)
+				}
+				next.wantSaved(0)
+				next.wantNoSpool()
+				w.wantObject("obj", content)
+				kill()
+				<-ended
+			})
+		})
+	}
+}
+
+func firstOf[S any](all func(func(S, error) bool)) (s S, err error) {
+	for s, err = range all {
+		return s, err
+	}
+	return s, errors.New("none is saved")
+}
+
+// TestSpoolWithoutEnd checks that a stream whose process was killed before its input ended is never
+// published, and that Prune and Cancel remove both halves of it.
+func TestSpoolWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, remove := range []string{"prune", "cancel"} {
+		t.Run(remove, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				ctx, kill := context.WithCancel(w.t.Context())
+				r := newBlockingReader(data(20*mib + 7))
+				ended := make(chan error, 1)
+				go func() {
+					_, err := w.uploader(w.spooling(0)).Reader(ctx, r, spec)
+					ended <- err
+				}()
+				time.Sleep(time.Second)
+				next := w.snapshot()
+				id := next.moveSpool()
+				up := next.uploader(next.spooling(0))
+				_, err := up.Resume(w.t.Context(), id)
+				if !errors.Is(err, upload.ErrIncomplete) {
+					t.Errorf("resume: %v, want ErrIncomplete", err)
+				}
+				next.wantSaved(1)
+				if saved, err := firstOf(up.Saved(w.t.Context())); err != nil || !saved.Incomplete || saved.Size != -1 {
+					t.Errorf("saved: %+v, %v", saved, err)
+				}
+				if remove == "cancel" {
+					err = up.Cancel(w.t.Context(), id)
+				} else {
+					var p upload.Pruned
+					if p, err = firstOf(up.Prune(w.t.Context(), nil)); !p.Deleted {
+						t.Errorf("pruned: %+v", p)
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				next.wantSaved(0)
+				next.wantNoSpool()
+				kill()
+				close(r.closed)
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("the interrupted call: %v", err)
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(0)
+				w.wantNoSpool()
+			})
+		})
+	}
+}
+
+// TestSpoolKeepsNothingOfAFailedInput checks that an input that fails, or is not what the caller
+// expects, leaves no object, no session and no files.
+func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	content := data(9 * mib)
+	for name, tt := range map[string]struct {
+		in   io.Reader
+		call upload.CallOptions
+		spec func(*upload.Spec)
+		want error
+	}{
+		"fails":       {in: io.MultiReader(pieces(content), iotestErr{broken}), want: broken},
+		"truncated":   {in: pieces(content), call: upload.CallOptions{Size: new(9*mib + 1)}, want: upload.ErrTruncated},
+		"unconfirmed": {in: pieces(content), call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}, want: broken},
+		"checksum":    {in: pieces(content), spec: func(s *upload.Spec) { s.CRC32C = new(uint32(1)) }, want: session.ErrChecksum},
+		"wrapped EOF": {in: io.MultiReader(pieces(content), iotestErr{fmt.Errorf("cut: %w", io.EOF)}), want: io.EOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				s := spec
+				if tt.spec != nil {
+					tt.spec(&s)
+				}
+				res, err := w.uploader(w.spooling(0)).With(tt.call).Reader(w.t.Context(), tt.in, s)
+				if !errors.Is(err, tt.want) || res.Resumable {
+					t.Errorf("error = %v, want %v; resumable: %v", err, tt.want, res.Resumable)
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(0)
+				w.wantNoSpool()
+				if !strings.Contains(w.trace(), "cancel") {
+					t.Errorf("the session was not canceled:\n%s", w.trace())
+				}
+			})
+		})
+	}
+}
+
+type iotestErr struct{ err error }
+
+func (r iotestErr) Read([]byte) (int, error) { return 0, r.err }
+
+// TestSpoolOutlastsAnOutage checks that an upload does not stop while its input lasts, even if its
+// retries are exhausted, and that it stays resumable after the end of the input.
+func TestSpoolOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(6 * mib)
+		r, in := io.Pipe()
+		ended := make(chan error, 1)
+		var res *upload.Result
+		go func() {
+			var err error
+			res, err = w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
+			ended <- err
+		}()
+		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		in.Write(content[:mib])
+		time.Sleep(3 * time.Hour)
+		if w.saw(upload.Warning) != 1 {
+			t.Errorf("%d warnings", w.saw(upload.Warning))
+		}
+		in.Write(content[mib:])
+		in.Close()
+		if err := <-ended; !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
+			t.Fatalf("error = %v, %+v", err, res)
+		}
+		w.srv.ClearFaults()
+		if _, err := w.uploader().Resume(w.t.Context(), res.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoSpool()
+	})
+}
+
+// TestSpoolLimit checks that the input waits while the spool is full, and that the files stay below
+// the limit.
+func TestSpoolLimit(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(23 * mib)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), spec)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		if _, size := w.spooled(); size != 4*mib {
+			t.Errorf("%d bytes in the spool, want the limit", size)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if waits, continues := w.saw(upload.InputWaits), w.saw(upload.InputContinues); waits == 0 || waits != continues {
+			t.Errorf("%d waits, %d continued", waits, continues)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestSpoolLostSession checks that a session that is lost is replaced while all bytes are held. Later the
+// upload fails, and what is left stays until Prune removes it.
+func TestSpoolLostSession(t *testing.T) {
+	t.Parallel()
+	content := data(30 * mib)
+	for _, tt := range []struct {
+		name string
+		from int64
+		want error
+	}{{"early", 0, nil}, {"late", 20 * mib, session.ErrSessionLost}} {
+		t.Run(tt.name, func(t *testing.T) {
+			gone := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: tt.from}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}}
+			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{gone}}, func(w *world) {
+				up := w.uploader(w.spooling(0), func(o *upload.Options) { o.ChunkSize = 4 * mib })
+				res, err := up.Reader(w.t.Context(), pieces(content), spec)
+				if !errors.Is(err, tt.want) {
+					t.Fatalf("error = %v, want %v", err, tt.want)
+				}
+				if err == nil {
+					w.wantObject("obj", content)
+					w.wantNoSpool()
+					return
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(1)
+				if _, again := up.Resume(w.t.Context(), res.ID); !errors.Is(again, session.ErrSessionLost) || !strings.Contains(again.Error(), "are kept in") {
+					t.Errorf("resumed: %v", again)
+				}
+				if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || !p.Deleted {
+					t.Errorf("pruned: %+v, %v", p, err)
+				}
+				w.wantSaved(0)
+				w.wantNoSpool()
+			})
+		})
+	}
+}
+
+// TestSpoolCancel checks that Cancel of a stream that is being read removes both halves.
+func TestSpoolCancel(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		r, in := io.Pipe()
+		up := w.uploader(w.spooling(0))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := up.Reader(w.t.Context(), endOfPipe{r}, spec)
+			ended <- err
+		}()
+		in.Write(data(17 * mib))
+		synctest.Wait()
+		saved, err := firstOf(up.Saved(w.t.Context()))
+		if err != nil || !saved.InUse || !saved.Incomplete {
+			t.Fatalf("saved: %+v, %v", saved, err)
+		}
+		if err := up.Cancel(w.t.Context(), saved.ID); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, session.ErrCanceled) {
+			t.Errorf("error = %v", err)
+		}
+		w.wantSaved(0)
+		w.wantNoSpool()
+		w.wantNoObject("obj")
+	})
+}
+
+type endOfPipe struct{ *io.PipeReader }
+
+func (p endOfPipe) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		_ = p.CloseWithError(io.ErrClosedPipe)
+	}
+	return nil
+}
+
+// TestSpoolInUse checks that one process at a time works on a stream.
+func TestSpoolInUse(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		r, in := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
+			ended <- err
+		}()
+		in.Write(data(mib))
+		synctest.Wait()
+		next := w.snapshot() // another state directory, the same spool
+		ids, err := next.store.List(w.t.Context())
+		if err != nil || len(ids) != 1 {
+			t.Fatal(ids, err)
+		}
+		held := new(state.HeldError)
+		for name, f := range map[string]func(*upload.Uploader) error{
+			"resume": func(up *upload.Uploader) error { _, err := up.Resume(w.t.Context(), ids[0]); return err },
+			"cancel": func(up *upload.Uploader) error { return up.Cancel(w.t.Context(), ids[0]) },
+		} {
+			if err := f(next.uploader()); !errors.As(err, &held) || held.PID != os.Getpid() {
+				t.Errorf("%s: %v, want an error that names the process", name, err)
+			}
+		}
+		in.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSpoolOptions checks the errors of wrong options.
+func TestSpoolOptions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		for _, o := range []upload.Options{
+			{Spool: upload.InSpool("x", 0)},
+			{Store: w.store, Spool: upload.InSpool("x", 1)},
+			{Store: w.store, Spool: upload.InSpool("\xff", 0)},
+		} {
+			if _, err := upload.New(nil, &o); err == nil {
+				t.Errorf("%+v is accepted", o.Spool)
+			}
+		}
+	})
+}
+
+// unzipped returns the bytes of a compressed object.
+func unzipped(t *testing.T, object []byte) []byte {
+	t.Helper()
+	zr, err := gzip.NewReader(bytes.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(zr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// TestSpoolSendsLongRequests checks that a request carries all that was read during the one before. Each
+// costs a round trip.
+func TestSpoolSendsLongRequests(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	puts := func(with ...func(*world) func(*upload.Options)) (n int) {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 20 * time.Millisecond}, func(w *world) {
+			var opts []func(*upload.Options)
+			for _, f := range with {
+				opts = append(opts, f(w))
+			}
+			if _, err := w.uploader(opts...).Reader(w.t.Context(), io.LimitReader(zeros{}, 80*mib), spec); err != nil {
+				t.Fatal(err)
+			}
+			n = strings.Count(w.trace(), "put ")
+		})
+		return n
+	}
+	spooled, memory := puts(func(w *world) func(*upload.Options) { return w.spooling(0) }), puts()
+	if spooled > 2 || memory < 4 {
+		t.Errorf("%d requests with a spool, want at most 2; %d without", spooled, memory)
+	}
+}
+
+// zeros is an endless reader.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

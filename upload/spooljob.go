@@ -1,0 +1,275 @@
+package upload
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/spool"
+)
+
+func newSpoolEngine() spoolEngine {
+	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, describe: lookIntoSpool, least: spool.MinLimit}
+}
+
+// spooled is a job whose source is in a spool.
+type spooled struct {
+	*job
+	spool  *spool.Spool
+	source *spool.Source
+	record *saved.StreamRecord
+	halt   func() // ends the reading of the input
+}
+
+// sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
+// committed them.
+func sendSpooled(ctx context.Context, j *job, r io.Reader) (err error) {
+	ctx, j.interrupt = context.WithCancelCause(ctx)
+	defer j.interrupt(nil)
+	ctx = j.storeContext(ctx)
+	o := j.u.opts.Spool
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return err
+	}
+	id := j.u.hashID(j.spec, "stream", rand.Text()) // no other call sends these bytes
+	j.identify(id, j.spec)
+	if _, _, err := j.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+		return err
+	}
+	defer j.journal.Close()
+	sp, err := spool.Create(ctx, dir, id, o.limit)
+	if err != nil {
+		return err
+	}
+	defer sp.Close()
+	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream()}
+	head := newHeadReader(r)
+	s.fill(ctx, head)
+	defer s.halt()
+	run, err := s.begin(ctx, head)
+	var uri session.URI
+	if err == nil {
+		uri, err = s.drive(ctx, run)
+	}
+	return s.settle(ctx, uri, err)
+}
+
+// fill starts to read the input.
+func (s *spooled) fill(ctx context.Context, r *headReader) {
+	spec, expect := s.spec, s.expect
+	var in io.Reader = r
+	stopZip := func() {}
+	if spec.Gzip {
+		in, stopZip = s.u.compressor.Reader(expect.Reader(r))
+		expect.Size, s.expect.Size = nil, nil // it is the size before compression
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.spool.Fill(spool.Input{
+			Reader: in, Stop: stop,
+			Ended: func(whole chunk.Checkpoint) error {
+				if err := expect.CheckEnd(ctx, whole.Offset); err != nil {
+					return err
+				}
+				return engine.ExpectCRC32C(spec, whole.CRC32C)
+			},
+			Waits:     func(why string, err error) { s.events.post(Event{Kind: InputWaits, Cause: why, Err: err}) },
+			Continues: func() { s.events.post(Event{Kind: InputContinues}) },
+		})
+	}()
+	s.halt = sync.OnceFunc(func() {
+		stopZip()
+		close(stop)
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if r.SetReadDeadline(time.Unix(1, 0)) == nil {
+			defer r.SetReadDeadline(time.Time{})
+		}
+		<-done
+	})
+}
+
+// begin saves the upload when the type of its content is known.
+func (s *spooled) begin(ctx context.Context, head *headReader) (*engine.Run, error) {
+	select {
+	case <-head.known:
+	case <-ctx.Done():
+		return nil, engine.NewInterruption(ctx, nil)
+	}
+	s.detect(func() []byte { return head.head })
+	s.want = s.spec.Resolved()
+	s.setSpec(s.want)
+	s.journal.BeginStream()
+	if err := s.journal.Save(ctx); err != nil {
+		return nil, err
+	}
+	return s.newRun(), nil
+}
+
+// newRun returns the run of a stream without a session.
+func (s *spooled) newRun() *engine.Run {
+	return engine.NewRun(s.newTransfer(s.source, s.record), &s.precondition, session.State{Size: s.source.Total()})
+}
+
+// againAfter is how long an upload whose retries are exhausted waits for the end of its input before it
+// tries again.
+const againAfter = 30 * time.Second
+
+// drive makes the object. While the input lasts, it does not stop because retries are
+// exhausted.
+func (s *spooled) drive(ctx context.Context, run *engine.Run) (session.URI, error) {
+	for warned := false; ; {
+		uri, _, err := s.make(ctx, run)
+		err = endedBy(ctx, err, s.journal)
+		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !errors.Is(err, session.ErrRetriesExhausted) {
+			if err != nil && s.journal.Saved() {
+				run.AskStored(ctx, engine.Grace)
+			}
+			return uri, err
+		}
+		if !warned {
+			warned = true
+			s.events.post(Event{Kind: Warning, Cause: "the input continues, and its bytes are kept on disk: " + err.Error(), Err: err})
+		}
+		waiting, stop := context.WithTimeout(ctx, againAfter)
+		_, _ = s.spool.Await(waiting, func(now spool.Status) bool { return now.End != nil })
+		stop()
+		s.requests.Retry.Progressed()
+	}
+}
+
+// settle keeps the saved upload and the files of the stream if another call can use them, or removes
+// both.
+func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error {
+	if failed := s.result.failed; err != nil && failed != nil {
+		failed(s.callError(err)) // ends a Write, which the halt awaits
+	}
+	s.halt()
+	why, interrupted := errors.AsType[*engine.Interruption](err)
+	ended := s.spool.Status().End != nil
+	switch {
+	case s.journal.LeaseLost() != nil:
+		return err // another process decides
+	case interrupted && errors.Is(why, session.ErrCanceled) && s.journal.Saved():
+		return err // Cancel removes both
+	case err == nil || !ended || s.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
+		return s.remove(ctx, uri, err)
+	}
+	s.record.Ended(s.requests.Pos.Committed.Load())
+	s.journal.Keep()
+	if !interrupted && saved.Dead(err) {
+		now := s.spool.Status()
+		return fmt.Errorf("%w: %w; its bytes before %d are gone, and those up to %d are kept in %s", ErrIncomplete, err, now.From, now.Read, s.spool.Path())
+	}
+	return err
+}
+
+// remove removes the files and the saved upload, after an upload that ended with err. A crash in between
+// leaves a saved upload without files, which Prune removes.
+func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
+	left := s.spool.Discard()
+	if derr := s.journal.Discard(); derr != nil {
+		left = errors.Join(left, derr)
+	}
+	switch {
+	case err != nil:
+		s.dropUseless(ctx, uri, err)
+		if left != nil {
+			err = errors.Join(err, left)
+		}
+	case left != nil:
+		s.events.post(Event{Kind: Warning, Cause: left.Error(), Err: left})
+	}
+	return err
+}
+
+// resumeSpooled continues a saved stream whose input has ended.
+func resumeSpooled(ctx context.Context, j *job, token *state.Token) error {
+	spec, err := j.unlock(token.Spec, j.spec.EncryptionKey)
+	if err != nil {
+		return err
+	}
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
+	sp, err := spool.Open(ctx, token.Spool.Dir, token.ID)
+	switch {
+	case errors.Is(err, spool.ErrNoEnd):
+		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, token.ID)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine", err, token.ID, token.Spool.Dir)
+	case err != nil:
+		return err
+	}
+	defer sp.Close()
+	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream(), halt: func() {}}
+	if spec.Gzip {
+		s.expect.Size = nil
+	}
+	size := s.source.Total()
+	s.requests.Pos.Size.Store(size)
+	s.requests.Retry.Stake(size)
+	run, err := s.resumedRun(token)
+	if err != nil {
+		return err
+	}
+	uri, err := s.drive(ctx, run)
+	return s.settle(ctx, uri, err)
+}
+
+// resumedRun returns the run that continues the session of token, or begins one.
+func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
+	why := s.useless(token)
+	switch {
+	case why == "" && !token.URI.IsZero():
+	case s.source.Replayable():
+		return s.newRun(), nil
+	case why != "":
+		return nil, fmt.Errorf("%w: %s", session.ErrURIMismatch, why)
+	default:
+		return nil, fmt.Errorf("%w: the first bytes are missing in %s", spool.ErrDamaged, s.spool.Path())
+	}
+	t := s.newTransfer(s.source, s.record)
+	t.Pos.Committed.Store(token.Committed)
+	size := s.source.Total()
+	before := token.Session
+	before.HighWater = size // see state.Token
+	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
+		URI: token.URI, Opened: token.Created, Seek: s.source.Seek,
+		Resumed: func(offset int64) {
+			s.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
+			s.events.post(Event{Kind: Resumed})
+		},
+	}), nil
+}
+
+func removeSpool(ctx context.Context, token *state.Token) error {
+	return spool.Remove(ctx, token.Spool.Dir, token.ID)
+}
+
+// lookIntoSpool adds to the description of a saved stream whether its input has ended.
+func lookIntoSpool(s *SavedUpload, token *state.Token) {
+	end, err := spool.Ended(token.Spool.Dir, token.ID)
+	switch {
+	case err != nil: // Resume returns it
+	case end == nil:
+		s.Incomplete = true
+	default:
+		s.Size = end.Offset
+	}
+}
