@@ -19,7 +19,9 @@ import (
 
 // TestHealthInOutage makes uploads in an outage of twenty minutes. Each minute, it asks for the health.
 func TestHealthInOutage(t *testing.T) {
-	unavailable := func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) { w.WriteHeader(http.StatusServiceUnavailable) }
+	unavailable := func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	silent := func(_ http.ResponseWriter, r *http.Request, over <-chan struct{}) {
 		select {
 		case <-over:
