@@ -68,10 +68,10 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 		why = left
 	}
 	if why != nil && !end.stopping {
-		_, err := os.Lstat(path)
-		end.gone = gone(err)
+		_, lerr := os.Lstat(path)
+		end.gone = gone(lerr)
 	}
-	r := result{task: t, event: event{kind: ended, outcome: judge(end)}, attempt: Attempt{Name: t.name, Result: res, Err: why}}
+	r := result{task: t, event: event{kind: ended, outcome: judge(end)}, attempt: Attempt{Name: t.name, Result: res, Err: err, Left: left}}
 	if why != nil {
 		r.event.why = newCause(why)
 	}

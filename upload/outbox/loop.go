@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -233,7 +234,7 @@ func (l *loop) ended(r result) {
 		l.opts.Ended(a)
 	}
 	if a.GivenUp && l.opts.Ordered {
-		l.stop = &StoppedError{a.Name, a.Failures, a.Err}
+		l.stop = &StoppedError{a.Name, a.Failures, cmp.Or(a.Err, a.Left)}
 	}
 }
 

@@ -65,7 +65,8 @@ type Options struct {
 type Attempt struct {
 	Name     string // in the outbox, with slashes
 	Result   *upload.Result
-	Err      error         // of the upload, or why the file could not be disposed of; nil if all is done
+	Err      error         // of the upload; nil if the object exists
+	Left     error         // why the file could not be removed, moved or recorded, although its object exists
 	Altered  bool          // the file changed meanwhile: it is looked at again
 	Failures int           // failures in a row that count, see Options.Attempts
 	Next     time.Duration // until the next attempt; 0 if there is none

@@ -49,7 +49,7 @@ func TestPut(t *testing.T) {
 	if err != nil || writers == chunk.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
 		t.Errorf("%+v, %v: the copy is not complete at once", id, err)
 	}
-	other := append(random(300<<10)[:300<<10-1], 'x')
+	other := append(random(300 << 10)[:300<<10-1], 'x')
 	if err := os.Chmod(source, 0o640); err != nil {
 		t.Fatal(err)
 	}

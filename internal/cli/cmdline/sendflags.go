@@ -22,13 +22,19 @@ const DefaultStallRate = 64 << 10
 
 // Add adds the flags to those of a command.
 func (f *SendFlags) Add(fs *pflag.FlagSet) {
+	f.AddRestarting(fs)
+	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
+}
+
+// AddRestarting adds the flags to those of a command that always starts over if a file changed.
+func (f *SendFlags) AddRestarting(fs *pflag.FlagSet) {
+	f.ifSourceChanged = "restart"
 	f.stallRate = DefaultStallRate
 	DurationVar(fs, &f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
 	DurationVar(fs, &f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
 	DurationVar(fs, &f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
 
 // Options returns the library's options for the flags.

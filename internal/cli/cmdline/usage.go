@@ -161,9 +161,12 @@ func AtLeast(n int, want string) cobra.PositionalArgs {
 
 // ExactlyOne returns the Args of a command that takes one argument. want describes
 // it.
-func ExactlyOne(want string) cobra.PositionalArgs {
+func ExactlyOne(want string) cobra.PositionalArgs { return Exactly(1, want) }
+
+// Exactly returns the Args of a command that takes n arguments. want describes them.
+func Exactly(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		if len(args) != n {
 			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
