@@ -130,7 +130,7 @@ type boxScene struct {
 	lost, wrong, early, twice int
 }
 
-// boxSettle is --settle. A producer that closes a file and continues pauses for less.
+// boxSettle is --settle. A producer that closes a file and opens it again pauses for less between the two.
 const boxSettle = 300 * time.Millisecond
 
 func newBoxScene(t *testing.T, random *rand.Rand) *boxScene {
@@ -369,6 +369,9 @@ func (s *boxScene) writeInPlace(path string, f *boxFile, content []byte) error {
 		}
 	}
 	pause()
+	if s.random.IntN(4) == 0 {
+		time.Sleep(boxSettle + 50*time.Millisecond) // it is open for writing all the time
+	}
 	write(content[half:])
 	return cmp.Or(err, w.Close())
 }

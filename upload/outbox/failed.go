@@ -52,6 +52,9 @@ func setAside(d disk, box, path string, why Failure) error {
 		if err := writeFile(d, to+reasonSuffix, append(text, '\n')); err != nil {
 			return err
 		}
+		if err := d.sync(dir); err != nil {
+			return err
+		}
 		return d.rename(path, to)
 	})
 	if err != nil {

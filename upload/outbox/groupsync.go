@@ -13,14 +13,14 @@ type groupSync struct {
 
 // dirSync is the state of a directory that is being synced.
 type dirSync struct {
-	next    *syncCall // begins when the current one has ended; nil if no call waits
-	waiting int       // calls that use this dirSync
-	running sync.Mutex
+	next    *syncCall     // begins when the current one has ended; nil if no call waits
+	waiting int           // calls that use this dirSync
+	running chan struct{} // has an element during an fsync
 }
 
 // syncCall is an fsync that several calls wait for.
 type syncCall struct {
-	once sync.Once
+	done bool
 	err  error
 }
 
@@ -31,7 +31,7 @@ func (g *groupSync) sync(dir string) error {
 	g.mu.Lock()
 	d := g.dirs[dir]
 	if d == nil {
-		d = &dirSync{}
+		d = &dirSync{running: make(chan struct{}, 1)}
 		g.dirs[dir] = d
 	}
 	if d.next == nil {
@@ -41,14 +41,14 @@ func (g *groupSync) sync(dir string) error {
 	d.waiting++
 	g.mu.Unlock()
 
-	d.running.Lock()
-	call.once.Do(func() {
+	d.running <- struct{}{}
+	if !call.done { // only the holder of running reads and writes call
 		g.mu.Lock()
 		d.next = nil // later calls may have changed names after this fsync began
 		g.mu.Unlock()
-		call.err = g.disk.sync(dir)
-	})
-	d.running.Unlock()
+		call.done, call.err = true, g.disk.sync(dir)
+	}
+	<-d.running
 
 	g.mu.Lock()
 	defer g.mu.Unlock()

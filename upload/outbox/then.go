@@ -95,6 +95,11 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 	if err := d.disk.remove(private); err != nil {
 		return err
 	}
+	if private != path {
+		if err := d.sync(filepath.Dir(private)); err != nil {
+			return err
+		}
+	}
 	return d.sync(filepath.Dir(path))
 }
 
