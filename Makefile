@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: bench-outbox outbox all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -78,6 +78,11 @@ bench-fleet:
 	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
 	cd fleet && go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
 
+# bench-outbox measures the time from a put until its first byte is on the wire, and the memory of an
+# outbox with 100,000 files.
+bench-outbox:
+	go test -run '^$$' -bench Outbox -benchtime 1x ./internal/e2e
+
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are
 # installed. make compat CLIENT=rclone runs one. With COMPAT_ALL=1 it fails if one is
@@ -129,6 +134,11 @@ kill-tree:
 PART_KILLS = 300
 kill-parts:
 	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
+
+# outbox runs an outbox with SIGKILL, SIGSTOP, SIGTERM, outages, lost replies and full disks.
+OUTBOX_RUNS = 1000
+outbox:
+	$(FIRE) ./internal/e2e -run OutboxUnderFire -outbox-runs $(OUTBOX_RUNS) -outbox-seed $(SEED)
 
 # shared runs processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100

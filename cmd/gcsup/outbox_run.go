@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -134,6 +136,11 @@ func (f *outboxRunFlags) spec(name string, spec upload.Spec) upload.Spec {
 
 func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination string) (err error) {
 	ctx := cmd.Context()
+	if os.Getenv("GOGC") == "" {
+		// The state of a large backlog stays in memory for hours. The garbage collector would let the heap
+		// grow to twice that.
+		debug.SetGCPercent(50)
+	}
 	r := newReporter(std, f.output, newCommandLine(ctx, cmd.Flags()))
 	defer func() { err = r.close(err) }()
 	whole := []task{{source: dir, destination: destination}}

@@ -99,7 +99,10 @@ func (o *Outbox) verified(f *entry) {
 // observe follows the uploads.
 func (o *Outbox) observe(f *entry, e upload.Event) {
 	o.mu.Lock()
-	if f.committed = e.Committed; e.Kind == upload.Waiting {
+	if _, active := o.table.committed[f]; active {
+		o.table.committed[f] = e.Committed
+	}
+	if e.Kind == upload.Waiting {
 		o.counters.retries++
 	}
 	o.counters.sent += e.SentDelta

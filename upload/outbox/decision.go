@@ -40,11 +40,11 @@ type file struct {
 	phase    phase
 	compare  bool   // the object may have been made already
 	tries    uint16 // attempts in a row that did not succeed
-	attempts uint16 // those of them that count, see failure
+	attempts uint16 // those of them that count, see rules.counts
+	mark     uint32 // how many files of the outbox were uploaded when the last attempt began or ended
 	id       chunk.Identity
 	since    instant // when id was first seen
 	due      instant // when to look again; never if nothing is due
-	mark     int64   // how many files of the outbox were uploaded when the last attempt began or ended
 	why      *cause  // why the last attempt did not succeed; nil if none failed
 }
 
@@ -85,7 +85,8 @@ const (
 	altered                    // the file changed, or is open for writing
 	vanished                   // the file does not exist any more
 	interrupted                // the outbox stops
-	refused                    // a failure of this file
+	unusable                   // the file itself cannot be uploaded
+	refused                    // the service refuses the file, or the settings of all files
 	unavailable                // a failure that any other file can have too
 )
 
@@ -106,7 +107,7 @@ const (
 type moment struct {
 	at       instant
 	wall     int64   // ns since 1970
-	uploaded int64   // how many files of the outbox were uploaded
+	uploaded uint32  // how many files of the outbox were uploaded
 	random   float64 // in [0, 1)
 }
 
@@ -115,6 +116,7 @@ type rules struct {
 	settle   time.Duration
 	attempts int // 0 means no limit
 	policy   backoff.Policy
+	ordered  bool // no file is moved to .failed
 }
 
 // writersPoll is how often a file that is open for writing is looked at.
@@ -219,7 +221,7 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 	}
 	f.phase, f.compare, f.why = waiting, true, e.why
 	f.tries = min(f.tries, 1<<15) + 1
-	if e.outcome == refused || e.outcome == unavailable && now.uploaded > f.mark {
+	if r.counts(e.outcome, f, now) {
 		f.attempts = min(f.attempts, 1<<15) + 1
 	}
 	f.mark = now.uploaded
@@ -229,4 +231,18 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 	}
 	f.due = now.at + r.policy.Wait(int(f.tries)-1, now.random, 0)
 	return f, nothing
+}
+
+// counts reports whether a failure counts. Otherwise an outage, or a wrong setting, would move all files to
+// .failed.
+func (r *rules) counts(o outcome, f file, now moment) bool {
+	switch o {
+	case unusable:
+		return true
+	case refused:
+		return r.ordered || now.uploaded > 0
+	case unavailable:
+		return now.uploaded > f.mark
+	}
+	return false
 }

@@ -76,7 +76,7 @@ func TestSteps(t *testing.T) {
 		"altered":        {event{kind: ended, outcome: altered}, 0},
 		"vanished":       {event{kind: ended, outcome: vanished}, 0},
 		"interrupted":    {event{kind: ended, outcome: interrupted}, 0},
-		"refused":        {event{kind: ended, outcome: refused}, 0},
+		"refused":        {event{kind: ended, outcome: unusable}, 0},
 		"unavailable":    {event{kind: ended, outcome: unavailable}, 0},
 		"stranded":       {event{kind: stranded}, 0},
 	}
@@ -119,9 +119,12 @@ func TestSteps(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	f := file{phase: complete}
 	now := at(0)
+	if ordered := (&rules{ordered: true}); !ordered.counts(refused, f, now) || testRules.counts(refused, f, now) || !testRules.counts(unusable, f, now) {
+		t.Error("before any file is uploaded: a refusal counts only if the order must be kept")
+	}
 	for n, tt := range []struct {
 		outcome  outcome
-		uploaded int64 // other files, since the last failure
+		uploaded uint32 // other files, since the last failure
 		want     uint16
 	}{
 		{unavailable, 0, 0}, {unavailable, 1, 1}, {unavailable, 0, 1}, {refused, 0, 2}, {altered, 1, 2}, {unavailable, 0, 2}, {unavailable, 1, 3},
@@ -146,7 +149,7 @@ func TestWaits(t *testing.T) {
 	var waits []time.Duration
 	for range 9 {
 		f, _ = r.step(f, event{kind: taken}, now)
-		f, _ = r.step(f, event{kind: ended, outcome: refused}, now)
+		f, _ = r.step(f, event{kind: ended, outcome: unusable}, now)
 		waits = append(waits, (f.due-now.at)/time.Second)
 		now.at = f.due
 	}
@@ -202,7 +205,7 @@ func TestEverySequence(t *testing.T) {
 				t.Errorf("%s: it is forgotten: nothing looks at it again", what)
 			case next.phase == kept && e.kind == ended && e.outcome != recorded:
 				t.Errorf("%s: it counts as uploaded", what)
-			case e.kind == ended && e.outcome >= altered && e.outcome >= refused && !next.compare:
+			case e.kind == ended && e.outcome >= unusable && !next.compare:
 				t.Errorf("%s: the object may exist, and is not compared", what)
 			case gone && f.phase.busy() && e.kind != ended:
 				t.Errorf("%s: it is forgotten during an attempt", what)

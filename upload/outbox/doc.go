@@ -32,7 +32,8 @@
 // A file that fails waits with a growing backoff and does not stop other files. After
 // [Options].Attempts it is moved to the directory .failed, with the reason in a file beside it.
 // [Retry] moves it back. A failure that is not about the file counts only if another file was
-// uploaded since the previous attempt: an outage moves no file to .failed.
+// uploaded since the previous attempt: an outage moves no file to .failed. If the service refuses a
+// file, that counts only if another one was uploaded since the start: the settings may be wrong.
 //
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a

@@ -283,7 +283,7 @@ func (c *counters) ended(r result) {
 		if r.attempt.Result.Skipped != upload.SkipNothing {
 			c.identical++
 		}
-	case refused, unavailable:
+	case unusable, refused, unavailable:
 		if c.failures == nil {
 			c.failures = map[string]int64{}
 		}

@@ -33,7 +33,8 @@ type Options struct {
 
 	// Attempts is after how many failures in a row a file is moved to .failed, or, with Ordered, Run
 	// ends. 0 means 10, and a negative number no limit. A failure that any file could
-	// have, such as an outage, counts only if another file was uploaded since the previous attempt.
+	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
+	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
 	Attempts int
 
 	// Policy gives the length of the wait after a failure. The zero value is that of package
@@ -121,6 +122,9 @@ func Open(dir string, up *upload.Uploader, to upload.Spec, opts *Options) (*Outb
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
+	if err := o.spec("name").Validate(); err != nil {
+		return nil, err
+	}
 	if o.unlock, err = lock(dir); err != nil {
 		return nil, err
 	}
@@ -152,7 +156,7 @@ func (o *Outbox) setDefaults() error {
 	if p.Warn == nil {
 		p.Warn = func(string) {}
 	}
-	o.table = newTable(rules{settle: p.Settle, attempts: p.Attempts, policy: p.Policy}, l)
+	o.table = newTable(rules{settle: p.Settle, attempts: p.Attempts, policy: p.Policy, ordered: p.Ordered}, l)
 	return nil
 }
 

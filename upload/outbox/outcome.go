@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"errors"
+	"slices"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -13,10 +14,12 @@ import (
 var errAltered = errors.New("the file changed before it was read")
 
 // ofFile are the errors that are about one file, and that no other file is expected to have.
-var ofFile = []error{
-	chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular,
-	session.ErrInvalid, session.ErrPrecondition, session.ErrChecksum, session.ErrEncryptionKey, session.ErrUnexpectedData,
-	session.ErrOutcomeUnknown, state.ErrOptionsDiffer, state.ErrCorruptToken, upload.ErrTruncated,
+var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorruptToken, upload.ErrTruncated}
+
+// ofService are the errors with which the service refuses one file. If it refuses the first one, the settings
+// may be wrong for all.
+var ofService = []error{
+	session.ErrInvalid, session.ErrPrecondition, session.ErrChecksum, session.ErrEncryptionKey, session.ErrUnexpectedData, session.ErrOutcomeUnknown,
 }
 
 // ending is how an attempt ended.
@@ -47,10 +50,12 @@ func judge(e ending) outcome {
 	case e.gone:
 		return vanished
 	}
-	for _, sentinel := range ofFile {
-		if errors.Is(err, sentinel) {
-			return refused
-		}
+	is := func(sentinel error) bool { return errors.Is(err, sentinel) }
+	switch {
+	case slices.ContainsFunc(ofFile, is):
+		return unusable
+	case slices.ContainsFunc(ofService, is):
+		return refused
 	}
 	return unavailable
 }

@@ -110,7 +110,7 @@ func (o *Outbox) Status() Status {
 			s.Waiting++
 		}
 		if len(s.Files) < maxFiles {
-			s.Files = append(s.Files, fileStatus(f, now))
+			s.Files = append(s.Files, o.table.status(f, now))
 		}
 	}
 	if oldest != 0 {
@@ -125,8 +125,9 @@ func (o *Outbox) Status() Status {
 // arrival returns when a file was put in the directory, or was last changed, in ns since 1970.
 func arrival(f *entry) int64 { return cmp.Or(f.id.ChangeTimeNS, f.id.ModTimeNS) }
 
-func fileStatus(f *entry, now instant) FileStatus {
-	s := FileStatus{Name: f.name, State: f.phase.String(), Size: f.size(), Committed: f.committed, Failures: int(f.tries)}
+// status returns the state of a file.
+func (t *table) status(f *entry, now instant) FileStatus {
+	s := FileStatus{Name: f.name, State: f.phase.String(), Size: f.size(), Committed: t.committed[f], Failures: int(f.tries)}
 	if f.why != nil {
 		s.Kind, s.Error = f.why.kind, f.why.text
 	}

@@ -21,9 +21,8 @@ type limits struct {
 // entry is a file in the table.
 type entry struct {
 	file
-	name      string // relative, with slashes
-	scan      uint32 // number of the last scan that found it
-	committed int64  // of the attempt under way: bytes that the service has
+	name string // relative, with slashes
+	scan uint32 // number of the last scan that found it
 }
 
 // size returns the size of the file as it was last seen.
@@ -45,15 +44,16 @@ type table struct {
 	names  nameHeap    // with limits.ordered: of all files that are not kept; may have more
 	queues [2][]*entry // otherwise: complete files, small and large, in the order in which they became complete
 
-	scan      uint32 // number of the current or last scan
-	scanned   bool   // a scan was complete
-	active    [2]int // attempts under way, small and large
-	inMemory  int64  // bytes of small files under way
-	succeeded int64  // files uploaded
+	scan      uint32           // number of the current or last scan
+	scanned   bool             // a scan was complete
+	active    [2]int           // attempts under way, small and large
+	committed map[*entry]int64 // bytes that the service has, of attempts under way
+	inMemory  int64            // bytes of small files under way
+	succeeded uint32           // files uploaded
 }
 
 func newTable(r rules, l limits) *table {
-	return &table{rules: r, limits: l, files: map[string]*entry{}}
+	return &table{rules: r, limits: l, files: map[string]*entry{}, committed: map[*entry]int64{}}
 }
 
 // class returns 0 for a small file and 1 for a large one.
@@ -168,7 +168,7 @@ func (t *table) take(now moment) *entry {
 	if t.active[c]++; c == 0 {
 		t.inMemory += f.size()
 	}
-	f.committed = 0
+	t.committed[f] = 0
 	t.step(f, event{kind: taken}, now, nil)
 	return f
 }
@@ -211,6 +211,7 @@ func (t *table) next() *entry {
 // done ends the attempt of a file that take returned.
 func (t *table) done(f *entry, e event, now moment, do *todo) {
 	c := class(f.size())
+	delete(t.committed, f)
 	if t.active[c]--; c == 0 {
 		t.inMemory -= f.size()
 	}
