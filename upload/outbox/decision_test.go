@@ -221,3 +221,21 @@ func TestEverySequence(t *testing.T) {
 		t.Errorf("only %d states", len(visited))
 	}
 }
+
+// TestStale checks which temporary files are removed.
+func TestStale(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, tt := range []struct {
+		id   chunk.Identity
+		want bool
+	}{
+		{identity(1, 1, 1e9-25*3600), true},
+		{identity(1, 1, 1e9-23*3600), false}, // the source is old
+		{identity(1, 1, 1e9+3600), false},
+		{identity(1, 1, 0), false}, // the system has no change time
+	} {
+		if got := stale(tt.id, now); got != tt.want {
+			t.Errorf("%+v: %v, want %v", tt.id, got, tt.want)
+		}
+	}
+}

@@ -189,6 +189,10 @@ func (l *loop) recall() error {
 	return nil
 }
 
+// maxLooks bounds the files that the scanner has to look at because a time has passed. Many files may settle at
+// the same time.
+const maxLooks = 2048
+
 // change changes the table, and does what it then wants to have done.
 func (l *loop) change(do func(now moment, do *todo)) {
 	var want todo
@@ -198,7 +202,7 @@ func (l *loop) change(do func(now moment, do *todo)) {
 	if do != nil {
 		do(now, &want)
 	}
-	l.next = l.table.expire(now, &want)
+	l.next = max(l.table.expire(now, maxLooks-l.scanner.pending(), &want), now.at+time.Millisecond)
 	for l.began && l.ctx.Err() == nil {
 		f := l.table.take(now)
 		if f == nil {

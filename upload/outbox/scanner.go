@@ -67,6 +67,13 @@ func (s *scanner) look(names ...string) {
 	s.signal()
 }
 
+// pending returns how many files are to be inspected.
+func (s *scanner) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.names)
+}
+
 // scanAll asks for a scan of the whole directory.
 func (s *scanner) scanAll() {
 	s.mu.Lock()
@@ -201,6 +208,8 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 				name = dir + "/" + name
 			}
 			switch {
+			case temporary(entry.Name()):
+				removeStale(filepath.Join(path, entry.Name()))
 			case strings.HasPrefix(entry.Name(), "."), name == "lost+found":
 			case entry.IsDir():
 				below = append(below, name)
@@ -233,4 +242,17 @@ func (s *scanner) glance(ctx context.Context, name string) {
 	if err == nil {
 		s.emit(ctx, sighting{kind: fileSeen, name: name, event: event{kind: glanced, id: id}})
 	}
+}
+
+// removeStale removes the temporary file of a Put that was killed.
+func removeStale(path string) {
+	if id, err := chunk.StatIdentity(path); err == nil && stale(id, time.Now()) {
+		_ = os.Remove(path)
+	}
+}
+
+// stale reports whether no Put works on a temporary file any more: it was not changed for a day. Its modification time
+// may be that of the source.
+func stale(id chunk.Identity, now time.Time) bool {
+	return id.ChangeTimeNS != 0 && now.Sub(time.Unix(0, id.ChangeTimeNS)) > 24*time.Hour
 }

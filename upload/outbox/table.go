@@ -143,11 +143,11 @@ func (t *table) forget(f *entry) {
 	}
 }
 
-// expire passes on the times that have passed, and returns the next one.
-func (t *table) expire(now moment, do *todo) (next instant) {
-	for len(t.timers) > 0 {
+// expire passes on at most n times that have passed, and returns the next one.
+func (t *table) expire(now moment, n int, do *todo) (next instant) {
+	for ; len(t.timers) > 0; n-- {
 		first := t.timers[0]
-		if first.at > now.at {
+		if first.at > now.at || n <= 0 {
 			return first.at
 		}
 		heap.Pop(&t.timers)
