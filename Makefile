@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link compat live reliability walk simulate kill kill-tree kill-parts kill-sync shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat live reliability walk simulate kill kill-tree kill-parts kill-sync outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -87,6 +87,11 @@ bench-link:
 	go build -o bin/gcsup ./cmd/gcsup
 	go run ./internal/benchlink -gcsup bin/gcsup -runs 3 $(LINK)
 
+# bench-outbox measures the time from a put until its first byte is on the wire, and the memory of an
+# outbox with 100,000 files.
+bench-outbox:
+	go test -run '^$$' -bench Outbox -benchtime 1x ./internal/e2e
+
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are
 # installed. make compat CLIENT=rclone runs one. With COMPAT_ALL=1 it fails if one is
@@ -144,6 +149,11 @@ kill-parts:
 SYNC_ROUNDS = 500
 kill-sync:
 	$(FIRE) ./internal/e2e -run 'TestSync$$' -sync-rounds $(SYNC_ROUNDS) -sync-seed $(SEED)
+
+# outbox runs an outbox with SIGKILL, SIGSTOP, SIGTERM, outages, lost replies and full disks.
+OUTBOX_RUNS = 1000
+outbox:
+	$(FIRE) ./internal/e2e -run OutboxUnderFire -outbox-runs $(OUTBOX_RUNS) -outbox-seed $(SEED)
 
 # shared runs processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100

@@ -6,7 +6,9 @@ require (
 	cloud.google.com/go/compute/metadata v0.10.0
 	cloud.google.com/go/storage v1.70.0
 	filippo.io/age v1.3.2
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/dustin/go-humanize v1.1.0
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gofrs/flock v0.13.1
 	github.com/googleapis/enterprise-certificate-proxy v0.3.23
 	github.com/googleapis/gax-go/v2 v2.26.2

@@ -21,6 +21,23 @@ import (
 // The path is compared in its open directory, immediately before the file is removed there. A
 // file that replaces it in the few microseconds between the two is removed instead.
 func (s *Source) Remove(want Identity) error {
+	return s.release(want, func(dir *os.Root, _ fs.FileInfo) error {
+		if err := dir.Remove(filepath.Base(s.path)); err != nil {
+			return s.removal(err)
+		}
+		return nil
+	})
+}
+
+// Dispose is like Remove, but calls dispose instead of removing the file. dispose gets the path
+// and the metadata of the file. It can rename the file, and then compare what it has renamed with
+// [os.SameFile].
+func (s *Source) Dispose(want Identity, dispose func(path string, file fs.FileInfo) error) error {
+	return s.release(want, func(_ *os.Root, info fs.FileInfo) error { return dispose(s.path, info) })
+}
+
+// release checks the file as Remove describes, calls do, and closes the Source.
+func (s *Source) release(want Identity, do func(dir *os.Root, file fs.FileInfo) error) error {
 	defer s.Close()
 	if s.path == "" {
 		return fmt.Errorf("remove: %w that was opened by its path", ErrNotRegular)
@@ -57,10 +74,7 @@ func (s *Source) Remove(want Identity) error {
 	if runtime.GOOS == "windows" { // which does not remove an open file
 		_ = s.file.Close()
 	}
-	if err := dir.Remove(name); err != nil {
-		return s.removal(err)
-	}
-	return nil
+	return do(dir, info)
 }
 
 // removal returns an error of the directory with the path of the file.

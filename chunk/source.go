@@ -31,17 +31,9 @@ type Source struct {
 // content than its size, such as those in /proc, the error wraps [ErrNotRegular] and
 // contains advice. Open never blocks on a named pipe.
 func Open(path string) (*Source, error) {
-	// Check before the file is opened, because opening a FIFO blocks.
-	info, err := os.Stat(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return nil, openError{err}
-	}
-	if err := checkRegular(path, info.Mode()); err != nil {
 		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, openError{err}
 	}
 	s, err := fromFile(f, path)
 	if err != nil {

@@ -9,12 +9,36 @@ import (
 // denyWriters returns ETXTBSY if a process has the file open for writing. Otherwise a process
 // that opens it for writing waits until f is closed. It does nothing if the file system or
 // the owner of the file does not allow a lease.
+func denyWriters(f *os.File) error {
+	errno, err := lease(f)
+	if err == nil && errno == syscall.EAGAIN {
+		err = fmt.Errorf("a process has it open for writing: %w", syscall.ETXTBSY)
+	}
+	return err
+}
+
+// findWriters reports whether a process has the file open for writing. Until f is closed, a
+// process that opens it for writing waits.
+func findWriters(f *os.File) Writers {
+	switch errno, err := lease(f); {
+	case err != nil:
+		return WritersUnknown
+	case errno == 0:
+		return NoWriters
+	case errno == syscall.EAGAIN:
+		return HasWriters
+	}
+	return WritersUnknown
+}
+
+// lease gets a read lease on the file, which ends when f is closed. The error number is EAGAIN if a
+// process has the file open for writing.
 //
 // https://man7.org/linux/man-pages/man2/F_SETLEASE.2const.html
-func denyWriters(f *os.File) error {
+func lease(f *os.File) (syscall.Errno, error) {
 	c, err := f.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	errno := syscall.Errno(0)
 	err = c.Control(func(fd uintptr) {
@@ -22,8 +46,5 @@ func denyWriters(f *os.File) error {
 		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETSIG, uintptr(syscall.SIGURG))
 		_, _, errno = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETLEASE, syscall.F_RDLCK)
 	})
-	if err == nil && errno == syscall.EAGAIN {
-		err = fmt.Errorf("a process has it open for writing: %w", syscall.ETXTBSY)
-	}
-	return err
+	return errno, err
 }

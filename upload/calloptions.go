@@ -103,6 +103,14 @@ type CallOptions struct {
 	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
 	RemoveSource bool
 
+	// Dispose, if not nil, is called with the path and the metadata of the file when RemoveSource
+	// would remove it, and replaces the removal. It can move the file elsewhere. Everything that
+	// RemoveSource compares is compared first, whether RemoveSource is set or not. On a local
+	// file system of Linux, no process can open the file for writing during the call.
+	// [Result.SourceRemoved] is true if Dispose returns nil. Otherwise [Result].SourceKept is its
+	// error.
+	Dispose func(path string, file fs.FileInfo) error
+
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
@@ -144,8 +152,8 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.Accept != nil {
 		own.accept = o.Accept
 	}
-	if o.RemoveSource {
-		own.removal = removal{refuseLink, (*job).removeSource}
+	if o.RemoveSource || o.Dispose != nil {
+		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
 	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm

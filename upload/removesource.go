@@ -15,6 +15,8 @@ import (
 type removal struct {
 	check  func(path string) error           // refuses a file that would not be removed
 	remove func(*job, context.Context) error // removes the open file of a job that has succeeded
+
+	dispose func(path string, file fs.FileInfo) error // is called instead, if it is not nil
 }
 
 func (r removal) wanted() bool { return r.remove != nil }
@@ -50,7 +52,8 @@ func (j *job) removeSource(ctx context.Context) error {
 	}
 	return j.file.Remove(ctx,
 		func() (bool, error) { return j.sameBytes(ctx, made) },
-		func() error { return j.confirmObject(ctx, made) })
+		func() error { return j.confirmObject(ctx, made) },
+		j.u.removal.dispose)
 }
 
 // confirmObject reads the metadata of the object, and returns an error unless it is still

@@ -441,3 +441,39 @@ func TestRemoveSourceRefusesLinks(t *testing.T) {
 		}
 	})
 }
+
+// TestDisposeOfSource checks that Dispose replaces the removal, and is called only for a file whose
+// bytes are those of the object.
+func TestDisposeOfSource(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(1000))
+		refuse := errors.New("refused")
+		var asked []string
+		dispose := func(p string, file fs.FileInfo) error {
+			asked = append(asked, p)
+			if file.Size() != 1000 {
+				w.t.Errorf("the file has %d bytes", file.Size())
+			}
+			return refuse
+		}
+		up := w.uploader().With(upload.CallOptions{Dispose: dispose})
+		res, err := up.File(w.t.Context(), path, spec)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if wantSource(w.t, path, false, res); !errors.Is(res.SourceKept, refuse) {
+			w.t.Errorf("SourceKept = %v", res.SourceKept)
+		}
+		refuse = os.Rename(path, path+".moved")
+		if res, err = up.File(w.t.Context(), path, spec); err == nil {
+			w.t.Errorf("a missing file was uploaded: %+v", res)
+		}
+		if err := os.Rename(path+".moved", path); err != nil {
+			w.t.Fatal(err)
+		}
+		if res, err = up.File(w.t.Context(), path, spec); err != nil || !res.SourceRemoved || len(asked) != 2 {
+			w.t.Errorf("%+v, %v, asked %q", res, err, asked)
+		}
+	})
+}

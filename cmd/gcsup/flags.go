@@ -90,8 +90,18 @@ type sendFlags struct {
 }
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
-	f.parallel = parallelAuto
 	f.requests.Add(fs)
+	f.addNetwork(fs)
+}
+
+// addRestarting adds the flags of a command that always starts over if a file changed.
+func (f *sendFlags) addRestarting(fs *pflag.FlagSet) {
+	f.requests.AddRestarting(fs)
+	f.addNetwork(fs)
+}
+
+func (f *sendFlags) addNetwork(fs *pflag.FlagSet) {
+	f.parallel = parallelAuto
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
 	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
@@ -128,16 +138,23 @@ type outputFlags struct {
 
 	logFile, report string
 	listen          metrics.Address
+	backlog         func() metrics.Backlog // of a command with a queue of files; nil for others
 }
 
 func (f *outputFlags) add(fs *pflag.FlagSet) {
+	f.addService(fs)
+	f.progress.add(fs)
+	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
+}
+
+// addService adds the flags of a command that runs until it is stopped, and shows no progress.
+func (f *outputFlags) addService(fs *pflag.FlagSet) {
+	f.progress = progressOff
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
-	f.progress.add(fs)
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
 	f.logLevel.add(fs)
-	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
 	fs.Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT` during the run, such as 127.0.0.1:9464")
 }
 

@@ -17,9 +17,14 @@ type objectFlags struct {
 }
 
 func (f *objectFlags) add(fs *pflag.FlagSet) {
+	f.addService(fs)
+	fs.BoolVarP(&f.preservePOSIX, "preserve-posix", "P", false, "write time, owner and permissions of each file to the metadata of its object")
+}
+
+// addService adds the flags of a command whose files are not part of a batch.
+func (f *objectFlags) addService(fs *pflag.FlagSet) {
 	f.attributes.Add(fs)
 	fs.Var(&f.gzip, "gzip", "compress files whose names end in one of these extensions, separated by commas, such as txt,csv; or all files: all")
-	fs.BoolVarP(&f.preservePOSIX, "preserve-posix", "P", false, "write time, owner and permissions of each file to the metadata of its object")
 	f.key.add(fs, "encrypt the objects with the key")
 }
 

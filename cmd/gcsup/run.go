@@ -44,7 +44,7 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 		r.pages = newPageRecorder(r.totals.start)
 	}
 	if flags.listen != "" {
-		r.metrics = metrics.New(metrics.Options{Version: version().Version})
+		r.metrics = metrics.New(metrics.Options{Version: version().Version, Backlog: flags.backlog})
 	}
 	lease, _ := line.given.GetDuration("state-lease") // 0 without the flag
 	r.explain = &explainer{console: r.console, command: line}

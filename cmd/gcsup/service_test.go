@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -162,6 +164,64 @@ func TestServiceCommands(t *testing.T) {
 	}
 }
 
+// TestServiceOutbox runs the command line of the outbox, and that of PostgreSQL, until the file is uploaded.
+func TestServiceOutbox(t *testing.T) {
+	command := func(pattern, text string) []string {
+		t.Helper()
+		m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no command in %q", text)
+		}
+		return strings.Fields(m[1])
+	}
+	page, err := os.ReadFile("../../docs/service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := command(`/usr/local/bin/gcsup (.*)`, blocks(t, "ini")[2])
+	put := command(`archive_command = '/usr/local/bin/gcsup (.*)'`, string(page))
+	dir := t.TempDir()
+	wal, segment := filepath.Join(dir, "wal"), filepath.Join(dir, "000000010000000000000001")
+	for _, args := range [][]string{run, put} {
+		for i, arg := range args {
+			switch arg {
+			case "/var/spool/wal":
+				args[i] = wal
+			case "%p":
+				args[i] = segment
+			}
+		}
+	}
+	if err := os.Mkdir(wal, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segment, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
+	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
+	t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
+	var messages strings.Builder
+	if code := execute(t.Context(), put, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK {
+		t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(put, " "), code, messages.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(wal, filepath.Base(segment))); errors.Is(err, os.ErrNotExist) {
+				return
+			}
+		}
+	}()
+	if code := execute(ctx, run, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK || messages.Len() > 0 {
+		t.Errorf("gcsup %s: exit code %d: %s", strings.Join(run, " "), code, messages.String())
+	}
+	if o, ok := srv.Object("my-bucket", "wal/"+filepath.Base(segment)); !ok || o.Size != 1<<20 {
+		t.Errorf("the object: %+v, %v", o, ok)
+	}
+}
+
 // TestServiceUnits checks the units with systemd-analyze.
 func TestServiceUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -170,7 +230,7 @@ func TestServiceUnits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	units := blocks(t, "ini")
-	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer")}
+	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer"), filepath.Join(dir, "gcsup-wal.service")}
 	for i, name := range files {
 		// systemd-analyze requires that the program and the man page exist.
 		text := strings.ReplaceAll(units[i], "/usr/local/bin/gcsup", "/bin/true")
@@ -181,7 +241,7 @@ func TestServiceUnits(t *testing.T) {
 	}
 	out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "gcsup-backup") {
+		if strings.Contains(line, "gcsup-backup") || strings.Contains(line, "gcsup-wal") {
 			t.Errorf("systemd-analyze verify: %s", line)
 		}
 	}

@@ -23,6 +23,13 @@ const DefaultStallRate = 64 << 10
 
 // Add adds the flags to those of a command.
 func (f *SendFlags) Add(fs *pflag.FlagSet) {
+	f.AddRestarting(fs)
+	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
+}
+
+// AddRestarting adds the flags to those of a command that always starts over if a file changed.
+func (f *SendFlags) AddRestarting(fs *pflag.FlagSet) {
+	f.ifSourceChanged = "restart"
 	f.stallRate = DefaultStallRate
 	DurationVar(fs, &f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
 	DurationVar(fs, &f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
@@ -30,7 +37,6 @@ func (f *SendFlags) Add(fs *pflag.FlagSet) {
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
 	fs.Var(&f.requestRate, "request-rate", "at most `N` requests per second that change objects in a bucket, of all shards or workers together, or off (default: a rate that is found after the first 429)")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
 
 // Options returns the library's options for the flags.

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"io/fs"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -13,8 +14,9 @@ import (
 // of the file shows that they have not changed: a file that was not settled before it was read, or
 // that cannot be synced, may have changed through a mapping. After a resume, the first bytes may not
 // have been compared at all. confirm is called last, because the comparison
-// can take long. It returns an error if the object does not exist.
-func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error) error {
+// can take long. It returns an error if the object does not exist. If dispose is not nil, it is
+// called instead of removing the file, see [chunk.Source.Dispose].
+func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error, dispose func(path string, file fs.FileInfo) error) error {
 	settled, err := f.src.Settle(ctx)
 	if err != nil {
 		return err
@@ -40,6 +42,9 @@ func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm fu
 	}
 	if ctx.Err() != nil { // the caller may have stopped waiting
 		return context.Cause(ctx)
+	}
+	if dispose != nil {
+		return f.src.Dispose(settled.Identity, dispose)
 	}
 	return f.src.Remove(settled.Identity)
 }

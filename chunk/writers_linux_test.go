@@ -1,0 +1,70 @@
+package chunk_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gcsup/chunk"
+)
+
+// TestInspect checks the identity, and that a writer is found.
+func TestInspect(t *testing.T) {
+	path := file(t, content(10))
+	inspect := func(want chunk.Writers) {
+		t.Helper()
+		id, writers, err := chunk.Inspect(path)
+		if now, serr := chunk.StatIdentity(path); err != nil || serr != nil || id != now || writers != want {
+			t.Errorf("Inspect = %+v, %v, %v, want %+v, %v", id, writers, err, now, want)
+		}
+	}
+	inspect(chunk.NoWriters)
+	w, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect(chunk.HasWriters)
+	if _, err := w.Write(content(3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inspect(chunk.NoWriters)
+	if _, _, err := chunk.Inspect(filepath.Dir(path)); !errors.Is(err, chunk.ErrNotRegular) {
+		t.Errorf("a directory: %v", err)
+	}
+	if _, _, err := chunk.Inspect(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestDispose checks that only an unchanged file is disposed of, and that it cannot be opened for
+// writing meanwhile.
+func TestDispose(t *testing.T) {
+	path := file(t, content(10))
+	s := open(t, path)
+	id := identity(t, s)
+	moved := path + ".moved"
+	err := s.Dispose(id, func(p string, was fs.FileInfo) error {
+		if _, writers, err := chunk.Inspect(p); writers != chunk.NoWriters || err != nil {
+			t.Errorf("Inspect: %v, %v", writers, err)
+		}
+		if err := os.Rename(p, moved); err != nil {
+			return err
+		}
+		if now, err := os.Lstat(moved); err != nil || !os.SameFile(was, now) {
+			t.Errorf("another file was moved: %v", err)
+		}
+		return fs.ErrExist
+	})
+	if !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Dispose = %v, want the error of the function", err)
+	}
+	s = open(t, moved)
+	if err := s.Dispose(id, func(string, fs.FileInfo) error { t.Error("a changed file"); return nil }); !errors.Is(err, chunk.ErrChanged) {
+		t.Errorf("Dispose of a file that was renamed: %v", err)
+	}
+}

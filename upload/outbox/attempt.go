@@ -1,0 +1,133 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/errkind"
+)
+
+// task is a file to upload. The fields are copies, because the entry belongs to the table.
+type task struct {
+	entry   *entry
+	name    string
+	id      chunk.Identity
+	compare bool
+}
+
+// result is what a goroutine reports to the loop.
+type result struct {
+	task
+	event   event
+	attempt Attempt
+}
+
+// attempt uploads and disposes of a file.
+func (o *Outbox) attempt(ctx context.Context, t task) result {
+	path := o.path(t.name)
+	keep := o.memory != nil
+	call := upload.CallOptions{
+		// What was found to be complete is what must be sent.
+		Accept: func(_ string, now fs.FileInfo) error {
+			if now.Size() != t.id.Size || now.ModTime().UnixNano() != t.id.ModTimeNS {
+				return errAltered
+			}
+			return nil
+		},
+		Observer: func(e upload.Event) { o.observe(t.entry, e) },
+	}
+	if t.compare {
+		call.Skip = upload.SkipIdentical
+	}
+	if !keep {
+		call.Dispose = func(path string, was fs.FileInfo) error {
+			o.verified(t.entry)
+			return o.disposer.dispose(path, was)
+		}
+	}
+	res, err := o.up.With(call).File(ctx, path, o.spec(t.name))
+	var left error
+	switch {
+	case err != nil:
+	case keep:
+		o.verified(t.entry)
+		left = o.memory.record(res)
+	case !res.SourceRemoved:
+		if left = res.SourceKept; left == nil {
+			left = session.ErrOutcomeUnknown // its bytes were not compared
+		}
+	}
+	end := ending{stopping: ctx.Err() != nil, keep: keep, err: err, left: left}
+	why := err
+	if why == nil {
+		why = left
+	}
+	if why != nil && !end.stopping {
+		_, lerr := os.Lstat(path)
+		end.gone = gone(lerr)
+	}
+	r := result{task: t, event: event{kind: ended, outcome: judge(end)}, attempt: Attempt{Name: t.name, Result: res, Err: err, Left: left}}
+	if why != nil {
+		r.event.why = newCause(why)
+	}
+	return r
+}
+
+// causeLimit bounds the bytes of a cause, because there may be many.
+const causeLimit = 300
+
+func newCause(err error) *cause {
+	text := err.Error()
+	if len(text) > causeLimit {
+		text = text[:causeLimit] + "…"
+	}
+	return &cause{errkind.Of(err), text}
+}
+
+// verified records that the object of a file was verified.
+func (o *Outbox) verified(f *entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.table.step(f, event{kind: verified}, o.now(), nil)
+}
+
+// observe follows the uploads.
+func (o *Outbox) observe(f *entry, e upload.Event) {
+	o.mu.Lock()
+	if _, active := o.table.committed[f]; active {
+		o.table.committed[f] = e.Committed
+	}
+	if e.Kind == upload.Waiting {
+		o.counters.retries++
+	}
+	o.counters.sent += e.SentDelta
+	o.mu.Unlock()
+	if o.opts.Observer != nil {
+		o.opts.Observer(e)
+	}
+}
+
+// setAside moves a file that has no attempt left to .failed, unless it has changed.
+func (o *Outbox) setAside(f task, attempts int, why cause) event {
+	path := o.path(f.name)
+	id, err := chunk.StatIdentity(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return event{kind: absent}
+	case err == nil && id != f.id:
+		return event{kind: glanced, id: id}
+	}
+	spec := o.spec(f.name)
+	err = setAside(o.disposer.disk, o.dir, path, Failure{
+		Name: f.name, Destination: spec.URL(), Kind: why.kind, Error: why.text, Attempts: attempts,
+	})
+	if err != nil {
+		return event{kind: stranded, why: newCause(err)}
+	}
+	return event{kind: absent}
+}

@@ -1,0 +1,52 @@
+// Package outbox uploads what appears in a directory, and removes each file when its object was
+// verified.
+//
+//	box, err := outbox.Open("/var/spool/out", up, upload.Spec{Bucket: "my-bucket", Object: "in/"}, nil)
+//	...
+//	defer box.Close()
+//	err = box.Run(ctx) // until ctx is done
+//
+// The file a/b becomes the object in/a/b. Files and directories whose names begin with a dot are
+// ignored, and so is everything that is not a regular file.
+//
+// # When a file is complete
+//
+// A file is uploaded when no program writes to it any more. On a local file system of Linux, a
+// file that a process has open for writing is never complete, and these files are complete at once:
+//
+//   - a file that [Put] made;
+//   - a file that was renamed, or linked, into the directory after its last change.
+//
+// Any other file is complete when it was not changed for [Options].Settle. So is every file
+// on other systems, on file servers, and of another user.
+//
+// # What is removed
+//
+// A file is removed only if the metadata of its object, which is read last, has the size and the
+// CRC32C of the bytes that were read, and the file has not changed since, see
+// [upload.CallOptions].Dispose. It is renamed to a private name first, compared again, and then
+// removed. A file that changed, or was replaced by another one, is sent again.
+//
+// # Failures
+//
+// A file that fails waits with a growing backoff and does not stop other files. After
+// [Options].Attempts it is moved to the directory .failed, with the reason in a file beside it.
+// [Retry] moves it back. A failure that is not about the file counts only if another file was
+// uploaded since the previous attempt: an outage moves no file to .failed. If the service refuses a
+// file, that counts only if another one was uploaded since the start: the settings may be wrong.
+//
+// With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
+// is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a
+// [*StoppedError], and the file stays where it is.
+//
+// # Crashes
+//
+// The process may be killed at any moment. The next one finds the files that are left. A file
+// that was there when it started may have been uploaded already. It is compared with the
+// object first and is not sent again if the bytes are equal. Large files resume, if the
+// Uploader has a Store.
+//
+// The directory .outbox belongs to this package. It has the lock of the process, the private names
+// of files that are being removed, the record of uploaded files with [Keep], and the status for
+// [ReadStatus].
+package outbox

@@ -1,0 +1,204 @@
+package outbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/upload"
+)
+
+// Options configure an [Outbox]. The zero value uses the defaults.
+type Options struct {
+	// Settle is how long a file must stay unchanged before it is complete, if nothing else
+	// shows that it is. 0 means 10 s, and a negative duration none.
+	Settle time.Duration
+
+	// Rescan is the time between two scans of the whole directory. 0 means 1 minute. New files
+	// are usually noticed at once; the scans find those whose notification was lost.
+	Rescan time.Duration
+
+	// Then is what happens to a file whose object was verified. The zero value is [Remove].
+	Then Then
+
+	// Ordered uploads one file at a time, in the order of the bytes of the names. A file that is
+	// not complete, or fails, blocks all later ones.
+	Ordered bool
+
+	// Attempts is after how many failures in a row a file is moved to .failed, or, with Ordered, Run
+	// ends. 0 means 10, and a negative number no limit. A failure that any file could
+	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
+	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
+	Attempts int
+
+	// Policy gives the length of the wait after a failure. The zero value is that of package
+	// backoff. Each attempt has retries of its own, see [upload.Options].
+	Policy backoff.Policy
+
+	// Small, Large, Jobs and Memory are those of [upload.BatchOptions].
+	Small, Large, Jobs int
+	Memory             int64
+
+	// Spec completes the Spec of a file, for example with a content type. name is relative to the
+	// directory, with slashes. It must return the same Spec for a name each time.
+	Spec func(name string, spec upload.Spec) upload.Spec
+
+	// Observer is called with the events of each upload, in place of that of the Uploader.
+	Observer func(upload.Event)
+
+	// Ended is called when an attempt has ended. It must return soon.
+	Ended func(Attempt)
+
+	// Warn is called with a problem that does not stop the outbox. It must return soon.
+	Warn func(text string)
+
+	// Ready is called when Run has scanned the directory once.
+	Ready func()
+}
+
+// Attempt is an attempt to upload a file, and what follows it.
+type Attempt struct {
+	Name     string // in the outbox, with slashes
+	Result   *upload.Result
+	Err      error         // of the upload; nil if the object exists
+	Left     error         // why the file could not be removed, moved or recorded, although its object exists
+	Altered  bool          // the file changed meanwhile: it is looked at again
+	Failures int           // failures in a row that count, see Options.Attempts
+	Next     time.Duration // until the next attempt; 0 if there is none
+	GivenUp  bool          // no attempt is left
+}
+
+const (
+	defaultSettle   = 10 * time.Second
+	defaultRescan   = time.Minute
+	defaultAttempts = 10
+)
+
+// Outbox is an open outbox. Its methods are safe for concurrent use.
+type Outbox struct {
+	dir    string // absolute
+	up     *upload.Uploader
+	to     upload.Spec // Object is the prefix
+	opts   Options
+	unlock func()
+
+	disposer disposer
+	memory   *memory // nil unless files are kept
+	opened   time.Time
+	watch    bool // tests of virtual time switch it off
+
+	mu       sync.Mutex // guards the rest
+	table    *table
+	counters counters
+	notified func() bool // new files are noticed at once; nil before Run
+}
+
+// Open opens the outbox in a directory, which must exist, and locks it until Close. If another
+// process has it open, the error is an [*InUseError]. A file a of the directory becomes the object
+// with the name to.Object + "a".
+//
+// up should have a Store, so that large files resume, and RestartChanged, so that a file that
+// was replaced is sent from its start.
+func Open(dir string, up *upload.Uploader, to upload.Spec, opts *Options) (*Outbox, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("outbox %s: not a directory", dir)
+	}
+	o := &Outbox{dir: dir, up: up, to: to, opened: time.Now(), watch: true}
+	if opts != nil {
+		o.opts = *opts
+	}
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	if err := o.spec("name").Validate(); err != nil {
+		return nil, err
+	}
+	if o.unlock, err = lock(dir); err != nil {
+		return nil, err
+	}
+	if err := o.open(); err != nil {
+		o.unlock()
+		return nil, fmt.Errorf("outbox %s: %w", dir, err)
+	}
+	return o, nil
+}
+
+func (o *Outbox) setDefaults() error {
+	p := &o.opts
+	if err := p.Policy.Validate(); err != nil {
+		return err
+	}
+	if p.Rescan < 0 {
+		return errors.New("outbox: Rescan is negative")
+	}
+	p.Settle = max(cmp.Or(p.Settle, defaultSettle), 0)
+	p.Rescan = cmp.Or(p.Rescan, defaultRescan)
+	p.Attempts = max(cmp.Or(p.Attempts, defaultAttempts), 0)
+	l := limits{
+		small: cmp.Or(max(p.Small, 0), 32), large: cmp.Or(max(p.Large, 0), 4),
+		jobs: cmp.Or(max(p.Jobs, 0), math.MaxInt), memory: cmp.Or(max(p.Memory, 0), 64<<20), ordered: p.Ordered,
+	}
+	if p.Spec == nil {
+		p.Spec = func(_ string, spec upload.Spec) upload.Spec { return spec }
+	}
+	if p.Warn == nil {
+		p.Warn = func(string) {}
+	}
+	o.table = newTable(rules{settle: p.Settle, attempts: p.Attempts, policy: p.Policy, ordered: p.Ordered}, l)
+	return nil
+}
+
+// open prepares the locked directory.
+func (o *Outbox) open() (err error) {
+	o.disposer = disposer{disk: osDisk{}, dir: o.dir, sync: newGroupSync(osDisk{}).sync}
+	if to := o.opts.Then.dir; to != "" {
+		if o.disposer.to, err = filepath.Abs(to); err != nil {
+			return err
+		}
+		if err := checkMove(o.dir, o.disposer.to); err != nil {
+			return err
+		}
+	}
+	if err := o.disposer.recover(); err != nil {
+		return err
+	}
+	if o.opts.Then.keep {
+		o.memory, err = openMemory(o.dir)
+	}
+	return err
+}
+
+// Close unlocks the directory. Run must have returned.
+func (o *Outbox) Close() error {
+	var err error
+	if o.memory != nil {
+		err = o.memory.close()
+	}
+	o.unlock()
+	return err
+}
+
+// now returns the moment of a decision. The caller holds mu.
+func (o *Outbox) now() moment { return o.table.moment(time.Since(o.opened), time.Now()) }
+
+// path returns the path of a file.
+func (o *Outbox) path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
+
+// spec returns the Spec of a file.
+func (o *Outbox) spec(name string) upload.Spec {
+	spec := o.to
+	spec.Object += name
+	return o.opts.Spec(name, spec)
+}

@@ -1,0 +1,61 @@
+package outbox
+
+import (
+	"errors"
+	"slices"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// errAltered is the error of a file that is no longer the one that was found to be complete.
+var errAltered = errors.New("the file changed before it was read")
+
+// ofFile are the errors that are about one file, and that no other file is expected to have.
+var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorruptToken, upload.ErrTruncated}
+
+// ofService are the errors with which the service refuses one file. If it refuses the first one, the settings
+// may be wrong for all.
+var ofService = []error{
+	session.ErrInvalid, session.ErrPrecondition, session.ErrChecksum, session.ErrEncryptionKey, session.ErrUnexpectedData, session.ErrOutcomeUnknown,
+}
+
+// ending is how an attempt ended.
+type ending struct {
+	stopping bool  // the outbox stops
+	keep     bool  // the file stays after its upload
+	gone     bool  // there is no such file
+	err      error // of the upload
+	left     error // why the file is still there, although its object was verified
+}
+
+// judge returns the outcome of an attempt.
+func judge(e ending) outcome {
+	err := e.err
+	switch {
+	case err == nil && e.left == nil && e.keep:
+		return recorded
+	case err == nil && e.left == nil:
+		return disposed
+	case err == nil:
+		err = e.left
+	}
+	switch {
+	case e.stopping:
+		return interrupted
+	case errors.Is(err, errAltered), errors.Is(err, session.ErrSourceChanged), errors.Is(err, chunk.ErrChanged), openForWriting(err):
+		return altered
+	case e.gone:
+		return vanished
+	}
+	is := func(sentinel error) bool { return errors.Is(err, sentinel) }
+	switch {
+	case slices.ContainsFunc(ofFile, is):
+		return unusable
+	case slices.ContainsFunc(ofService, is):
+		return refused
+	}
+	return unavailable
+}

@@ -1,0 +1,271 @@
+package outbox
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	powerOld = []byte("the file that is there")
+	powerNew = []byte("the content of the new file")
+)
+
+// box returns a disk with an outbox in /box, and further files. A nil content makes a directory.
+func box(files map[string][]byte) *powerDisk {
+	all := map[string][]byte{"/box": nil, "/box/sub": nil, "/box/.outbox": nil, "/done": nil}
+	for path, data := range files {
+		all[path] = data
+	}
+	return newPowerDisk(all)
+}
+
+// like is the metadata of a source.
+func like() fs.FileInfo { return powerInfo{&inode{modTime: time.Unix(1, 0)}} }
+
+// TestPutPowerLoss simulates a power loss after each operation of a put. The new file is complete or absent, and it
+// is there when put has returned.
+func TestPutPowerLoss(t *testing.T) {
+	for _, to := range []string{"/box/new", "/box/sub/new", "/box/a/b/new"} {
+		d := box(map[string][]byte{"/box/old": powerOld})
+		images := 0
+		check := func(must bool) {
+			d.images(func(image map[string][]byte) {
+				images++
+				got, there := image[to]
+				if there && !bytes.Equal(got, powerNew) || must && !there {
+					t.Errorf("%s after operation %d: %q", to, d.ops, got)
+				}
+				if !bytes.Equal(image["/box/old"], powerOld) {
+					t.Error("another file is damaged")
+				}
+			})
+		}
+		d.after = func() { check(false) }
+		if err := putCopy(d, to, bytes.NewReader(powerNew), like(), func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		check(true)
+		t.Logf("%s: %d states of the disk", to, images)
+	}
+}
+
+// TestPowerDiskLosesWhatIsNotSynced checks that the model can lose a file.
+func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
+	for name, careless := range map[string]func(d *powerDisk){
+		"no sync of the file": func(d *powerDisk) {
+			f, _ := d.create("/box/.temp", 0)
+			_, _ = f.Write(powerNew)
+			_ = d.rename("/box/.temp", "/box/new")
+			_ = d.sync("/box")
+		},
+		"no sync of the directory": func(d *powerDisk) {
+			f, _ := d.create("/box/.temp", 0)
+			_, _ = f.Write(powerNew)
+			_ = f.Sync()
+			_ = d.rename("/box/.temp", "/box/new")
+		},
+		"no sync of the parent": func(d *powerDisk) {
+			_ = d.mkdir("/box/a")
+			f, _ := d.create("/box/a/.temp", 0)
+			_, _ = f.Write(powerNew)
+			_ = f.Sync()
+			_ = d.rename("/box/a/.temp", "/box/a/new")
+			_ = d.sync("/box/a")
+		},
+	} {
+		d, lost := box(nil), 0
+		careless(d)
+		d.images(func(image map[string][]byte) {
+			if !bytes.Equal(image["/box/new"], powerNew) && !bytes.Equal(image["/box/a/new"], powerNew) {
+				lost++
+			}
+		})
+		if lost == 0 {
+			t.Errorf("%s: nothing is lost", name)
+		}
+	}
+}
+
+// places are where the file sub/f can be.
+var places = []string{"/box/sub/f", "/box/.outbox/removing/sub/f", "/done/sub/f", "/box/.failed/sub/f"}
+
+// TestDisposePowerLoss simulates a power loss after each operation that removes, moves or gives up a file. Before
+// it has returned, the file is in one of its places, or it was removed after its object was verified. Afterwards it
+// does not come back.
+func TestDisposePowerLoss(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do     func(d *powerDisk) error
+		stays  bool   // the file must exist in every state
+		ending string // the only place afterwards; "" if there is none
+	}{
+		"remove": {do: func(d *powerDisk) error {
+			was, _ := d.lstat("/box/sub/f")
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was)
+		}},
+		"move": {stays: true, ending: "/done/sub/f", do: func(d *powerDisk) error {
+			was, _ := d.lstat("/box/sub/f")
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
+		}},
+		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d *powerDisk) error {
+			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
+		}},
+		"restore": {stays: true, ending: "/box/sub/f", do: func(d *powerDisk) error {
+			d.change(nameOp{from: "/box/sub/f", to: "/box/.outbox/f", file: d.names["/box/sub/f"]})
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).restore("/box/.outbox/f", "/box/sub/f")
+		}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			d := box(map[string][]byte{"/box/sub/f": powerOld})
+			found := func(image map[string][]byte) (at []string) {
+				for _, place := range append(places, "/box/.outbox/f") {
+					if data, there := image[place]; there {
+						if at = append(at, place); !bytes.Equal(data, powerOld) {
+							t.Errorf("%s has %q", place, data)
+						}
+					}
+				}
+				return at
+			}
+			d.after = func() {
+				d.images(func(image map[string][]byte) {
+					if at := found(image); len(at) > 1 || tt.stays && len(at) == 0 {
+						t.Errorf("after operation %d it is at %q", d.ops, at)
+					}
+					if _, reason := image["/box/.failed/sub/f.reason.json"]; !reason && image["/box/.failed/sub/f"] != nil {
+						t.Errorf("after operation %d there is no reason", d.ops)
+					}
+				})
+			}
+			if err := tt.do(d); err != nil {
+				t.Fatal(err)
+			}
+			if name == "restore" {
+				return // the next scan finds it, or the next process restores it
+			}
+			d.images(func(image map[string][]byte) {
+				if at := strings.Join(found(image), " "); at != tt.ending {
+					t.Errorf("afterwards it is at %q, want %q", at, tt.ending)
+				}
+			})
+		})
+	}
+}
+
+// TestDiskErrors makes each operation fail. The error is returned, no file is lost, and a put leaves nothing
+// behind.
+func TestDiskErrors(t *testing.T) {
+	for name, do := range map[string]func(d *powerDisk) error{
+		"put": func(d *powerDisk) error {
+			return putCopy(d, "/box/a/new", bytes.NewReader(powerNew), like(), func() error { return nil })
+		},
+		"remove": func(d *powerDisk) error {
+			was, _ := d.lstat("/box/sub/f")
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was)
+		},
+		"move": func(d *powerDisk) error {
+			was, _ := d.lstat("/box/sub/f")
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
+		},
+		"give up": func(d *powerDisk) error {
+			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
+		},
+	} {
+		whole := box(map[string][]byte{"/box/sub/f": powerOld})
+		if err := do(whole); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n <= whole.ops; n++ {
+			d := box(map[string][]byte{"/box/sub/f": powerOld})
+			d.failAt = n
+			if err := do(d); !errors.Is(err, errIO) {
+				t.Errorf("%s: operation %d of %d fails: %v", name, n, whole.ops, err)
+			}
+			there := 0
+			for _, place := range places {
+				if f := d.names[place]; f != nil && bytes.Equal(f.content(), powerOld) {
+					there++
+				}
+			}
+			if removed := name == "remove" && n >= whole.ops-1; there != 1 && !removed { // only a sync failed
+				t.Errorf("%s: operation %d of %d fails: the file has %d names", name, n, whole.ops, there)
+			}
+			for path := range d.names {
+				if temporary(filepath.Base(path)) {
+					t.Errorf("%s: operation %d of %d fails: %s is left", name, n, whole.ops, path)
+				}
+			}
+		}
+	}
+}
+
+// swapDisk replaces a file before it is renamed.
+type swapDisk struct {
+	osDisk
+	swap func(from string)
+}
+
+func (d swapDisk) rename(from, to string) error {
+	d.swap(from)
+	return d.osDisk.rename(from, to)
+}
+
+// TestReplacedWhileRemoved checks that a file that replaces another one between its last comparison and its removal
+// is not removed.
+func TestReplacedWhileRemoved(t *testing.T) {
+	for _, again := range []bool{false, true} { // a third file gets the name before the second gets it back
+		dir := t.TempDir()
+		path := filepath.Join(dir, "sub", "f")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write := func(content string) {
+			if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("first")
+		was, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		renames := 0
+		d := swapDisk{swap: func(from string) {
+			if renames++; renames == 1 {
+				write("second")
+			} else if renames == 2 && again {
+				write("third")
+			}
+		}}
+		box := disposer{disk: d, dir: dir, sync: syncDir}
+		if err := box.dispose(path, was); !errors.Is(err, errAltered) {
+			t.Errorf("dispose = %v", err)
+		}
+		want := map[string]string{"sub/f": "second"}
+		if again {
+			want = map[string]string{"sub/f": "third", ".failed/sub/f": "second"}
+		}
+		for name, content := range want {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != content {
+				t.Errorf("%s has %q, %v, want %q", name, got, err, content)
+			}
+		}
+		if now, err := os.Lstat(path); err == nil {
+			renames = 9
+			if err := box.dispose(path, now); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file is left: %v", err)
+		}
+	}
+}

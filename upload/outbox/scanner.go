@@ -1,0 +1,258 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// sighting is what the scanner found.
+type sighting struct {
+	kind  sightKind
+	name  string // of a file
+	event event  // of a file: glanced, inspected or absent
+	err   error  // scanEnded: why a part of the directory could not be read; nil if all was
+}
+
+type sightKind uint8
+
+// The kinds of sightings.
+const (
+	scanBegan sightKind = iota
+	fileSeen
+	scanEnded
+)
+
+// hintDelay is how long the scanner collects names: a program that writes to a file causes many
+// notifications.
+const hintDelay = 5 * time.Millisecond
+
+// scanner reads the directory, in a goroutine of its own: a file server may not respond.
+type scanner struct {
+	root  string
+	watch func(dir string) // asks for notifications about a directory; called before the directory is read
+	out   chan []sighting
+
+	wake chan struct{} // has an element if there is something to do
+
+	mu    sync.Mutex
+	names map[string]struct{} // to inspect
+	full  bool                // scan the whole directory
+
+	found []sighting // not sent yet
+}
+
+func newScanner(root string, watch func(dir string)) *scanner {
+	return &scanner{root: root, watch: watch, out: make(chan []sighting, 4), wake: make(chan struct{}, 1), names: map[string]struct{}{}, full: true}
+}
+
+// look asks for the inspection of files. A name may be that of a directory, or not exist.
+func (s *scanner) look(names ...string) {
+	if len(names) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		s.names[name] = struct{}{}
+	}
+	s.signal()
+}
+
+// pending returns how many files are to be inspected.
+func (s *scanner) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.names)
+}
+
+// scanAll asks for a scan of the whole directory.
+func (s *scanner) scanAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = true
+	s.signal()
+}
+
+func (s *scanner) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx is done.
+func (s *scanner) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.inspectAll(ctx)
+		s.mu.Lock()
+		full := s.full
+		s.full = false
+		s.mu.Unlock()
+		if full {
+			s.emit(ctx, sighting{kind: scanBegan})
+			err := s.walk(ctx, "")
+			if ctx.Err() != nil {
+				return
+			}
+			s.emit(ctx, sighting{kind: scanEnded, err: err})
+		}
+		s.flush(ctx)
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(hintDelay):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// emit adds a sighting, and sends some together.
+func (s *scanner) emit(ctx context.Context, found sighting) {
+	if s.found = append(s.found, found); len(s.found) >= 256 {
+		s.flush(ctx)
+	}
+}
+
+func (s *scanner) flush(ctx context.Context) {
+	if len(s.found) == 0 {
+		return
+	}
+	select {
+	case s.out <- s.found:
+	case <-ctx.Done():
+	}
+	s.found = nil
+}
+
+// inspectAll inspects the files that look named.
+func (s *scanner) inspectAll(ctx context.Context) {
+	s.mu.Lock()
+	names := s.names
+	if len(names) > 0 {
+		s.names = map[string]struct{}{}
+	}
+	s.mu.Unlock()
+	for name := range names {
+		if ctx.Err() != nil {
+			return
+		}
+		s.inspect(ctx, name)
+	}
+	if len(names) > 0 {
+		s.flush(ctx)
+	}
+}
+
+// inspect looks at one file, or scans a directory.
+func (s *scanner) inspect(ctx context.Context, name string) {
+	seen := func(e event) { s.emit(ctx, sighting{kind: fileSeen, name: name, event: e}) }
+	path := filepath.Join(s.root, filepath.FromSlash(name))
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.IsDir():
+		_ = s.walk(ctx, name) // the next scan reports an error
+		return
+	case err == nil && !info.Mode().IsRegular(), gone(err):
+		seen(event{kind: absent})
+		return
+	}
+	id, writers, err := chunk.Inspect(path)
+	switch {
+	case gone(err) || errors.Is(err, chunk.ErrNotRegular):
+		seen(event{kind: absent})
+		return
+	case err != nil:
+		// The upload reports that the file cannot be opened.
+		if id, err = chunk.StatIdentity(path); err != nil {
+			return
+		}
+	}
+	seen(event{kind: inspected, id: id, writers: writers})
+}
+
+// gone reports whether a file does not exist, or a directory above it.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || notDirectory(err) }
+
+// walk scans a directory and those below it. The error is that of the first directory that could not
+// be read.
+func (s *scanner) walk(ctx context.Context, dir string) error {
+	path := filepath.Join(s.root, filepath.FromSlash(dir))
+	s.watch(path)
+	f, err := os.Open(path)
+	if err != nil {
+		if dir != "" && gone(err) {
+			return nil
+		}
+		return err
+	}
+	defer f.Close()
+	var first error
+	var below []string
+	for ctx.Err() == nil {
+		entries, err := f.ReadDir(512)
+		for _, entry := range entries {
+			name := entry.Name()
+			if dir != "" {
+				name = dir + "/" + name
+			}
+			switch {
+			case temporary(entry.Name()):
+				removeStale(filepath.Join(path, entry.Name()))
+			case strings.HasPrefix(entry.Name(), "."), name == "lost+found":
+			case entry.IsDir():
+				below = append(below, name)
+			case entry.Type().IsRegular():
+				s.glance(ctx, name)
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				first = err
+			}
+			break
+		}
+		s.inspectAll(ctx) // a long scan must not delay a new file
+	}
+	for _, name := range below {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.walk(ctx, name); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// glance reports a file with its identity.
+func (s *scanner) glance(ctx context.Context, name string) {
+	id, err := chunk.StatIdentity(filepath.Join(s.root, filepath.FromSlash(name)))
+	if err == nil {
+		s.emit(ctx, sighting{kind: fileSeen, name: name, event: event{kind: glanced, id: id}})
+	}
+}
+
+// removeStale removes the temporary file of a Put that was killed.
+func removeStale(path string) {
+	if id, err := chunk.StatIdentity(path); err == nil && stale(id, time.Now()) {
+		_ = os.Remove(path)
+	}
+}
+
+// stale reports whether no Put works on a temporary file any more: it was not changed for a day. Its modification time
+// may be that of the source.
+func stale(id chunk.Identity, now time.Time) bool {
+	return id.ChangeTimeNS != 0 && now.Sub(time.Unix(0, id.ChangeTimeNS)) > 24*time.Hour
+}

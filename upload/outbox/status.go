@@ -1,0 +1,243 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Status is the state of an outbox.
+type Status struct {
+	Dir         string    `json:"dir"`
+	Destination string    `json:"destination,omitempty"` // gs://BUCKET/PREFIX
+	Time        time.Time `json:"time"`                  // of this status
+	Running     *Process  `json:"running,omitempty"`     // the process that uploads; nil if there is none
+
+	Backlog Count     `json:"backlog"`         // files that are not uploaded, without those in .failed
+	Oldest  time.Time `json:"oldest,omitzero"` // when the oldest file of the backlog was changed or put there
+	Failed  Count     `json:"failed"`          // in .failed; only of ReadStatus
+
+	Settling  int `json:"settling"`  // of the backlog: may still be written to
+	Ready     int `json:"ready"`     // wait for their turn
+	Uploading int `json:"uploading"` // under way
+	Waiting   int `json:"waiting"`   // failed, and wait for the next attempt
+	Kept      int `json:"kept"`      // uploaded, and still there
+
+	Uploaded  Count            `json:"uploaded"`           // since the start, with the next row
+	Identical int64            `json:"identical"`          // files whose object existed already
+	Sent      int64            `json:"sent"`               // bytes handed to the network
+	Retries   int64            `json:"retries"`            // requests that failed and were repeated
+	Failures  map[string]int64 `json:"failures,omitempty"` // attempts that failed, by kind, see package errkind
+
+	Scanned  time.Time `json:"scanned,omitzero"` // when the last complete scan ended
+	Notified bool      `json:"notified"`         // new files are noticed at once
+	Turn     time.Time `json:"turn,omitzero"`    // when the loop of Run last made a turn: at least every second, unless it hangs
+
+	Files []FileStatus `json:"files,omitempty"` // under way or waiting, at most 100
+}
+
+// Count is a number of files and of their bytes.
+type Count struct {
+	Files int64 `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+func (c *Count) add(size int64) {
+	c.Files++
+	c.Bytes += size
+}
+
+// Process is a process that runs an outbox.
+type Process struct {
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// FileStatus is the state of a file.
+type FileStatus struct {
+	Name      string        `json:"name"`
+	State     string        `json:"state"` // uploading, disposing, waiting, failed
+	Size      int64         `json:"size"`
+	Committed int64         `json:"committed,omitempty"` // bytes that the service has
+	Failures  int           `json:"failures,omitempty"`  // attempts in a row that failed
+	Kind      string        `json:"kind,omitempty"`      // of the last failure
+	Error     string        `json:"error,omitempty"`
+	Next      time.Duration `json:"next,omitempty"` // until the next attempt, in ns
+}
+
+// maxFiles bounds Status.Files.
+const maxFiles = 100
+
+// Status returns the current state. The time that it takes is proportional to the number of files.
+func (o *Outbox) Status() Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.counters
+	s := Status{
+		Dir: o.dir, Destination: o.to.URL(), Time: time.Now(),
+		Uploaded: Count{c.uploaded, c.bytes}, Identical: c.identical, Sent: c.sent, Retries: c.retries, Failures: c.byKind(),
+		Scanned: c.scanned, Turn: c.turn, Notified: o.notified != nil && o.notified(),
+	}
+	now := time.Since(o.opened)
+	oldest := int64(0)
+	for _, f := range o.table.files {
+		if f.phase == kept {
+			s.Kept++
+			continue
+		}
+		s.Backlog.add(max(f.size(), 0))
+		if arrived := arrival(f); arrived != 0 && (oldest == 0 || arrived < oldest) {
+			oldest = arrived
+		}
+		switch f.phase {
+		case settling:
+			s.Settling++
+			continue
+		case complete:
+			s.Ready++
+			continue
+		case uploading, disposing:
+			s.Uploading++
+		case waiting, failed:
+			s.Waiting++
+		}
+		if len(s.Files) < maxFiles {
+			s.Files = append(s.Files, o.table.status(f, now))
+		}
+	}
+	if oldest != 0 {
+		s.Oldest = time.Unix(0, oldest)
+	}
+	slices.SortFunc(s.Files, func(a, b FileStatus) int {
+		return cmp.Or(cmp.Compare(a.State, b.State), strings.Compare(a.Name, b.Name))
+	})
+	return s
+}
+
+// arrival returns when a file was put in the directory, or was last changed, in ns since 1970.
+func arrival(f *entry) int64 { return cmp.Or(f.id.ChangeTimeNS, f.id.ModTimeNS) }
+
+// status returns the state of a file.
+func (t *table) status(f *entry, now instant) FileStatus {
+	s := FileStatus{Name: f.name, State: f.phase.String(), Size: f.size(), Committed: t.committed[f], Failures: int(f.tries)}
+	if f.why != nil {
+		s.Kind, s.Error = f.why.kind, f.why.text
+	}
+	if f.phase == waiting {
+		s.Next = max(0, f.due-now)
+	}
+	return s
+}
+
+// empty reports whether no file is known.
+func (t *table) empty() bool { return len(t.files) == 0 }
+
+// statusFile has the status of the process that runs the outbox, for ReadStatus.
+const statusFile = stateDir + "/status.json"
+
+// saveStatus saves the status every second until ctx is done, and then once more. The channel is closed
+// when it has ended. A status that cannot be saved, because the disk is full, is not missed.
+func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	save := func() {
+		text, err := json.Marshal(o.Status())
+		if err != nil {
+			return
+		}
+		path := filepath.Join(o.dir, statusFile)
+		if os.WriteFile(path+".new", append(text, '\n'), 0o600) == nil {
+			_ = os.Rename(path+".new", path)
+		}
+	}
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				save()
+			case <-ctx.Done():
+				save()
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// ReadStatus returns the status of an outbox that another process may run. It reads the directory. If
+// a process runs the outbox, the status has what that process saved at most a second ago.
+func ReadStatus(dir string) (Status, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Status{}, err
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return Status{}, err
+	} else if !info.IsDir() {
+		return Status{}, &fs.PathError{Op: "status", Path: dir, Err: errors.New("not a directory")}
+	}
+	s := Status{}
+	held, err := holder(dir)
+	if err != nil {
+		return Status{}, err
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, statusFile)); err == nil {
+		_ = json.Unmarshal(text, &s) // an older or newer version has other fields
+	}
+	if held == nil {
+		s = Status{Destination: s.Destination, Scanned: s.Scanned, Time: time.Now()}
+		if err := s.count(dir); err != nil {
+			return Status{}, err
+		}
+	} else {
+		s.Running = &Process{Host: held.Host, PID: held.PID, Since: held.Since}
+	}
+	s.Dir = dir
+	failures, err := Failed(dir)
+	if err != nil {
+		return Status{}, err
+	}
+	s.Failed = Count{}
+	for _, f := range failures {
+		s.Failed.add(f.Size)
+	}
+	return s, nil
+}
+
+// count counts the files of an outbox that no process runs. Which of them are kept is not known.
+func (s *Status) count(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case path != dir && strings.HasPrefix(filepath.Base(path), "."):
+			if entry != nil && entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case gone(err):
+			return nil
+		case err != nil:
+			return err
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil // it was removed
+		}
+		s.Backlog.add(info.Size())
+		if s.Oldest.IsZero() || info.ModTime().Before(s.Oldest) {
+			s.Oldest = info.ModTime()
+		}
+		return nil
+	})
+}

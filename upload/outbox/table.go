@@ -1,0 +1,259 @@
+package outbox
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// small is the size up to which a file is sent in one request, from memory.
+const small = 8 << 20
+
+// limits bound the attempts at a time.
+type limits struct {
+	small, large, jobs int   // files of up to 8 MiB, larger ones, both together
+	memory             int64 // bytes of small files
+	ordered            bool  // one file at a time, by name
+}
+
+// entry is a file in the table.
+type entry struct {
+	file
+	name string // relative, with slashes
+	scan uint32 // number of the last scan that found it
+}
+
+// size returns the size of the file as it was last seen.
+func (e *entry) size() int64 { return e.id.Size }
+
+// todo is what the table wants to have done.
+type todo struct {
+	look   []string // names of files to inspect
+	giveUp []*entry
+}
+
+// table has the files of an outbox that are not forgotten. It makes no I/O, and has no clock.
+type table struct {
+	rules  rules
+	limits limits
+
+	files  map[string]*entry
+	timers timers
+	names  nameHeap    // with limits.ordered: of all files that are not kept; may have more
+	queues [2][]*entry // otherwise: complete files, small and large, in the order in which they became complete
+
+	scan      uint32           // number of the current or last scan
+	scanned   bool             // a scan was complete
+	active    [2]int           // attempts under way, small and large
+	committed map[*entry]int64 // bytes that the service has, of attempts under way
+	inMemory  int64            // bytes of small files under way
+	succeeded uint32           // files uploaded
+}
+
+func newTable(r rules, l limits) *table {
+	return &table{rules: r, limits: l, files: map[string]*entry{}, committed: map[*entry]int64{}}
+}
+
+// class returns 0 for a small file and 1 for a large one.
+func class(size int64) int {
+	if size <= small {
+		return 0
+	}
+	return 1
+}
+
+// moment returns the current moment for a decision.
+func (t *table) moment(at instant, wall time.Time) moment {
+	return moment{at: at, wall: wall.UnixNano(), uploaded: t.succeeded, random: rand.Float64()}
+}
+
+// seen passes on what a scan or an inspection found.
+func (t *table) seen(name string, e event, now moment, do *todo) {
+	f := t.files[name]
+	if f == nil {
+		if e.kind == absent {
+			return
+		}
+		// A file that was there before the process may have been uploaded by an earlier one.
+		f = &entry{name: name, file: file{since: now.at, due: never, compare: !t.scanned, id: chunk.Identity{Size: -1}}}
+		t.files[name] = f
+		t.line(f)
+	}
+	f.scan = t.scan
+	t.step(f, e, now, do)
+}
+
+// line puts a file in the order of names.
+func (t *table) line(f *entry) {
+	if t.limits.ordered {
+		heap.Push(&t.names, f)
+	}
+}
+
+// begin begins a scan of the whole directory.
+func (t *table) begin() { t.scan++ }
+
+// end ends a scan. If it was complete, the files that it did not find are gone.
+func (t *table) end(whole bool, now moment, do *todo) {
+	if !whole {
+		return
+	}
+	t.scanned = true
+	for _, f := range t.files {
+		if f.scan != t.scan {
+			t.step(f, event{kind: absent}, now, do)
+		}
+	}
+}
+
+// step applies an event to a file.
+func (t *table) step(f *entry, e event, now moment, do *todo) {
+	was := f.file
+	var a action
+	f.file, a = t.rules.step(f.file, e, now)
+	if f.due != was.due && f.due != never {
+		heap.Push(&t.timers, timer{f.due, f})
+	}
+	if was.phase == kept && f.phase != kept {
+		t.line(f)
+	}
+	switch a {
+	case look:
+		do.look = append(do.look, f.name)
+	case queue:
+		if !t.limits.ordered {
+			c := class(f.size())
+			t.queues[c] = append(t.queues[c], f)
+		}
+	case giveUp:
+		do.giveUp = append(do.giveUp, f)
+	case forget:
+		t.forget(f)
+	case forgetAndLook:
+		t.forget(f)
+		do.look = append(do.look, f.name)
+	}
+}
+
+func (t *table) forget(f *entry) {
+	if t.files[f.name] == f {
+		delete(t.files, f.name)
+	}
+}
+
+// expire passes on at most n times that have passed, and returns the next one.
+func (t *table) expire(now moment, n int, do *todo) (next instant) {
+	for ; len(t.timers) > 0; n-- {
+		first := t.timers[0]
+		if first.at > now.at || n <= 0 {
+			return first.at
+		}
+		heap.Pop(&t.timers)
+		if f := first.file; f.due == first.at && t.files[f.name] == f {
+			t.step(f, event{kind: expired}, now, do)
+		}
+	}
+	return never
+}
+
+// take returns the next file to upload, or nil if none can be now. The caller must call done.
+func (t *table) take(now moment) *entry {
+	f := t.next()
+	if f == nil {
+		return nil
+	}
+	c := class(f.size())
+	if t.active[c]++; c == 0 {
+		t.inMemory += f.size()
+	}
+	t.committed[f] = 0
+	t.step(f, event{kind: taken}, now, nil)
+	return f
+}
+
+// next removes the next file from its queue.
+func (t *table) next() *entry {
+	running := t.active[0] + t.active[1]
+	if t.limits.ordered {
+		for running == 0 && len(t.names) > 0 {
+			switch f := t.names[0]; {
+			case t.files[f.name] != f || f.phase == kept:
+				heap.Pop(&t.names)
+			case f.phase == complete:
+				return f
+			default:
+				return nil
+			}
+		}
+		return nil
+	}
+	bounds := [2]int{t.limits.small, t.limits.large}
+	for c := range t.queues {
+		for len(t.queues[c]) > 0 && running < t.limits.jobs && t.active[c] < bounds[c] {
+			f := t.queues[c][0]
+			usable := f.phase == complete && t.files[f.name] == f
+			if usable && c == 0 && t.inMemory > 0 && t.inMemory+f.size() > t.limits.memory {
+				break
+			}
+			if t.queues[c] = t.queues[c][1:]; usable && class(f.size()) == c {
+				return f
+			}
+		}
+		if len(t.queues[c]) == 0 {
+			t.queues[c] = nil
+		}
+	}
+	return nil
+}
+
+// done ends the attempt of a file that take returned.
+func (t *table) done(f *entry, e event, now moment, do *todo) {
+	c := class(f.size())
+	delete(t.committed, f)
+	if t.active[c]--; c == 0 {
+		t.inMemory -= f.size()
+	}
+	if e.outcome == disposed || e.outcome == recorded {
+		t.succeeded++
+		now.uploaded = t.succeeded
+	}
+	t.step(f, e, now, do)
+}
+
+// timer is when to look at a file again. It counts if it is still the due of the file.
+type timer struct {
+	at   instant
+	file *entry
+}
+
+// timers is a heap by time.
+type timers []timer
+
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timers) Push(x any)        { *h = append(*h, x.(timer)) }
+func (h *timers) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = timer{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+// nameHeap is a heap by name.
+type nameHeap []*entry
+
+func (h nameHeap) Len() int           { return len(h) }
+func (h nameHeap) Less(i, j int) bool { return h[i].name < h[j].name }
+func (h nameHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *nameHeap) Push(x any)        { *h = append(*h, x.(*entry)) }
+func (h *nameHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,215 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Then is what happens to a file whose object was verified.
+type Then struct {
+	keep bool
+	dir  string // where the file is moved; "" if it is not moved
+}
+
+// Remove removes each file. It is the zero Then.
+var Remove Then
+
+// Keep leaves each file where it is. The outbox records the uploaded files durably, and uploads a
+// file again when it has changed. The record of the last second before a power loss may be lost:
+// these files are compared with their objects.
+var Keep = Then{keep: true}
+
+// MoveTo moves each file to dir, which must be on the same file system. The file a/b becomes
+// dir/a/b. If that exists already, it becomes dir/a/b.1, and so on.
+func MoveTo(dir string) Then { return Then{dir: dir} }
+
+// String returns remove, keep, or move=DIR.
+func (t Then) String() string {
+	switch {
+	case t.keep:
+		return "keep"
+	case t.dir != "":
+		return "move=" + t.dir
+	}
+	return "remove"
+}
+
+// ParseThen returns the value of a flag: remove, keep, or move=DIR.
+func ParseThen(text string) (Then, error) {
+	dir, move := strings.CutPrefix(text, "move=")
+	switch {
+	case text == "remove":
+		return Remove, nil
+	case text == "keep":
+		return Keep, nil
+	case move && dir != "":
+		return MoveTo(dir), nil
+	}
+	return Then{}, errors.New("want remove, keep or move=DIR")
+}
+
+// removingDir has the files that are being removed, below the directory of the outbox.
+const removingDir = stateDir + "/removing"
+
+// disposer removes or moves files whose objects were verified.
+type disposer struct {
+	disk disk
+	dir  string // of the outbox, absolute
+	to   string // where files are moved; "" if they are removed
+	sync func(dir string) error
+}
+
+// dispose removes or moves a file. was is its metadata when it was compared. If another file has
+// replaced it since, that file keeps its name or gets it back, and the error wraps errAltered.
+// When dispose returns nil, the change of the names is durable: otherwise an older version of the
+// file could appear again after a power loss, and replace the object of a newer one.
+func (d *disposer) dispose(path string, was fs.FileInfo) error {
+	name, err := filepath.Rel(d.dir, path)
+	if err != nil {
+		return err
+	}
+	if d.to != "" {
+		return d.move(path, name, was)
+	}
+	private := filepath.Join(d.dir, removingDir, name)
+	if err := makeDirs(d.disk, filepath.Dir(private)); err != nil {
+		return err
+	}
+	err = d.take(path, private, was)
+	if errors.Is(err, fs.ErrExist) { // another file could not get its name back
+		if err = d.restore(private, path); err == nil {
+			err = d.take(path, private, was)
+		}
+	}
+	switch {
+	case otherFileSystem(err): // a file system is mounted inside the directory
+		private = path
+	case err != nil:
+		return err
+	}
+	if err := d.disk.remove(private); err != nil {
+		return err
+	}
+	if private != path {
+		if err := d.sync(filepath.Dir(private)); err != nil {
+			return err
+		}
+	}
+	return d.sync(filepath.Dir(path))
+}
+
+// move moves a file to d.to.
+func (d *disposer) move(path, name string, was fs.FileInfo) error {
+	to := filepath.Join(d.to, name)
+	if err := makeDirs(d.disk, filepath.Dir(to)); err != nil {
+		return err
+	}
+	if _, err := renameFree(to, func(to string) error { return d.take(path, to, was) }); err != nil {
+		return err
+	}
+	if err := d.sync(filepath.Dir(to)); err != nil {
+		return err
+	}
+	return d.sync(filepath.Dir(path))
+}
+
+// maxSuffix bounds the names that renameFree tries.
+const maxSuffix = 10_000
+
+// renameFree calls rename with the name to, and then to.1 and so on, until it does not return
+// fs.ErrExist. It returns the name that was free.
+func renameFree(to string, rename func(to string) error) (string, error) {
+	free := to
+	for n := 1; ; n++ {
+		err := rename(free)
+		if err == nil || !errors.Is(err, fs.ErrExist) || n > maxSuffix {
+			return free, err
+		}
+		free = to + "." + strconv.Itoa(n)
+	}
+}
+
+// take renames a file, and checks that what it has renamed is the file with the metadata was.
+func (d *disposer) take(path, to string, was fs.FileInfo) error {
+	if err := d.disk.rename(path, to); err != nil {
+		return err
+	}
+	now, err := d.disk.lstat(to)
+	if err == nil && d.disk.same(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime()) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%s: %w", path, errAltered)
+	}
+	return errors.Join(err, d.restore(to, path))
+}
+
+// restore gives a file its name back. If another file has the name, both stay: the file goes to
+// .failed.
+func (d *disposer) restore(private, path string) error {
+	err := makeDirs(d.disk, filepath.Dir(path))
+	if err == nil {
+		err = d.disk.rename(private, path)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	name, err := filepath.Rel(d.dir, path)
+	if err != nil {
+		return err
+	}
+	return setAside(d.disk, d.dir, private, Failure{
+		Name: filepath.ToSlash(name), Kind: "source_changed",
+		Error: "it was being removed when another file got its name; the newer file is uploaded, and this one may not have been",
+	})
+}
+
+// recover gives the files that an earlier process did not finish to remove their names back. They
+// are then compared with their objects.
+func (d *disposer) recover() error {
+	root := filepath.Join(d.dir, removingDir)
+	return filepath.WalkDir(root, func(private string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || entry.IsDir():
+			return err
+		}
+		name, err := filepath.Rel(root, private)
+		if err != nil {
+			return err
+		}
+		return d.restore(private, filepath.Join(d.dir, name))
+	})
+}
+
+// checkMove returns an error unless files of the outbox can be renamed into dir.
+func checkMove(box, dir string) error {
+	if rel, err := filepath.Rel(box, dir); err == nil && filepath.IsLocal(rel) && (rel == "." || !hidden(filepath.ToSlash(rel))) {
+		return fmt.Errorf("%s is inside the outbox: its files would be uploaded again", dir)
+	}
+	if err := makeDirs(osDisk{}, dir); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(filepath.Join(box, stateDir), "probe")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(probe.Name())
+	if err := probe.Close(); err != nil {
+		return err
+	}
+	to := filepath.Join(dir, ".gcsup-"+filepath.Base(probe.Name()))
+	switch err := os.Rename(probe.Name(), to); {
+	case otherFileSystem(err):
+		return fmt.Errorf("%s is on another file system than the outbox: a file can be moved there only by a copy; name a directory on the same one", dir)
+	case err != nil:
+		return err
+	}
+	return os.Remove(to)
+}

@@ -1,0 +1,83 @@
+package outbox_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+	"gcsup/upload"
+	"gcsup/upload/outbox"
+)
+
+// running runs an outbox in real time, on a server of its own, until the test ends.
+func running(t *testing.T, opts outbox.Options) (srv *fakegcs.TestServer, dir string, box *outbox.Outbox) {
+	t.Helper()
+	srv = fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, NoMD5: true})
+	dir = testsize.DiskDir(t)
+	up, err := upload.New(srv.Client(), &upload.Options{Endpoint: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	opts.Ready = func() { close(ready) }
+	if box, err = outbox.Open(dir, up, upload.Spec{Bucket: "bkt", Object: "in/"}, &opts); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- box.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-ready:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the outbox is not ready")
+	}
+	return srv, dir, box
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s", what)
+		}
+	}
+}
+
+// TestNotifications checks that new files are noticed without a scan: those that are renamed into the
+// directory, those in new directories, and those that settle.
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+	srv, dir, box := running(t, outbox.Options{Rescan: time.Hour, Settle: 200 * time.Millisecond})
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, random(100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"put", "new/put", "new/deep/er/put", "new/second"} {
+		if err := outbox.Put(dir, source, name); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "uploaded: "+name, func() bool { _, ok := srv.Object("bkt", "in/"+name); return ok })
+	}
+	if err := os.WriteFile(filepath.Join(dir, "written"), random(50), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "uploaded: written", func() bool { _, ok := srv.Object("bkt", "in/written"); return ok })
+	eventually(t, "empty", func() bool { return box.Status().Backlog.Files == 0 })
+	if s := box.Status(); !s.Notified || s.Uploaded.Files != 5 {
+		t.Errorf("status %+v", s)
+	}
+}
