@@ -70,12 +70,12 @@ const (
 // latency of an upload depends on its size. If larger files follow smaller ones, such a rule
 // takes them for a queue, and lowers the limit.
 //
-// Only Acquire reads a clock: the callers of other methods pass the time. Times that go backwards count as a clock
-// that stands still. The zero value is ready to use. A Limiter is safe for concurrent use, and
-// must not be copied after its first use.
+// Only Acquire reads a clock: the callers of other methods pass the time. Times that go
+// backwards count as a clock that stands still. The zero value is ready to use. A Limiter is safe
+// for concurrent use, and must not be copied after its first use.
 type Limiter struct {
-	// First is the limit at the start; 0 means 32. Max is the highest limit; 0 means 1024. The
-	// lowest is 1. They must not change after the first call.
+	// First is the limit at the start; 0 means 32. Max is the highest limit; 0 means 1024. They
+	// must not change after the first call.
 	First, Max int
 
 	mu       sync.Mutex

@@ -114,13 +114,13 @@ func TestAutoJobsOutage(t *testing.T) {
 		latency        = 500 * time.Millisecond
 		uploads        = 32
 	)
-	count := testsize.FullOnce(10_000, 3_000)
 	for _, tt := range []struct {
 		do      fakegcs.Action
-		perFile float64
+		count   int
+		perFile float64 // requests during the outage, of each file in flight
 	}{
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1.2},
-		{fakegcs.Action{Effect: fakegcs.EffectReset}, 2.2}, // the first retry after a reset of a reused connection does not wait
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, testsize.FullOnce(10_000, 3_000), 1.2},
+		{fakegcs.Action{Effect: fakegcs.EffectReset}, 3_000, 3}, // net/http and the uploader repeat a request at once if a reused connection is reset
 	}[:testsize.FullOnce(2, 1)] {
 		// Each connection needs nine seconds for a large file, so that all of them are under way.
 		inBubble(t, &fakegcs.Options{Latency: latency, Rate: 1 << 20, Discard: true, NoMD5: true, KeepRequests: 100_000}, func(w *world) {
@@ -143,7 +143,7 @@ func TestAutoJobsOutage(t *testing.T) {
 				})
 			}
 			n := 0
-			for _, err := range up.Files(w.t.Context(), w.limited(count, 100), nil) {
+			for _, err := range up.Files(w.t.Context(), w.limited(tt.count, 100), nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,8 +159,8 @@ func TestAutoJobsOutage(t *testing.T) {
 			}
 			after := seconds[(before+outage)/time.Second:]
 			t.Logf("%s: %d requests in flight, %d requests during the outage, %d files, %v and then %v", tt.do.Effect, inFlight, during, n, seconds[:3], after)
-			if n != count {
-				t.Errorf("%s: %d files, want %d", tt.do.Effect, n, count)
+			if n != tt.count {
+				t.Errorf("%s: %d files, want %d", tt.do.Effect, n, tt.count)
 			}
 			if most := int(tt.perFile * float64(inFlight)); during > most {
 				t.Errorf("%s: %d requests during the outage, want at most %d", tt.do.Effect, during, most)
