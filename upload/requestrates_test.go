@@ -104,7 +104,7 @@ func TestRequestRates(t *testing.T) {
 	if testsize.Full(1, 0) != testsize.FullOnce(1, 0) {
 		t.Skip("the race detector finds nothing more than in the other tests")
 	}
-	const perSecond, seconds = 40, 90
+	const perSecond, seconds = 60, 90
 	for _, test := range []struct {
 		name     string
 		size     int64
