@@ -174,6 +174,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 		Batch: upload.BatchOptions{
 			Small: s.cp.batch.jobs, Large: s.cp.batch.jobs, Jobs: s.cp.batch.jobs, Skip: s.cp.batch.skip(), DryRun: s.cp.batch.dryRun, PreservePOSIX: s.cp.objects.preservePOSIX,
 		},
+		Deleting: func(n int64) { r.console.message("deleting %s without a file", plural(int(n), "object", "objects")) },
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
