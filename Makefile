@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts kill-sync shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link compat live reliability walk simulate kill kill-tree kill-parts kill-sync shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -52,11 +52,12 @@ bench:
 	go run ./internal/benchfile -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
 
 # bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
-# installed: over loopback, with 20 MiB/s for each connection, and with a kill.
+# installed: over loopback, with TLS over 1 to 256 connections, with 20 MiB/s for each
+# connection, and with a kill.
 # PARALLEL has further flags: PARALLEL='-runs 1 -only parallel'.
 bench-parallel:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,limited,killed $(PARALLEL)
+	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,connections,limited,killed $(PARALLEL)
 
 # bench-embed measures streams and small objects in a program that embeds package
 # upload, and compares them with bare requests and with the official library's Writer.
@@ -77,6 +78,14 @@ bench-fleet:
 	go build -o bin/gcsup ./cmd/gcsup
 	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
 	cd fleet && go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
+
+# bench-link uploads over bad links, through a router of our own between two network
+# namespaces: with loss, reordering and long round trips, with an address that drops all
+# packets, and with an outage. It needs root on Linux, and takes more than an hour. LINK has further
+# flags: LINK='-only hole,outage -outage 1m -stall 20s'.
+bench-link:
+	go build -o bin/gcsup ./cmd/gcsup
+	go run ./internal/benchlink -gcsup bin/gcsup -runs 3 $(LINK)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are

@@ -10,6 +10,8 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/googleapis/enterprise-certificate-proxy v0.3.23
 	github.com/googleapis/gax-go/v2 v2.26.2
+	github.com/prometheus/client_golang v1.25.0
+	github.com/prometheus/common v0.72.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
@@ -23,7 +25,13 @@ require (
 	google.golang.org/api v0.307.0
 )
 
-require filippo.io/hpke v0.4.0 // indirect
+require (
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

@@ -1,6 +1,8 @@
 package backoff
 
 import (
+	"container/list"
+	"context"
 	"math"
 	"sync"
 	"time"
@@ -28,6 +30,9 @@ const (
 	// limitRefusals is the share of refused requests that does not lower the limit.
 	limitRefusals = 0.02
 
+	// limitOutage is the share of refused requests from which the limit falls below First.
+	limitOutage = 0.8
+
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
 
@@ -39,9 +44,9 @@ const (
 // throughput. By Little's law (requests in flight = throughput * latency) the second means that
 // latency has risen without more throughput.
 //
-// The caller calls [Limiter.Start] before each request, and reports what happens to it.
-// Throughput is the number of requests that end per second, or of their
-// bytes, whichever grows more.
+// The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what
+// happens to it. Throughput is the number of requests that end per second, or of their bytes,
+// whichever grows more.
 //
 // # The rule
 //
@@ -56,14 +61,16 @@ const (
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
 // window. A share of up to 2 % changes nothing, as in BBR
-// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/).
+// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). While a fifth of the requests is
+// accepted, the limit does not fall below First: a service that refuses requests at random,
+// whatever their number is, would otherwise get one at a time.
 //
 // Vegas and Gradient2 of Netflix's concurrency-limits
 // (https://github.com/Netflix/concurrency-limits) compare the latencies of requests. The
 // latency of an upload depends on its size. If larger files follow smaller ones, such a rule
 // takes them for a queue, and lowers the limit.
 //
-// A Limiter has no clock: the caller passes the time. Times that go backwards count as a clock
+// Only Acquire reads a clock: the callers of other methods pass the time. Times that go backwards count as a clock
 // that stands still. The zero value is ready to use. A Limiter is safe for concurrent use, and
 // must not be copied after its first use.
 type Limiter struct {
@@ -84,6 +91,8 @@ type Limiter struct {
 	down     bool    // the next change lowers the limit
 	hold     int     // windows before the next change
 	patience int     // length of the next hold
+
+	waiting list.List // of chan struct{}: one for each call of Acquire that waits; the front has waited longest
 }
 
 // A window is what happened since a time.
@@ -130,6 +139,48 @@ func (l *Limiter) Start(now time.Time) bool {
 	return true
 }
 
+// Acquire waits until another request may start, and counts it in flight. Callers that wait get
+// their turns in order. If ctx is done, Acquire returns its cause, and nothing was counted.
+func (l *Limiter) Acquire(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	l.pass(time.Now())
+	if l.waiting.Len() == 0 && l.inFlight < int(l.limit) {
+		l.inFlight++
+		l.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	place := l.waiting.PushBack(turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-turn: // meanwhile
+		l.pass(time.Now())
+		l.inFlight--
+		l.admit()
+	default:
+		l.waiting.Remove(place)
+	}
+	return context.Cause(ctx)
+}
+
+// admit gives their turns to callers of Acquire. The caller holds l.mu.
+func (l *Limiter) admit() {
+	for l.inFlight < int(l.limit) && l.waiting.Len() > 0 {
+		l.inFlight++
+		close(l.waiting.Remove(l.waiting.Front()).(chan struct{}))
+	}
+}
+
 // Ended records that a request ended, and that the service got that many bytes since the last
 // call of Progress for it. A request that failed for a reason that does not concern the service
 // ends with 0 bytes.
@@ -141,6 +192,7 @@ func (l *Limiter) Ended(now time.Time, bytes int64) {
 	l.window.replies++
 	l.window.bytes += max(bytes, 0)
 	l.replied()
+	l.admit()
 }
 
 // Progress records bytes that the service got while their request is in flight. Only requests
@@ -156,6 +208,7 @@ func (l *Limiter) Progress(now time.Time, bytes int64) {
 		l.next()
 	}
 	l.judge()
+	l.admit()
 }
 
 // Refused records that the service refused a request that is in flight, with 429 or 503. The
@@ -166,13 +219,18 @@ func (l *Limiter) Refused(now time.Time) {
 	l.pass(now)
 	l.window.refused++
 	l.replied()
+	l.admit()
 }
 
 func (l *Limiter) begin() {
 	if l.limit == 0 {
-		l.limit = min(float64(positive(l.First, defaultFirstLimit)), l.highest())
+		l.limit = l.first()
 		l.climbing, l.patience = true, shortHold
 	}
+}
+
+func (l *Limiter) first() float64 {
+	return min(float64(positive(l.First, defaultFirstLimit)), l.highest())
 }
 
 func (l *Limiter) highest() float64 { return float64(positive(l.Max, defaultMaxLimit)) }
@@ -263,7 +321,11 @@ func (l *Limiter) judge() {
 // shrink lowers the limit, because that share of the requests was refused. The caller holds
 // l.mu.
 func (l *Limiter) shrink(share float64) {
-	l.limit = max(l.limit*(1-share/2), 1)
+	lowest := 1.0
+	if share < limitOutage {
+		lowest = min(l.limit, l.first())
+	}
+	l.limit = max(l.limit*(1-share/2), lowest)
 	l.settling, l.before, l.trial, l.started, l.down = 0, measure{}, false, true, false
 	// After an outage the limit must grow again quickly. After a few refusals it must not.
 	if l.climbing, l.hold = share >= 0.5, 0; !l.climbing {

@@ -2,9 +2,15 @@ package backoff_test
 
 import (
 	"container/heap"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
@@ -223,6 +229,12 @@ func TestLimiter(t *testing.T) {
 		{name: "one in a hundred is refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
 			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(100) == 0 }},
 			length: 120, span: [2]int{20, 120}, limits: [2]int{80, 600}, replies: [2]float64{900, 1001}},
+		{name: "one in ten is refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
+			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(10) == 0 }},
+			length: 120, span: [2]int{20, 120}, limits: [2]int{32, 64}, replies: [2]float64{100, 300}},
+		{name: "half are refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
+			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(2) == 0 }},
+			length: 120, span: [2]int{20, 120}, limits: [2]int{32, 64}, replies: [2]float64{20, 50}},
 		{name: "all are refused", link: link{latency: constant(fast), size: sized(1), refuse: func(*rand.Rand, time.Duration) bool { return true }},
 			length: 300, span: [2]int{250, 300}, limits: [2]int{1, 1}, replies: [2]float64{0, 0.1}},
 		{name: "outage", link: link{latency: constant(mid), requests: 1000, size: sized(1),
@@ -259,9 +271,9 @@ func TestLimiterRecovers(t *testing.T) {
 	for one := 1; one <= 10; one++ { // one of so many is accepted, or none
 		l, n, outage := &backoff.Limiter{}, 0, true
 		seconds := simulate(l, &link{latency: constant(100 * time.Millisecond), requests: 1000, size: sized(1),
-			refuse: func(*rand.Rand, time.Duration) bool {
+			refuse: func(_ *rand.Rand, now time.Duration) bool {
 				n++
-				outage = outage && l.Limit() > 1
+				outage = outage && l.Limit() > 1 && now < time.Minute
 				return outage && (one == 1 || n%one != 0)
 			}}, 3*time.Minute)
 		if replies, _ := carried(seconds[150:]); replies < 900 {
@@ -376,6 +388,106 @@ func TestLimiterEndedTwice(t *testing.T) {
 	l.Ended(epoch, 0)
 	if l.InFlight() != 0 || !l.Start(epoch) || l.InFlight() != 1 {
 		t.Errorf("%d in flight, want 1", l.InFlight())
+	}
+}
+
+// TestLimiterAcquire checks that callers of Acquire get their turns in order, as soon as the limit
+// permits, and that those whose context ends take no turn.
+func TestLimiterAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &backoff.Limiter{First: 2, Max: 4}
+		var got []int
+		ctx, cancel := context.WithCancelCause(t.Context())
+		for i := range 5 {
+			own := t.Context()
+			if i == 3 {
+				own = ctx
+			}
+			go func() {
+				err := l.Acquire(own)
+				if err != nil {
+					i = -i
+				}
+				got = append(got, i) // one goroutine at a time: each wakes only one
+				if i == -3 && err != context.Cause(ctx) {
+					t.Errorf("error %v, want the cause of the context", err)
+				}
+			}()
+			synctest.Wait()
+		}
+		want := func(when string, inFlight int, order ...int) {
+			t.Helper()
+			synctest.Wait()
+			if l.InFlight() != inFlight || !slices.Equal(got, order) {
+				t.Errorf("%s: %d in flight, turns %v, want %d and %v", when, l.InFlight(), got, inFlight, order)
+			}
+		}
+		want("at first", 2, 0, 1)
+		if l.Start(time.Now()) {
+			t.Error("Start succeeded at the limit")
+		}
+		cancel(errors.New("canceled"))
+		want("canceled", 2, 0, 1, -3)
+		l.Ended(time.Now(), 1)
+		want("one ended", 2, 0, 1, -3, 2)
+		l.Ended(time.Now(), 1)
+		want("another ended", 2, 0, 1, -3, 2, 4)
+		l.Ended(time.Now(), 1)
+		l.Ended(time.Now(), 1)
+		want("all ended", 0, 0, 1, -3, 2, 4)
+		if err := l.Acquire(ctx); err != context.Cause(ctx) || l.InFlight() != 0 {
+			t.Errorf("context that is done: error %v, %d in flight", err, l.InFlight())
+		}
+	})
+}
+
+// TestLimiterAcquireGrows checks that all callers that wait get a turn when the limit grows.
+func TestLimiterAcquireGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, start := &backoff.Limiter{}, time.Now()
+		var most atomic.Int64
+		var group sync.WaitGroup
+		for range 3000 {
+			group.Go(func() {
+				if err := l.Acquire(t.Context()); err != nil {
+					t.Error(err)
+				}
+				most.Store(max(most.Load(), int64(l.InFlight())))
+				time.Sleep(100 * time.Millisecond)
+				l.Ended(time.Now(), 1000)
+			})
+		}
+		group.Wait()
+		// 32, 64, 128, … in each round trip.
+		if took := time.Since(start); took > 2*time.Second || most.Load() < 500 {
+			t.Errorf("3,000 requests of 100 ms took %v, at most %d at a time", took, most.Load())
+		}
+	})
+}
+
+// TestLimiterAcquireCanceled checks that turns that are given to callers whose contexts end at the
+// same time are not lost.
+func TestLimiterAcquireCanceled(t *testing.T) {
+	l := &backoff.Limiter{First: 3, Max: 3}
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 2000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if random.IntN(2) == 0 {
+					go cancel()
+				}
+				if l.Acquire(ctx) == nil {
+					l.Ended(time.Now(), 0)
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	if n := l.InFlight(); n != 0 {
+		t.Errorf("%d in flight at the end", n)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 const (
 	firstRateMin = 100
 	firstRateMax = 1000
-	lowestRate   = 1
+	lowestRate   = 1  // that can be set
+	lowestFound  = 10 // after any number of 429s, unless less was set
 )
 
 const (
@@ -45,11 +46,13 @@ const (
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
 // a second. The rate then grows back within a minute to the one that was refused. If several 429s
 // follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
-// multiplies it by 0.9 if all requests were refused, but not below 100. Below 1,000 per second it then
+// multiplies it by 0.9 if all requests were refused, but not below 100. The rate itself is at least 10: a service
+// that refuses all requests is not helped by fewer, for which there is the [Gate]. Below 1,000 per second it then
 // doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted requests let the rate
 // grow: it does not grow in a program that makes fewer requests, or none.
 //
-// Several machines that write to one bucket each take a share, see [Rate.Share].
+// Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
+// rate that is not exceeded.
 //
 // A Rate has no clock: the caller passes the time. Times that go backwards count as a clock that
 // stands still. The zero value is ready to use. A Rate is safe for concurrent use, and must not
@@ -60,15 +63,18 @@ type Rate struct {
 	machines float64 // that share the rate; 0 means 1
 	jitter   uint64  // state of the random numbers for the times of one of several machines
 	rate     float64 // per second, of all machines; 0 if nothing is paced
+	most     float64 // the rate does not grow above it; 0 means no limit
 	known    float64 // the rate grows back to it
 	slope    float64 // per second, for growing back
+
+	lastRefused time.Time
 
 	next time.Duration // when the next request may start
 	cut  time.Duration // when the rate was last cut, and all reserved times had passed
 
 	arrivals arrivals // before the first 429
 
-	queue chan struct{} // the requests of Transports; nil before the first one
+	queue *rateQueue // the requests that wait; nil before the first one
 
 	// Replies since the rate was last cut, without those to requests that were under way.
 	accepted, refused float64
@@ -85,16 +91,44 @@ func (r *Rate) Share(machine, machines int) {
 }
 
 // Set paces requests at a rate per second of all machines together, as if it had been found
-// before. 0 paces nothing until the next 429.
+// before. 0 paces nothing until the next 429, unless there is a limit.
 func (r *Rate) Set(perSecond float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !(perSecond > 0) { // true for NaN too
-		r.rate, r.known, r.slope = 0, 0, 0
-		return
+	r.set(perSecond)
+}
+
+// Limit paces requests from now on, at most at a rate per second of all machines together. A 429
+// lowers the rate, and it grows back to the limit. 0 removes the limit: the rate then grows as
+// after a 429.
+func (r *Rate) Limit(perSecond float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.most = 0
+	if perSecond > 0 { // false for NaN
+		r.most = max(perSecond, lowestRate)
+		r.set(r.rate)
 	}
-	r.rate = max(perSecond, lowestRate)
-	r.known, r.slope = r.rate, 0
+}
+
+// set is Set. The caller holds r.mu.
+func (r *Rate) set(perSecond float64) {
+	if !(perSecond > 0) { // true for NaN too
+		perSecond = r.most
+	}
+	r.rate, r.slope = 0, 0
+	if perSecond > 0 {
+		r.rate = r.limited(max(perSecond, lowestRate))
+	}
+	r.known = r.rate
+}
+
+// limited returns a rate, or the limit if that is lower. The caller holds r.mu.
+func (r *Rate) limited(perSecond float64) float64 {
+	if r.most > 0 {
+		return min(perSecond, r.most)
+	}
+	return perSecond
 }
 
 // PerSecond returns the rate of all machines together, or 0 if nothing is paced. A program can
@@ -105,10 +139,17 @@ func (r *Rate) PerSecond() float64 {
 	return r.rate
 }
 
+// LastRefused returns the time of the last call of Refused. It is zero if there was none.
+func (r *Rate) LastRefused() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastRefused
+}
+
 // Reserve returns how long the caller must wait before its next request. Each call reserves the
 // time of one request, so that the wait grows with the number of callers that wait. A caller that
-// does not make the request calls [Rate.Cancel]. A program with many requests that can be canceled
-// lets them wait in a queue, and calls Reserve for the first of them, as [Transport] does.
+// does not make the request calls [Rate.Cancel]. [Rate.Wait] waits in a queue, and suits a program with
+// many requests that can be canceled.
 func (r *Rate) Reserve(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,17 +206,20 @@ func (r *Rate) Accepted(now time.Time) {
 	if r.rate < firstRateMax {
 		doubling = rateRegrowth
 	}
-	r.rate *= math.Exp2(seconds / doubling.Seconds())
+	r.rate = r.limited(r.rate * math.Exp2(seconds/doubling.Seconds()))
 }
 
-// Refused records that the service answered 429.
-func (r *Rate) Refused(now time.Time) {
+// Refused records that the service answered 429. It reports whether this was the first one, so that
+// requests are paced from now on.
+func (r *Rate) Refused(now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	past := r.clock.read(now)
+	r.lastRefused = now
 	recovery := rateRecovery
 	switch since := past - r.cut; {
 	case r.rate == 0:
+		first = true
 		r.rate = min(max(r.arrivals.perSecond(past)*r.share(), firstRateMin), firstRateMax)
 		r.known = firstRateMax
 		r.next = past
@@ -183,10 +227,10 @@ func (r *Rate) Refused(now time.Time) {
 			r.next += time.Duration((r.spacing() - r.share()/r.rate/2) * float64(time.Second))
 		}
 	case since < rateReaction/2:
-		return
+		return false
 	case since < rateReaction:
 		r.refused++
-		return
+		return false
 	default:
 		r.refused++
 		// The service may refuse all requests for some seconds. They must not determine the rate
@@ -196,14 +240,15 @@ func (r *Rate) Refused(now time.Time) {
 		if r.accepted == 0 {
 			decay = knownOutage // a service that limits the rate accepts some requests
 		}
-		if r.known = max(r.rate, r.known*decay, firstRateMin); r.known > r.rate {
+		if r.known = r.limited(max(r.rate, r.known*decay, firstRateMin)); r.known > r.rate {
 			recovery = rateDiscovery
 		}
-		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), lowestRate)
+		r.rate = max(r.rate*min(max(share, rateDeepCut), rateCut), min(r.rate, lowestFound))
 	}
 	r.slope = (r.known - r.rate) / recovery.Seconds()
 	r.cut = min(max(r.next, past), past+rateBacklog)
 	r.accepted, r.refused = 0, 0
+	return first
 }
 
 func (r *Rate) share() float64 { return max(r.machines, 1) }

@@ -1,9 +1,13 @@
 package backoff_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
@@ -131,12 +135,12 @@ func TestRateGrows(t *testing.T) {
 		now = now.Add(2 * time.Second)
 		r.Refused(now)
 	}
-	near("nothing is accepted for two minutes", 1)
+	near("nothing is accepted for two minutes", 10)
 	now = now.Add(2 * time.Second)
 	for range 61 {
 		r.Accepted(now)
 	}
-	if got := r.PerSecond(); got < 3 || got > 12 {
+	if got := r.PerSecond(); got < 11 || got > 20 {
 		t.Errorf("after 61 accepted requests at the lowest rate: %v per second", got)
 	}
 	r.Set(0)
@@ -220,6 +224,153 @@ func TestRateSet(t *testing.T) {
 	if got, want := r.PerSecond(), 2000*math.Exp2(0.25); math.Abs(got/want-1) > 0.01 {
 		t.Errorf("%v per second 5 minutes after Set(2000), want %v", got, want)
 	}
+}
+
+// TestRateLimit checks that a rate with a limit is paced from the start, does not grow above the limit,
+// and grows back to it after a 429.
+func TestRateLimit(t *testing.T) {
+	for _, limit := range []float64{20, 50, 500, 1500} {
+		var r backoff.Rate
+		check := func(when string, want float64) {
+			t.Helper()
+			if got := r.PerSecond(); math.Abs(got/want-1) > 0.001 {
+				t.Errorf("limit %v, %s: %v per second, want %v", limit, when, got, want)
+			}
+		}
+		r.Limit(limit)
+		check("at the start", limit)
+		now := paced(&r, epoch, 10*time.Minute)
+		check("after ten minutes", limit)
+		if r.Refused(now) {
+			t.Errorf("limit %v: a 429 counts as the first although requests were paced", limit)
+		}
+		check("after a 429", 0.9*limit)
+		now = paced(&r, now, 2*time.Minute)
+		check("two minutes later", limit)
+		for range 10 {
+			now = now.Add(2 * time.Second)
+			r.Refused(now)
+		}
+		if got := r.PerSecond(); got > limit/2 {
+			t.Errorf("limit %v: %v per second although ten requests in a row were refused", limit, got)
+		}
+		now = paced(&r, now, time.Hour)
+		check("an hour after ten 429s", limit)
+		r.Set(limit * 2)
+		check("after Set above it", limit)
+		r.Set(0)
+		check("after Set(0)", limit)
+		r.Limit(0)
+		if paced(&r, now, 5*time.Minute); r.PerSecond() <= limit {
+			t.Errorf("limit %v: %v per second five minutes after it was removed, want more", limit, r.PerSecond())
+		}
+	}
+	var r backoff.Rate
+	for _, none := range []float64{0, -1, math.NaN()} {
+		if r.Limit(none); r.PerSecond() != 0 {
+			t.Errorf("Limit(%v) paces requests", none)
+		}
+	}
+	r.Set(300)
+	if r.Limit(400); r.PerSecond() != 300 {
+		t.Errorf("%v per second, want the 300 of before, which are below the limit", r.PerSecond())
+	}
+	if r.Limit(200); r.PerSecond() != 200 {
+		t.Errorf("%v per second, want the limit of 200", r.PerSecond())
+	}
+}
+
+// TestRateFirst checks that only the first 429 counts as the first.
+func TestRateFirst(t *testing.T) {
+	var r backoff.Rate
+	if !r.Refused(epoch) || r.Refused(epoch) || r.Refused(epoch.Add(time.Minute)) {
+		t.Error("want true for the first 429, and false for the others")
+	}
+	r.Set(0)
+	if !r.Refused(epoch.Add(2 * time.Minute)) {
+		t.Error("want true for the first 429 after Set(0)")
+	}
+}
+
+// TestRateWait checks that requests wait in turn, that those whose context ends delay no other, and that
+// nothing waits without a 429.
+func TestRateWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r backoff.Rate
+		if waited, err := r.Wait(t.Context(), false); waited != 0 || err != nil {
+			t.Errorf("waited %v without a 429: %v", waited, err)
+		}
+		r.Set(10)
+		start, cause := time.Now(), errors.New("stopped")
+		stopped, stop := context.WithCancelCause(t.Context())
+		var mu sync.Mutex
+		var starts []time.Duration
+		var requests sync.WaitGroup
+		for i := range 200 {
+			ctx := t.Context()
+			if i%2 == 0 {
+				ctx = stopped
+			}
+			requests.Go(func() {
+				began := time.Now()
+				waited, err := r.Wait(ctx, false)
+				if took := time.Since(began); waited != took {
+					t.Errorf("Wait() = %v after %v", waited, took)
+				}
+				if err != nil {
+					if ctx == t.Context() || err != cause {
+						t.Errorf("Wait: %v", err)
+					}
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				starts = append(starts, time.Since(start))
+			})
+		}
+		time.Sleep(2 * time.Second)
+		stop(cause)
+		requests.Wait()
+		if n := len(starts); n < 105 || n > 125 {
+			t.Errorf("%d requests, want the 100 that were not stopped, and some of the others", n)
+		}
+		if end, want := starts[len(starts)-1], time.Duration(len(starts)-1)*100*time.Millisecond; end < want-50*time.Millisecond || end > want+50*time.Millisecond {
+			t.Errorf("%d requests in %v, want about %v: more than a minute at a low rate is no reason to exceed it", len(starts), end, want)
+		}
+	})
+}
+
+// TestRateWaitRetry checks that a retry waits for the retries before it, and at most for one other request.
+func TestRateWaitRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r backoff.Rate
+		r.Set(10)
+		var requests sync.WaitGroup
+		for range 100 {
+			requests.Go(func() { _, _ = r.Wait(t.Context(), false) })
+		}
+		time.Sleep(time.Second)
+		for i := range 5 {
+			waited, err := r.Wait(t.Context(), true)
+			if waited > 300*time.Millisecond || err != nil {
+				t.Errorf("retry %d waited %v: %v", i, waited, err)
+			}
+		}
+		var retries sync.WaitGroup
+		start := time.Now()
+		for range 20 {
+			retries.Go(func() { _, _ = r.Wait(t.Context(), true) })
+		}
+		retries.Wait()
+		if took := time.Since(start); took > 2300*time.Millisecond {
+			t.Errorf("20 retries waited %v, want about 2s", took)
+		}
+		start = time.Now()
+		requests.Wait()
+		if took := time.Since(start); took < 5*time.Second {
+			t.Errorf("the other requests waited %v more, want more than 5s", took)
+		}
+	})
 }
 
 // TestRateBurst checks that many requests that are ready at once are spread over time, and that

@@ -31,11 +31,12 @@ func FromFile(f File, from int64) (*Source, error) {
 	if from < 0 || from > info.Size() {
 		return nil, fmt.Errorf("open %s: the offset %d is not inside the file of %d bytes", info.Name(), from, info.Size())
 	}
-	if err := checkSize(f, info.Name(), info); err != nil {
+	size := info.Size() - from
+	if info, err = checkSize(f, info.Name(), info); err != nil {
 		return nil, err
 	}
 	s := &Source{
-		r: io.NewSectionReader(f, from, info.Size()-from), size: info.Size() - from, from: from,
+		r: io.NewSectionReader(f, from, size), size: size, from: from,
 		open: f, sys: realSystem, info: info,
 	}
 	s.file, _ = f.(*os.File)

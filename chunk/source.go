@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -58,14 +60,28 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err := checkRegular(path, info.Mode()); err != nil {
 		return nil, err
 	}
-	if err := checkSize(f, path, info); err != nil {
+	size := info.Size()
+	if info, err = checkSize(f, path, info); err != nil {
 		return nil, err
 	}
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Source{r: f, size: info.Size(), open: f, file: f, path: abs, sys: realSystem, info: info}, nil
+	return &Source{r: f, size: size, open: f, file: f, path: abs, sys: realSystem, info: info}, nil
+}
+
+// absolute is filepath.Abs with one system call instead of three: it does not prefer the name
+// of the working directory in $PWD.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := syscall.Getwd()
+	if err != nil || runtime.GOOS == "windows" { // where a path may be relative to another drive
+		return filepath.Abs(path)
+	}
+	return filepath.Join(dir, path), nil
 }
 
 func checkRegular(path string, mode fs.FileMode) error {
@@ -89,24 +105,24 @@ func checkRegular(path string, mode fs.FileMode) error {
 
 // checkSize returns an error if the file has content after its size. The files
 // of /proc and some of FUSE have size 0 and content. A file that is being
-// written to is accepted: its size has changed, which [Source.Identity]
-// reports.
-func checkSize(f File, path string, info fs.FileInfo) error {
+// written to is accepted: checkSize returns its new metadata, and
+// [Source.Opened] reports that its size has changed.
+func checkSize(f File, path string, info fs.FileInfo) (fs.FileInfo, error) {
 	switch n, err := f.ReadAt(make([]byte, 1), info.Size()); {
 	case n > 0:
 	case err == nil || errors.Is(err, io.EOF):
-		return nil
+		return info, nil
 	default:
-		return fmt.Errorf("open %s: %w: %w", path, ErrRead, err)
+		return nil, fmt.Errorf("open %s: %w: %w", path, ErrRead, err)
 	}
 	now, err := f.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if now.Size() != info.Size() {
-		return nil
+		return now, nil
 	}
-	return fmt.Errorf("open %s: %w but a file with more content than its size of %d bytes: upload it as a stream", path, ErrNotRegular, info.Size())
+	return nil, fmt.Errorf("open %s: %w but a file with more content than its size of %d bytes: upload it as a stream", path, ErrNotRegular, info.Size())
 }
 
 // FromReaderAt returns the first size bytes of r as a Source. r must always
@@ -125,6 +141,19 @@ func (s *Source) Info() fs.FileInfo { return s.info }
 
 // Size returns the number of bytes in the source when it was opened.
 func (s *Source) Size() int64 { return s.size }
+
+// Opened returns the identity of the source when it was opened. Its size differs from
+// [Source.Size] if the file was being written to.
+func (s *Source) Opened() (Identity, error) {
+	if s.open == nil {
+		return Identity{Size: s.size}, nil
+	}
+	id, err := s.identify(s.info)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
+	}
+	return id, nil
+}
 
 // Identity returns the current identity of the open file. If the path now names
 // another file, as after a rename, the error wraps [ErrChanged]. If the file

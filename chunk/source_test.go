@@ -208,7 +208,7 @@ func TestOpenRefusesContentPastTheSize(t *testing.T) {
 }
 
 // TestOpenWhileAFileGrows checks that Open accepts a file that is empty or ends
-// at its size, even while it grows.
+// at its size, even while it grows, and that Opened reports the growth.
 func TestOpenWhileAFileGrows(t *testing.T) {
 	path := file(t, nil)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -227,13 +227,22 @@ func TestOpenWhileAFileGrows(t *testing.T) {
 			}
 		}
 	}()
-	for range 1000 {
+	grown := false
+	for deadline := time.Now().Add(10 * time.Second); !grown && time.Now().Before(deadline); {
 		s, err := chunk.Open(path)
 		if err != nil {
 			t.Errorf("Open = %v", err)
 			break
 		}
+		id, err := s.Opened()
+		if err != nil || id.Size < s.Size() {
+			t.Errorf("Opened = %+v, %v, but the size is %d", id, err, s.Size())
+		}
+		grown = grown || id.Size > s.Size()
 		s.Close()
+	}
+	if !grown {
+		t.Error("Opened never reports that the file has grown")
 	}
 	close(stop)
 	<-done

@@ -77,7 +77,7 @@ func TestStreamReadsNothingAfterTheHead(t *testing.T) {
 }
 
 // TestStreamHeadDoesNotWaitForAWindow checks that the head of a slow stream is
-// returned at once, and that a wait for it can be cancelled.
+// returned at once, and that a wait for it can be canceled.
 func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
@@ -90,7 +90,7 @@ func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := s.Head(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	go func() { _, _ = w.Write(make([]byte, q+1)) }()
 	if first, whole, err := s.Head(t.Context()); len(first) != q || whole || err != nil {

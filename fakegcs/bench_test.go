@@ -79,7 +79,7 @@ func BenchmarkUpload(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer gcs.Close()
-			if err := gcs.CreateBucket("bkt"); err != nil {
+			if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 				b.Fatal(err)
 			}
 			took := run(b, gcs, func(url string) string {

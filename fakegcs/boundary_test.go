@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/storage/v1/nonsense", "", nil, 404, ""},
 		{"POST", "/storage/v1/b/bkt/o/a", `{"contentType":"text/x"}`, []string{"X-HTTP-Method-Override: PATCH"}, 200, `"contentType": "text/x"`},
 		{"PUT", "/storage/v1/b/bkt/o/a", `{"contentType":"text/y"}`, []string{"X-HTTP-Method-Override: DELETE"}, 200, `"contentType": "text/y"`},
-		{"GET", "/storage/v1/b/bkt/o?matchGlob=*.txt", "", nil, 400, "matchGlob"},
+		{"GET", "/storage/v1/b/bkt/o?filter=x", "", nil, 400, "filter"},
 		{"POST", "/storage/v1/b", `{"name":"other","storageClass":"LUKEWARM"}`, nil, 400, `"message": "Invalid storage class"`},
 		{"GET", "/storage/v1/b/other", "", nil, 404, ""},
 		{"PATCH", "/storage/v1/b/bkt", `{"storageClass":"LUKEWARM"}`, nil, 400, `"reason": "invalid"`},

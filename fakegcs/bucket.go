@@ -41,6 +41,8 @@ type bucketResource struct {
 	Logging               *logging          `json:"logging,omitempty"`
 	Encryption            *encryption       `json:"encryption,omitempty"`
 	RPO                   string            `json:"rpo,omitempty"`
+	ACL                   []ACLRule         `json:"acl,omitzero"`              // nil for that of a new bucket
+	DefaultObjectACL      []ACLRule         `json:"defaultObjectAcl,omitzero"` // nil for that of a new bucket
 }
 
 type versioning struct {
@@ -62,6 +64,7 @@ type softDeletePolicy struct {
 type bucketRecord struct {
 	bucketResource
 	Notifications []notification `json:"notifications,omitempty"`
+	Policy        *iamPolicy     `json:"policy,omitempty"` // nil for that of a new bucket
 }
 
 // bucket is a bucket with its objects. [store.mu] guards all of it.
@@ -201,6 +204,19 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			}
 			if refused := checkCORS(r.CORS); refused != nil {
 				return refused
+			}
+		case "acl", "defaultObjectAcl":
+			list := aclList{ofObjects: name == "defaultObjectAcl"}
+			rules, refused := parseACL(raw, list.aclRoles())
+			switch {
+			case refused != nil:
+				return refused
+			case list.ofObjects && rules == nil && string(raw) != "null":
+				r.DefaultObjectACL = []ACLRule{} // only the owner
+			case list.ofObjects:
+				r.DefaultObjectACL = rules
+			default:
+				r.ACL = rules
 			}
 		case "website":
 			r.Website, err = merged(r.Website, raw, name)

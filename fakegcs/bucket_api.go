@@ -12,9 +12,9 @@ import (
 type bucketAPI struct{ *store }
 
 type bucketList struct {
-	Kind          string           `json:"kind"`
-	NextPageToken string           `json:"nextPageToken,omitempty"`
-	Items         []bucketResource `json:"items,omitempty"`
+	Kind          string        `json:"kind"`
+	NextPageToken string        `json:"nextPageToken,omitempty"`
+	Items         []shownBucket `json:"items,omitempty"`
 }
 
 // answer processes a request for a bucket, in both APIs.
@@ -36,6 +36,12 @@ func (a bucketAPI) answer(q *request) *reply {
 		return a.layout(q)
 	case OpBucketPermissions:
 		return a.permissions(q)
+	case OpPolicyGet:
+		return a.policy(q)
+	case OpPolicySet:
+		return a.setPolicy(q)
+	case OpBucketLock:
+		res, err = a.lock(q)
 	case OpBucketDelete:
 		if err = a.delete(q); err == nil {
 			return newReply(http.StatusNoContent)
@@ -47,8 +53,32 @@ func (a bucketAPI) answer(q *request) *reply {
 	if q.xml {
 		return newReply(http.StatusOK)
 	}
-	res.SelfLink = q.base() + "/storage/v1/b/" + res.Name
-	return jsonReply(http.StatusOK, res)
+	return jsonReply(http.StatusOK, q.bucketResource(res))
+}
+
+// shownBucket is a bucketResource in a reply. Its lists replace those of the resource.
+type shownBucket struct {
+	bucketResource
+	ACL              []bucketACLEntry `json:"acl,omitempty"`
+	DefaultObjectACL []bucketACLEntry `json:"defaultObjectAcl,omitempty"`
+	Owner            *Owner           `json:"owner,omitempty"`
+}
+
+// bucketResource returns r for the reply to q, with its access control lists if q asks for them.
+func (q *request) bucketResource(r bucketResource) shownBucket {
+	shown := shownBucket{bucketResource: r}
+	shown.SelfLink = q.base() + "/storage/v1/b/" + r.Name
+	if q.query.Get("projection") != "full" || r.uniform() {
+		return shown
+	}
+	for _, rule := range r.acl(false) {
+		shown.ACL = append(shown.ACL, bucketEntry(q.base(), r.Name, false, rule, r.Etag))
+	}
+	for _, rule := range r.acl(true) {
+		shown.DefaultObjectACL = append(shown.DefaultObjectACL, bucketEntry(q.base(), r.Name, true, rule, r.Etag))
+	}
+	shown.Owner = &Owner{"project-owners-0"}
+	return shown
 }
 
 func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
@@ -67,6 +97,9 @@ func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 	}
 	if named.Name == "" {
 		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
+	}
+	if body, err = q.withPredefinedACLs(body); err != nil {
+		return bucketResource{}, err
 	}
 	return a.createBucket(named.Name, body)
 }
@@ -91,6 +124,9 @@ func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 		return bucketResource{}, err
 	}
 	body, err := readMetadata(q.in)
+	if err == nil {
+		body, err = q.withPredefinedACLs(body)
+	}
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -109,21 +145,49 @@ func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 		return was, nil
 	}
 	if err == nil {
-		b.Metageneration++
-		b.Updated = a.now()
-		b.sign()
-		if saveErr := a.saveBucket(b); saveErr != nil {
-			err = errInternal(saveErr)
-		}
+		err = was.RetentionPolicy.checkChange(b.RetentionPolicy)
 	}
 	if err != nil {
 		b.bucketResource = was
 		return bucketResource{}, err
 	}
-	if was.RetentionPolicy.period() != b.RetentionPolicy.period() {
+	res, err := a.bucketChanged(b, was)
+	if err == nil && was.RetentionPolicy.period() != b.RetentionPolicy.period() {
 		b.retain()
 	}
-	return b.bucketResource, nil
+	return res, err
+}
+
+// lock makes the retention policy of a bucket permanent: it can only be extended.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/lockRetentionPolicy
+func (a bucketAPI) lock(q *request) (bucketResource, *apiError) {
+	cond, err := q.conditions()
+	if err != nil {
+		return bucketResource{}, err
+	}
+	if cond.Metageneration == nil {
+		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: ifMetagenerationMatch")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
+		return bucketResource{}, err
+	}
+	switch p := b.RetentionPolicy; {
+	case p == nil:
+		return bucketResource{}, invalid("The bucket has no retention policy to lock.")
+	case p.IsLocked:
+		return b.bucketResource, nil
+	}
+	was := b.bucketResource
+	locked := *b.RetentionPolicy
+	locked.IsLocked = true
+	b.RetentionPolicy = &locked
+	return a.bucketChanged(b, was)
 }
 
 func emptyPatch(body []byte) bool {
@@ -178,7 +242,7 @@ func (a bucketAPI) list(q *request) *reply {
 			out.NextPageToken = pageToken(out.Items[l.limit-1].Name)
 			break
 		}
-		out.Items = append(out.Items, a.buckets[name].bucketResource)
+		out.Items = append(out.Items, q.bucketResource(a.buckets[name].bucketResource))
 	}
 	if q.xml {
 		return xmlBuckets(out)

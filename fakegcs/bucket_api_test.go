@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"gcsup/fakegcs"
 )
 
 // TestLocations checks the location type of each location.
@@ -21,7 +23,7 @@ func TestLocations(t *testing.T) {
 func TestBucketPages(t *testing.T) {
 	w := newWorld(t, nil) // has "bkt"
 	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {
-		if err := w.gcs.CreateBucket(name); err != nil {
+		if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -136,7 +136,8 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 		{`{"rpo":"SOMETIMES"}`, "SOMETIMES"},
 		{`{"autoclass":{"enabled":true}}`, "does not implement the field 'autoclass'"},
 		{`{"hierarchicalNamespace":{"enabled":true}}`, "hierarchicalNamespace"},
-		{`{"acl":[{"entity":"allUsers","role":"READER"}]}`, "acl"},
+		{`{"acl":[{"entity":"allUsers","role":"BOSS"}]}`, "BOSS"},
+		{`{"defaultObjectAcl":[{"entity":"allUsers","role":"WRITER"}]}`, "WRITER"},
 	}
 	objects := []struct{ body, want string }{
 		{`{"contenttype":"x"}`, "contenttype"}, {`{"colour":"red"}`, "colour"}, {`{"retention":{"until":"x"}}`, "until"},

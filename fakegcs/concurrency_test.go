@@ -245,7 +245,7 @@ func TestSessionEndsDuringPut(t *testing.T) {
 		end    func(w *world, uri string)
 		status int
 	}{
-		{"cancelled", func(w *world, uri string) { w.do("DELETE", uri, nil) }, 499},
+		{"canceled", func(w *world, uri string) { w.do("DELETE", uri, nil) }, 499},
 		{"expired", func(w *world, uri string) {
 			w.gcs.Advance(8 * 24 * time.Hour)
 			w.do("PUT", uri, nil, "Content-Range: bytes */*")

@@ -43,6 +43,8 @@ func (s *Server) control(q *request) *reply {
 		return s.retry.control(q)
 	}
 	switch q.Method + " " + strings.TrimPrefix(path, controlPrefix) {
+	case "GET ":
+		return s.index()
 	case "GET faults":
 		return jsonReply(http.StatusOK, s.FaultReport())
 	case "POST faults":

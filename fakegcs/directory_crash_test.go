@@ -144,7 +144,7 @@ func TestDeletedAfterKill(t *testing.T) {
 func TestBucketNamedLikeALeftover(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
-	if err := w.gcs.CreateBucket("data.tmp"); err != nil {
+	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "data.tmp"}); err != nil {
 		t.Fatal(err)
 	}
 	w.do("POST", "/upload/storage/v1/b/data.tmp/o?uploadType=media&name=x", data(9))

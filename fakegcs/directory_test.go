@@ -188,9 +188,9 @@ func TestRestart(t *testing.T) {
 	w.put(uri, 0, q, "*")
 	w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 77}})
 	w.put(uri, q, 2*q, "*")
-	for _, end := range []string{"cancelled", "dead"} {
+	for _, end := range []string{"canceled", "dead"} {
 		uri := w.start(end)
-		if end == "cancelled" {
+		if end == "canceled" {
 			w.do("DELETE", uri, nil)
 		} else {
 			w.do("PUT", uri, data(9), "X-Goog-Hash: crc32c=AAAAAA==")

@@ -33,7 +33,7 @@
 //   - A status query never finalizes half an upload.
 //   - Preconditions and declared checksums are checked when all bytes are there. If
 //     one fails, there is no object.
-//   - A finished session always returns its object. A cancelled session returns
+//   - A finished session always returns its object. A canceled session returns
 //     499, a dead one 410 with the cause inside, and one that is not finished
 //     within a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read
@@ -50,9 +50,9 @@
 //
 // # Limits
 //
-// Access control lists, IAM policies, HMAC keys, listing by matchGlob and
-// filter, and gRPC are not implemented. A signed URL works, but its signature is not
-// checked. Objects with an encryption key are not encrypted. The page
-// docs/emulator.md lists the known differences from the service, the paths that
+// Access control lists, IAM policies and HMAC keys are kept as they are set, and grant or
+// refuse nothing. Listing by filter and gRPC are not implemented. A signed URL works, but
+// its signature is not checked. Objects with an encryption key are not encrypted. The
+// page docs/emulator.md lists the known differences from the service, the paths that
 // control the server over HTTP, and what a server costs.
 package fakegcs

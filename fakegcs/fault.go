@@ -114,8 +114,8 @@ const (
 	EffectGone = faultplan.EffectGone
 	// The session is forgotten: 404.
 	EffectNotFound = faultplan.EffectNotFound
-	// The session was cancelled by another client: 499.
-	EffectCancelled = faultplan.EffectCancelled
+	// The session was canceled by another client: 499.
+	EffectCanceled = faultplan.EffectCanceled
 )
 
 // Action is one effect with its parameters. In JSON, the names begin in lower case,

@@ -35,7 +35,7 @@ type bodyFault struct {
 // sessionFault acts on an upload session. A zero number does nothing.
 type sessionFault struct {
 	forget bool      // the session is no longer found
-	end    string    // the state in which it ends: dead or cancelled
+	end    string    // the state in which it ends: dead or canceled
 	cause  *apiError // of a dead one
 
 	foreign int64 // number of zeros from another client
@@ -73,9 +73,9 @@ type replyFault struct {
 	closesAfter time.Duration // close the connection after this time, without an announcement
 }
 
-// newFault returns the fault of an action; a nil do is none. op is the
-// operation of the request.
-func newFault(do *Action, op Op) fault {
+// newFault returns the fault of an action; a nil do is none. data reports whether the
+// request brings bytes to a session.
+func newFault(do *Action, data bool) fault {
 	if do == nil {
 		return fault{}
 	}
@@ -85,10 +85,10 @@ func newFault(do *Action, op Op) fault {
 		f.entry.status, f.reply.early = do, do.Early
 	case EffectStatusAfter:
 		f.reply.early = do.Early
-		if op != OpPut && op != OpFinalize {
-			f.entry.status = do
-		} else {
+		if data {
 			f.session.statusAfter, f.session.keepTo = do, do.Bytes
+		} else {
+			f.entry.status = do
 		}
 	case EffectRevoke:
 		f.entry.revoke = true
@@ -115,8 +115,8 @@ func newFault(do *Action, op Op) fault {
 		f.session.forget = true
 	case EffectGone:
 		f.session.end, f.session.cause = dead, faultCause(do)
-	case EffectCancelled:
-		f.session.end = cancelled
+	case EffectCanceled:
+		f.session.end = canceled
 	case EffectForeignWrite:
 		f.session.foreign = do.Bytes
 	case EffectRewind:

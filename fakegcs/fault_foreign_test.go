@@ -21,8 +21,8 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 	gone := w.start("gone")
 	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectGone})...)
 	w.do("PUT", gone, nil, "Content-Range: bytes */*")
-	cancelled := w.start("cancelled")
-	w.do("DELETE", cancelled, nil)
+	canceled := w.start("canceled")
+	w.do("DELETE", canceled, nil)
 	lost := w.start("lost")
 	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectNotFound})...)
 	w.do("PUT", lost, nil, "Content-Range: bytes */*")
@@ -38,7 +38,7 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 		status         int
 	}{
 		{"PUT", gone, nil, "Content-Range: bytes */*", 410},
-		{"PUT", cancelled, nil, "Content-Range: bytes */*", 499},
+		{"PUT", canceled, nil, "Content-Range: bytes */*", 499},
 		{"PUT", lost, nil, "Content-Range: bytes */*", 404},
 		{"PUT", w.url + "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=none", nil, "Content-Range: bytes */*", 404},
 		{"DELETE", failing, nil, "", 500},

@@ -63,6 +63,37 @@ func TestFinalizeByDeclaredLength(t *testing.T) {
 	}
 }
 
+// A request without bytes that makes the object is matched as the last one, as the one
+// with the last byte is: the official Writer ends an upload of a multiple of its chunk size
+// with "bytes */N". Before the object can be made, the same request is a query.
+func TestFinalizeWithoutBytes(t *testing.T) {
+	for name, do := range map[string]fakegcs.Action{
+		"status":       {Effect: fakegcs.EffectStatus, Status: 503},
+		"status after": {Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: do}}})
+			uri := w.start("x")
+			total := fmt.Sprint("Content-Range: bytes */", 2*q)
+			for i, step := range []struct{ from, status int }{{0, 308}, {-1, 308}, {q, 308}, {-1, 503}, {-1, 200}, {-1, 200}} {
+				var a answer
+				var err error
+				if step.from < 0 {
+					a, err = w.try("PUT", uri, nil, total)
+				} else {
+					a, err = w.put(uri, step.from, step.from+q, "*")
+				}
+				if err != nil || a.StatusCode != step.status {
+					t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
+				}
+			}
+			if r := w.gcs.FaultReport()[0]; r.Seen != 1 || r.Fired != 1 {
+				t.Errorf("report: %+v", r)
+			}
+		})
+	}
+}
+
 // A fault matches an object even if its name is only in the request's body. The body
 // is not changed by that.
 func TestFaultByNameInBody(t *testing.T) {

@@ -33,7 +33,7 @@ func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Tr
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := gcs.CreateBucket("bkt"); err != nil {
+		if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 			t.Fatal(err)
 		}
 		ln, dial := memnet.Listen()
@@ -112,7 +112,7 @@ func TestEffects(t *testing.T) {
 		{do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}, status: 308, after: "bytes=0-786431"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429, Reason: "rateLimitExceeded"}, status: 410, after: "410 Gone", dead: true},
 		{do: fakegcs.Action{Effect: fakegcs.EffectNotFound}, status: 404, after: "404 Not Found", dead: true},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCancelled}, status: 499, after: "499 status code 499", dead: true},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCanceled}, status: 499, after: "499 status code 499", dead: true},
 	} {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
 			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {

@@ -37,7 +37,7 @@ type world struct {
 func newWorld(t *testing.T, opts *fakegcs.Options) *world {
 	t.Helper()
 	srv := fakegcs.NewServer(t, opts)
-	_ = srv.CreateBucket("bkt") // fails if the directory has it already
+	_ = srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}) // fails if the directory has it already
 	return &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
 }
 

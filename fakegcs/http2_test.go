@@ -66,7 +66,7 @@ func TestEffectsOverHTTP2(t *testing.T) {
 		{Effect: fakegcs.EffectCorrupt, Bytes: 9},
 		{Effect: fakegcs.EffectGone},
 		{Effect: fakegcs.EffectNotFound},
-		{Effect: fakegcs.EffectCancelled},
+		{Effect: fakegcs.EffectCanceled},
 	} {
 		t.Run(fmt.Sprint(do.Effect, do.Bytes, do.For), func(t *testing.T) {
 			outcome := func(http2 bool) (seen string) {

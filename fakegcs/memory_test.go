@@ -61,8 +61,8 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 			w.do("POST", "/storage/v1/b/bkt/o/composed/compose", []byte(`{"sourceObjects":[{"name":"part"},{"name":"part"}]}`))
 			w.do("DELETE", "/bkt/part", nil)
 		},
-		"cancelled": func() {
-			uri := w.start("cancelled")
+		"canceled": func() {
+			uri := w.start("canceled")
 			req, _ := http.NewRequest("PUT", uri, zeros(size))
 			req.ContentLength = size
 			req.Header.Set("Content-Range", fmt.Sprintf("bytes 0-%d/*", size-1))

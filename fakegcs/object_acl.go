@@ -40,9 +40,8 @@ var predefinedACLs = map[string][]ACLRule{
 	"bucketOwnerFullControl": {{"project-owners-0", "OWNER"}},
 }
 
-// parseACL parses the acl of an object resource. Of each rule only entity and role
-// can be written.
-func parseACL(raw json.RawMessage) ([]ACLRule, *apiError) {
+// parseACL parses the acl of a resource. Of each rule only entity and role can be written.
+func parseACL(raw json.RawMessage, roles []string) ([]ACLRule, *apiError) {
 	var rules []ACLRule
 	if err := json.Unmarshal(raw, &rules); err != nil {
 		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
@@ -54,16 +53,24 @@ func parseACL(raw json.RawMessage) ([]ACLRule, *apiError) {
 		return nil, invalid("The ACL has %d entries, at most %d are allowed.", len(rules), maxACL)
 	}
 	for _, r := range rules {
-		if r.Role != "OWNER" && r.Role != "READER" {
-			return nil, invalid("Invalid value for role: '%s'. It must be OWNER or READER.", r.Role)
-		}
-		kind, name, _ := strings.Cut(r.Entity, "-")
-		if r.Entity != "allUsers" && r.Entity != "allAuthenticatedUsers" &&
-			(!slices.Contains([]string{"user", "group", "domain", "project"}, kind) || name == "") {
-			return nil, invalid("Unknown ACL entity: '%s'.", r.Entity)
+		if err := r.check(roles); err != nil {
+			return nil, err
 		}
 	}
 	return rules, nil
+}
+
+// check returns an error if r does not give an entity one of the roles.
+func (r ACLRule) check(roles []string) *apiError {
+	if !slices.Contains(roles, r.Role) {
+		return invalid("Invalid value for role: '%s'. It must be one of %s.", r.Role, strings.Join(roles, ", "))
+	}
+	kind, name, _ := strings.Cut(r.Entity, "-")
+	if r.Entity != "allUsers" && r.Entity != "allAuthenticatedUsers" &&
+		(!slices.Contains([]string{"user", "group", "domain", "project"}, kind) || name == "") {
+		return invalid("Unknown ACL entity: '%s'.", r.Entity)
+	}
+	return nil
 }
 
 // grant completes the ACL of o: it has the rules of the predefined ACL, or those that
@@ -94,7 +101,7 @@ func (o *Object) grant(predefined string) *apiError {
 
 // uniform reports whether the bucket has no ACLs,
 // https://cloud.google.com/storage/docs/uniform-bucket-level-access.
-func (b *bucket) uniform() bool {
+func (b *bucketResource) uniform() bool {
 	var c struct {
 		UniformBucketLevelAccess struct {
 			Enabled bool `json:"enabled"`
@@ -108,6 +115,10 @@ func (b *bucket) own(o *Object) *apiError {
 	switch {
 	case !b.uniform():
 		o.Owner = &Owner{objectOwner}
+		if o.ACL == nil && b.DefaultObjectACL != nil {
+			o.ACL = b.DefaultObjectACL
+			return o.grant("")
+		}
 		return nil
 	case o.ACL != nil:
 		return errUniform("insert")
@@ -135,52 +146,39 @@ func (s *store) checkACL(o *Object) *apiError {
 // aclEntry is an ACLRule in a reply of the service,
 // https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls.
 type aclEntry struct {
-	Kind       string       `json:"kind"`
-	ID         string       `json:"id"`
-	SelfLink   string       `json:"selfLink"`
-	Bucket     string       `json:"bucket"`
-	Object     string       `json:"object"`
-	Generation int64        `json:"generation,string"`
-	Entity     string       `json:"entity"`
-	Role       string       `json:"role"`
-	Email      string       `json:"email,omitempty"`
-	Domain     string       `json:"domain,omitempty"`
-	Team       *projectTeam `json:"projectTeam,omitempty"`
-	Etag       string       `json:"etag"`
+	Kind       string `json:"kind"`
+	ID         string `json:"id"`
+	SelfLink   string `json:"selfLink"`
+	Bucket     string `json:"bucket"`
+	Object     string `json:"object"`
+	Generation int64  `json:"generation,string"`
+	aclEntity
 }
 
-type projectTeam struct {
-	ProjectNumber string `json:"projectNumber"`
-	Team          string `json:"team"`
-}
-
-// entries returns the ACL of o. The default is that of a new bucket, projectPrivate.
-func (o *Object) entries(base string) []aclEntry {
+// rules returns the ACL of o. The default is that of a new bucket, projectPrivate.
+func (o *Object) rules() []ACLRule {
 	c := *o
 	if c.ACL == nil {
 		_ = c.grant("projectPrivate") // a known name
 	}
+	return c.ACL
+}
+
+// entries returns the ACL of o as the service shows it.
+func (o *Object) entries(base string) []aclEntry {
 	var out []aclEntry
-	for _, r := range c.ACL {
-		e := aclEntry{
-			Kind: "storage#objectAccessControl", Bucket: o.Bucket, Object: o.Name, Generation: o.Generation, Entity: r.Entity, Role: r.Role, Etag: o.Etag,
-			ID:       o.Bucket + "/" + o.Name + "/" + strconv.FormatInt(o.Generation, 10) + "/" + r.Entity,
-			SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
-		}
-		switch kind, name, _ := strings.Cut(r.Entity, "-"); kind {
-		case "user", "group":
-			if strings.Contains(name, "@") {
-				e.Email = name
-			}
-		case "domain":
-			e.Domain = name
-		case "project":
-			team, number, _ := strings.Cut(name, "-")
-			e.Team = &projectTeam{number, team}
-		}
-		out = append(out, e)
+	for _, r := range o.rules() {
+		out = append(out, o.entry(base, r))
 	}
 	return out
+}
+
+func (o *Object) entry(base string, r ACLRule) aclEntry {
+	return aclEntry{
+		Kind: "storage#objectAccessControl", Bucket: o.Bucket, Object: o.Name, Generation: o.Generation, aclEntity: newACLEntity(r, o.Etag),
+		ID:       o.Bucket + "/" + o.Name + "/" + strconv.FormatInt(o.Generation, 10) + "/" + r.Entity,
+		SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
+	}
 }
 
 // projected adds the ACL and the owner of o to r if the request asks for them.

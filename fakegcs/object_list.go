@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"encoding/base64"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ type listQuery struct {
 	trailing                             bool // includeTrailingDelimiter
 	versions, soft                       bool
 	limit                                int
+	glob                                 *regexp.Regexp // nil for all names
 }
 
 func (q *request) listQuery() (listQuery, *apiError) {
@@ -36,9 +38,13 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.after = p.Get("marker")
 		}
 	}
-	for _, name := range []string{"matchGlob", "filter"} { // ignoring them would list too much
-		if p.Get(name) != "" {
-			return l, errUnimplemented("listing by " + name)
+	if p.Get("filter") != "" { // to ignore it would list too much
+		return l, errUnimplemented("listing by filter")
+	}
+	if glob := p.Get("matchGlob"); glob != "" {
+		var err *apiError
+		if l.glob, err = globPattern(glob); err != nil {
+			return l, err
 		}
 	}
 	if most != "" {
@@ -87,6 +93,9 @@ func (b *bucket) list(l listQuery) page {
 		name := b.names[i]
 		if !strings.HasPrefix(name, l.prefix) || l.end != "" && name >= l.end {
 			break
+		}
+		if l.glob != nil && !l.glob.MatchString(name) {
+			continue
 		}
 		found := b.objects[name].visible(l)
 		if len(found) == 0 {

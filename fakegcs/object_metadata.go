@@ -97,9 +97,6 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 	if o.Bucket != "" && o.Bucket != q.bucket {
 		return invalid("Value '%s' in content does not agree with value '%s'.", o.Bucket, q.bucket)
 	}
-	if err := checkName(name); err != nil {
-		return err
-	}
 	o.Bucket, o.Name = q.bucket, name
 	q.object = name // for the request log
 	if v := q.query.Get("contentEncoding"); v != "" {
@@ -108,24 +105,33 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 	if v := q.query.Get("kmsKeyName"); v != "" {
 		o.KMSKeyName = v
 	}
+	if err := o.checkNew(q.query.Get("predefinedAcl"), now); err != nil {
+		return err
+	}
+	if err := q.checkProjection(); err != nil {
+		return err
+	}
+	var err *apiError
+	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
+	return err
+}
+
+// checkNew checks the fields of a new object, and completes its contexts and its access
+// control list.
+func (o *Object) checkNew(predefinedACL string, now time.Time) *apiError {
+	if err := checkName(o.Name); err != nil {
+		return err
+	}
 	if err := checkMetadata(o.Metadata); err != nil {
 		return err
 	}
 	if err := o.newContexts(now); err != nil {
 		return err
 	}
-	if err := o.grant(q.query.Get("predefinedAcl")); err != nil {
+	if err := o.grant(predefinedACL); err != nil {
 		return err
 	}
-	if err := q.checkProjection(); err != nil {
-		return err
-	}
-	if err := checkRetention(nil, o.Retention, false, now); err != nil {
-		return err
-	}
-	var err *apiError
-	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
-	return err
+	return checkRetention(nil, o.Retention, false, now)
 }
 
 func readMetadata(r io.Reader) ([]byte, *apiError) {
@@ -188,7 +194,7 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 		for name, raw := range fields {
 			if name == "acl" {
 				var err *apiError
-				if acl, err = parseACL(raw); err != nil {
+				if acl, err = parseACL(raw, objectRoles); err != nil {
 					return nil, checksums{}, err
 				}
 				delete(fields, name)

@@ -3,7 +3,6 @@ package fakegcs
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"time"
 
 	"gcsup/fakegcs/internal/strictjson"
@@ -52,22 +51,13 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	if err := checkRetention(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
 		return nil, err
 	}
-	o.Metageneration++
-	o.Updated = now
-	o.sign()
 	changed := v.with(o)
 	if o.EventBasedHold != v.EventBasedHold { // the retention period begins when the hold ends
 		changed.retained = now
 		b.RetentionPolicy.begin(o, now)
 	}
-	if err := a.saveObject(changed); err != nil {
-		return nil, errInternal(err)
-	}
-	g := b.objects[o.Name]
-	if g.live == v {
-		g.live = changed
-	} else if i := slices.Index(g.old, v); i >= 0 {
-		g.old[i] = changed
+	if _, err := a.replaceLocked(b, v, changed); err != nil {
+		return nil, err
 	}
 	return o, nil
 }
@@ -115,7 +105,7 @@ func (o *Object) change(body []byte, now time.Time) *apiError {
 				o.Retention = nil // null in both fields removes it
 			}
 		case name == "acl":
-			rules, refused := parseACL(raw)
+			rules, refused := parseACL(raw, objectRoles)
 			switch {
 			case refused != nil:
 				return refused

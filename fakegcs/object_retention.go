@@ -58,6 +58,21 @@ func (p *retentionPolicy) period() time.Duration {
 	return time.Duration(p.RetentionPeriod) * time.Second
 }
 
+// checkChange returns an error if the policy p may not become is: a locked one can only be
+// extended. It stays locked.
+func (p *retentionPolicy) checkChange(is *retentionPolicy) *apiError {
+	switch {
+	case p == nil || !p.IsLocked:
+		return nil
+	case is == nil:
+		return refuse(http.StatusForbidden, "forbidden", "Cannot remove a locked Retention Policy from a bucket.")
+	case is.RetentionPeriod < p.RetentionPeriod:
+		return refuse(http.StatusForbidden, "forbidden", "Cannot reduce the retention duration of a locked Retention Policy.")
+	}
+	is.EffectiveTime, is.IsLocked = p.EffectiveTime, true
+	return nil
+}
+
 // retain applies the bucket's retention policy to its objects. It does not change
 // the directory, because the loader calls it, too.
 func (b *bucket) retain() {

@@ -40,6 +40,10 @@ func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object
 func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.publishLocked(o, content, cond, upload, over)
+}
+
+func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	b, err := s.bucketLocked(o.Bucket)
 	if err != nil {
 		return nil, err
@@ -96,6 +100,37 @@ func objectOf(v *version) *Object {
 		return nil
 	}
 	return v.Object
+}
+
+// replaceLocked replaces the generation v by changed, which has other metadata, and gives it
+// a new metageneration. It returns changed.
+func (s *store) replaceLocked(b *bucket, v, changed *version) (*version, *apiError) {
+	changed.Metageneration++
+	changed.Updated = s.now()
+	changed.sign()
+	if err := s.saveObject(changed); err != nil {
+		return nil, errInternal(err)
+	}
+	g := b.objects[v.Name]
+	if g.live == v {
+		g.live = changed
+	} else if i := slices.Index(g.old, v); i >= 0 {
+		g.old[i] = changed
+	}
+	return changed, nil
+}
+
+// bucketChanged gives b, whose resource was was, a new metageneration and saves it. If that
+// fails, b stays as it was. The caller holds s.mu.
+func (s *store) bucketChanged(b *bucket, was bucketResource) (bucketResource, *apiError) {
+	b.Metageneration++
+	b.Updated = s.now()
+	b.sign()
+	if err := s.saveBucket(b); err != nil {
+		b.bucketResource = was
+		return bucketResource{}, errInternal(err)
+	}
+	return b.bucketResource, nil
 }
 
 // generationLocked returns a new generation number: microseconds, as in the service,

@@ -267,7 +267,7 @@ func xmlCode(reason string) string {
 	return "InvalidArgument"
 }
 
-// statusClientClosed is the status of a cancelled upload session.
+// statusClientClosed is the status of a canceled upload session.
 const statusClientClosed = 499
 
 // parseInt parses a request parameter that must be a whole number.

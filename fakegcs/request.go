@@ -77,6 +77,10 @@ func (q *request) parseJSON(path string, upload bool) {
 	if len(segs) > 1 && segs[len(segs)-1] == "" {
 		segs = segs[:len(segs)-1] // a trailing slash
 	}
+	if segs[0] == "projects" && !upload {
+		q.parseProject(segs)
+		return
+	}
 	if segs[0] != "b" {
 		return
 	}
@@ -90,6 +94,13 @@ func (q *request) parseJSON(path string, upload bool) {
 	switch {
 	case len(segs) == 3 && segs[2] == "storageLayout" && !upload:
 		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketLayout})
+	case len(segs) == 3 && segs[2] == "iam" && !upload:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpPolicyGet, "PUT": OpPolicySet})
+	case len(segs) == 3 && segs[2] == "lockRetentionPolicy" && !upload:
+		q.op = byMethod(q.Method, map[string]Op{"POST": OpBucketLock})
+	case (len(segs) == 3 || len(segs) == 4) && (segs[2] == bucketACL || segs[2] == defaultACL) && !upload:
+		q.object = ""
+		q.parseACL(segs[2:])
 	case len(segs) == 4 && segs[2] == "iam" && segs[3] == "testPermissions" && !upload:
 		q.object, q.op = "", byMethod(q.Method, map[string]Op{"GET": OpBucketPermissions})
 	case len(segs) == 3 && segs[2] == "notificationConfigs" && !upload:
@@ -113,13 +124,42 @@ func (q *request) parseJSON(path string, upload bool) {
 		if q.op == OpGet && q.query.Get("alt") == "media" {
 			q.op = OpRead
 		}
+	case q.rest[0] == objectACL && len(q.rest) <= 2:
+		q.parseACL(q.rest)
 	case q.Method != http.MethodPost:
+	case q.rest[0] == "moveTo" && len(q.rest) == 3 && q.rest[1] == "o":
+		q.op = OpMove
 	case q.rest[0] == "compose":
 		q.op = OpCompose
 	case q.rest[0] == "restore":
 		q.op = OpRestore
 	case (q.rest[0] == "rewriteTo" || q.rest[0] == "copyTo") && len(q.rest) == 5 && q.rest[1] == "b" && q.rest[3] == "o":
 		q.op = OpRewrite
+	}
+}
+
+// parseACL distinguishes the requests for an access control list: segs is its name and, for
+// one entry, the entity.
+func (q *request) parseACL(segs []string) {
+	q.rest = segs
+	if len(segs) == 1 {
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpACLList, "POST": OpACLInsert})
+		return
+	}
+	q.op = byMethod(q.Method, map[string]Op{"GET": OpACLGet, "PATCH": OpACLPatch, "PUT": OpACLPatch, "DELETE": OpACLDelete})
+}
+
+// parseProject distinguishes the requests for a project: segs is "projects", the project,
+// a name and, for one HMAC key, its ID.
+func (q *request) parseProject(segs []string) {
+	q.rest = segs[1:]
+	switch {
+	case len(segs) == 3 && segs[2] == "serviceAccount":
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpServiceAccount})
+	case len(segs) == 3 && segs[2] == "hmacKeys":
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpHMACList, "POST": OpHMACInsert})
+	case len(segs) == 4 && segs[2] == "hmacKeys":
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpHMACGet, "PUT": OpHMACUpdate, "DELETE": OpHMACDelete})
 	}
 }
 
@@ -258,13 +298,18 @@ func (q *request) isSession() bool {
 	return false
 }
 
+// sessionData reports whether the request brings bytes to a session.
+func (q *request) sessionData() bool {
+	return q.op == OpPut || q.op == OpFinalize && !q.contentRange.query
+}
+
 // dataSpan returns the object bytes [from, to) that the request carries, for faults
 // at an offset. to is -1 if it is unknown; ok is false for requests without object
 // bytes. In a multipart insert, the bytes of the metadata count too.
 func (q *request) dataSpan() (from, to int64, ok bool) {
 	switch {
 	case q.op == OpInsert, q.op == OpPartsPut:
-	case q.op != OpPut && q.op != OpFinalize, q.rangeErr != nil:
+	case !q.sessionData(), q.rangeErr != nil:
 		return 0, 0, false
 	case q.contentRange.last >= 0:
 		return q.contentRange.first, q.contentRange.last + 1, true

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 // takes to divide a range is not documented, except that it is minutes
 // (https://cloud.google.com/storage/docs/request-rate).
 const defaultSplitAfter = 20 * time.Minute
+
+func (o *Options) splitAfter() time.Duration { return cmp.Or(o.SplitAfter, defaultSplitAfter) }
 
 // admitWrite returns an error if q changes an object, and its bucket gets too many such requests.
 // The messages are those of the service: https://github.com/earth-mover/icechunk/issues/954 and
@@ -40,6 +43,8 @@ func (q *request) changes() (bucket, object string, ok bool) {
 	case OpStart, OpInsert:
 		q.nameUpload()
 	case OpPartsStart, OpDelete, OpPatch, OpCompose, OpRestore:
+	case OpMove: // o/SOURCE/moveTo/o/OBJECT
+		return q.bucket, q.rest[2], true
 	case OpRewrite:
 		if !q.xml && len(q.rest) >= 5 { // rewriteTo/b/BUCKET/o/OBJECT
 			return q.rest[2], strings.Join(q.rest[4:], "/"), true

@@ -70,7 +70,7 @@ func TestBucketRate(t *testing.T) {
 func TestBucketRateReplies(t *testing.T) {
 	t.Parallel()
 	bubble(t, &fakegcs.Options{BucketRate: 1, SplitAfter: 10 * time.Second}, func(w *world) {
-		if err := w.gcs.CreateBucket("other"); err != nil {
+		if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
 			t.Fatal(err)
 		}
 		// Each request comes 1 ms after one that uses the write of a second.

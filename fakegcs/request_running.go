@@ -6,6 +6,7 @@ import "sync"
 type runningRequests struct {
 	mu     sync.Mutex
 	closed bool
+	paused chan struct{} // closed when requests may enter again; nil if they may now
 	bodies map[*body]bool
 	wg     sync.WaitGroup // includes work that ends after its request
 }
@@ -14,6 +15,12 @@ type runningRequests struct {
 func (r *runningRequests) enter(b *body) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for r.paused != nil {
+		paused := r.paused
+		r.mu.Unlock()
+		<-paused
+		r.mu.Lock()
+	}
 	if r.closed {
 		return false
 	}
@@ -39,8 +46,32 @@ func (r *runningRequests) close() (first bool) {
 	defer r.mu.Unlock()
 	first = !r.closed
 	r.closed = true
+	r.interruptLocked()
+	return first
+}
+
+// pause interrupts all requests, and lets new ones wait for resume. It returns false if the
+// server is closed. Calls of pause must not overlap.
+func (r *runningRequests) pause() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.paused = make(chan struct{})
+	r.interruptLocked()
+	return true
+}
+
+func (r *runningRequests) resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.paused)
+	r.paused = nil
+}
+
+func (r *runningRequests) interruptLocked() {
 	for b := range r.bodies {
 		b.interrupt()
 	}
-	return first
 }

@@ -50,6 +50,41 @@ var retryMethods = map[Op]string{
 	OpBucketPermissions:  "storage.buckets.testIamPermissions",
 	OpNotificationInsert: "storage.notifications.insert", OpNotificationGet: "storage.notifications.get",
 	OpNotificationList: "storage.notifications.list", OpNotificationDelete: "storage.notifications.delete",
+
+	OpMove: "storage.objects.move", OpBucketLock: "storage.buckets.lockRetentionPolicy", OpPolicyGet: "storage.buckets.getIamPolicy",
+	OpPolicySet: "storage.buckets.setIamPolicy", OpServiceAccount: "storage.serviceaccount.get",
+	OpHMACInsert: "storage.hmacKey.create", OpHMACGet: "storage.hmacKey.get", OpHMACList: "storage.hmacKey.list",
+	OpHMACUpdate: "storage.hmacKey.update", OpHMACDelete: "storage.hmacKey.delete",
+}
+
+// aclMethods maps the operations on access control lists to the last part of their methods.
+var aclMethods = map[Op]string{OpACLList: ".list", OpACLGet: ".get", OpACLInsert: ".insert", OpACLPatch: ".patch", OpACLDelete: ".delete"}
+
+// aclMethod returns the method of q on an access control list.
+func aclMethod(q *request) string {
+	resource := "storage.bucket_acl"
+	switch {
+	case q.object != "":
+		resource = "storage.object_acl"
+	case q.rest[0] == defaultACL:
+		resource = "storage.default_object_acl"
+	}
+	if q.op == OpACLPatch && q.Method == http.MethodPut {
+		return resource + ".update"
+	}
+	return resource + aclMethods[q.op]
+}
+
+// allMethods returns the methods that a retry test can name.
+func allMethods() []string {
+	list := slices.AppendSeq([]string{objectUpdate, objectCopy, bucketUpdate}, maps.Values(retryMethods))
+	for _, resource := range []string{"storage.bucket_acl", "storage.object_acl", "storage.default_object_acl"} {
+		list = append(list, resource+".update")
+		for method := range maps.Values(aclMethods) {
+			list = append(list, resource+method)
+		}
+	}
+	return list
 }
 
 // The methods that share an operation with one of retryMethods.
@@ -62,6 +97,8 @@ const (
 // retryMethod returns the method of the JSON API that q calls.
 func retryMethod(q *request) string {
 	switch {
+	case aclMethods[q.op] != "":
+		return aclMethod(q)
 	case q.op == OpPatch && q.Method == http.MethodPut:
 		return objectUpdate
 	case q.op == OpBucketPatch && q.Method == http.MethodPut:
@@ -232,7 +269,10 @@ func (t *retryTests) control(q *request) *reply {
 	switch {
 	case !single && q.Method == http.MethodPost:
 		test, err := newRetryTest(q)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNoMethod):
+			return textReply(http.StatusNotImplemented, err.Error()+"\n")
+		case err != nil:
 			return textReply(http.StatusBadRequest, err.Error()+"\n")
 		}
 		t.list = append(t.list, test)
@@ -250,6 +290,10 @@ func (t *retryTests) control(q *request) *reply {
 	}
 	return textReply(http.StatusMethodNotAllowed, "Method Not Allowed\n")
 }
+
+// errNoMethod is the error of a test for a method that the server does not have. Its status
+// is 501, for which suites skip the test, as Google's test bench answers.
+var errNoMethod = errors.New("no such method")
 
 // newRetryTest reads a test from the body of q.
 func newRetryTest(q *request) (*retryTest, error) {
@@ -272,10 +316,10 @@ func newRetryTest(q *request) (*retryTest, error) {
 	default:
 		return nil, fmt.Errorf("transport %q: only HTTP is supported", test.Transport)
 	}
-	methods := slices.AppendSeq([]string{objectUpdate, objectCopy, bucketUpdate}, maps.Values(retryMethods))
+	methods := allMethods()
 	for method, list := range test.Instructions {
 		if !slices.Contains(methods, method) {
-			return nil, fmt.Errorf("there is no method %q", method)
+			return nil, fmt.Errorf("%w: %q", errNoMethod, method)
 		}
 		for _, text := range list {
 			if _, err := parseInstruction(text); err != nil {

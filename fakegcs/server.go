@@ -1,13 +1,13 @@
 package fakegcs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
@@ -55,6 +55,14 @@ type Options struct {
 	RequireToken bool
 	// Faults is the initial fault plan.
 	Faults []Fault
+	// Buckets and Objects exist from the start, and their buckets are created as needed.
+	// A bucket that Dir has already is left as it is.
+	Buckets []Bucket
+	Objects []ObjectContent
+	// Seed, if not nil, has more objects: a folder for each bucket, and in it a file for
+	// each object, named by its path. It is read when the server is made or reset. Names
+	// that begin with a dot are left out at the top.
+	Seed fs.FS
 	// Rate limits the bytes per second of each connection, TotalRate those of all
 	// connections together, in each direction. 0 means no limit.
 	Rate, TotalRate int64
@@ -87,10 +95,12 @@ type Options struct {
 // [New]. All methods may be called from any goroutine.
 type Server struct {
 	*core
+	life       sync.Mutex         // held by Close and Reset
 	cancel     context.CancelFunc // ends core.ctx
 	store      *store
 	sessions   *sessions
 	multiparts *multiparts
+	projects   projects
 
 	plan     faultplan.Plan
 	retry    retryTests
@@ -137,7 +147,7 @@ func New(opts *Options) (*Server, error) {
 	}
 	s.limiter = connlimit.New(o.Rate, o.TotalRate)
 	if o.BucketRate > 0 {
-		s.writes = writerate.New(o.BucketRate, cmp.Or(o.SplitAfter, defaultSplitAfter))
+		s.writes = writerate.New(o.BucketRate, s.opts.splitAfter())
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if o.Dir != "" {
@@ -150,12 +160,17 @@ func New(opts *Options) (*Server, error) {
 			return nil, fmt.Errorf("fakegcs: load directory: %w", errors.Join(err, d.Close()))
 		}
 	}
+	if err := s.store.seed(); err != nil {
+		return nil, fmt.Errorf("fakegcs: Options: %w", errors.Join(err, s.disk.Close()))
+	}
 	return s, nil
 }
 
 // Close ends stalled and running requests, waits for them, and releases the
 // directory. Later requests get 503.
 func (s *Server) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
 	first := s.running.close()
 	s.cancel()
 	s.running.wg.Wait()
@@ -187,52 +202,16 @@ func (s *Server) ClearFaults() { s.plan.Clear() }
 // FaultReport returns each fault of the plan with its counts, in their order.
 func (s *Server) FaultReport() []FaultCount { return s.plan.Report() }
 
-// Object returns the metadata of the live generation of an object.
-func (s *Server) Object(bucket, name string) (Object, bool) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	b := s.store.buckets[bucket]
-	if b == nil {
-		return Object{}, false
-	}
-	v := b.live(name)
-	if v == nil {
-		return Object{}, false
-	}
-	return *v.clone(), true
-}
-
-// CreateBucket creates a bucket. It fails if the name is invalid or exists.
-func (s *Server) CreateBucket(name string) error {
-	if _, err := s.store.createBucket(name, nil); err != nil {
-		return err
-	}
-	return nil
-}
-
-// ReadObject returns the bytes of the live generation of an object.
-func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
-	v, refused := s.store.find(bucket, name, 0)
-	if refused != nil {
-		return nil, refused
-	}
-	defer v.blob.Release()
-	r, err := v.blob.Section(0, v.Size)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	content := make([]byte, v.Size)
-	_, err = io.ReadFull(r, content)
-	return content, err
-}
-
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	q := parse(r)
 	if plain := inflated(r, q); plain != r {
 		r, q = plain, parse(plain)
+	}
+	if q.resets() {
+		s.serveReset(w)
+		return
 	}
 	q.in = s.newBody(w, r)
 	if !s.running.enter(q.in) {
@@ -275,7 +254,7 @@ func (s *Server) answer(q *request) *reply {
 	}
 	if q.fault.effect == "" {
 		if do, err := s.retry.take(q, r); err == nil { // otherwise err is already the reply
-			q.fault = newFault(do, q.op)
+			q.fault = newFault(do, q.sessionData())
 		}
 	}
 	if q.toUploadServer() && !r.foreign && r.header.Get("X-Guploader-Uploadid") == "" {
@@ -307,7 +286,7 @@ func (s *Server) respond(q *request) *reply {
 			return err.reply(q.xml)
 		}
 	}
-	q.fault = newFault(do, q.op)
+	q.fault = newFault(do, q.sessionData())
 	if r := s.applyEntryFault(q); r != nil {
 		return r
 	}
@@ -398,9 +377,16 @@ func (s *Server) operate(q *request) *reply {
 		return objects.rewrite(q)
 	case OpRestore:
 		return objects.restore(q)
+	case OpMove:
+		return objects.move(q)
+	case OpACLList, OpACLGet, OpACLInsert, OpACLPatch, OpACLDelete:
+		return aclAPI{s.store}.answer(q)
+	case OpHMACInsert, OpHMACGet, OpHMACList, OpHMACUpdate, OpHMACDelete, OpServiceAccount:
+		return s.projects.answer(q, s.now())
 	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
 		return s.multiparts.answer(q)
-	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions:
+	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions,
+		OpBucketLock, OpPolicyGet, OpPolicySet:
 		return bucketAPI{s.store}.answer(q)
 	case OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
 		return notificationAPI{s.store}.answer(q)

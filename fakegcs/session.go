@@ -20,10 +20,10 @@ const checkpointEvery = 64 << 20
 
 // The states of a session.
 const (
-	active    = ""          // accepts bytes
-	final     = "final"     // the object exists; every request returns it
-	cancelled = "cancelled" // every request returns 499
-	dead      = "dead"      // every request returns 410 with the cause in the body
+	active   = ""         // accepts bytes
+	final    = "final"    // the object exists; every request returns it
+	canceled = "canceled" // every request returns 499
+	dead     = "dead"     // every request returns 410 with the cause in the body
 )
 
 // sessionRecord is the state of a session that the directory keeps.
@@ -248,7 +248,7 @@ func (u *session) closedReplyLocked(q *request) *reply {
 	switch u.State {
 	case final:
 		return u.finishedReply(q)
-	case cancelled:
+	case canceled:
 		return u.mark(newReply(statusClientClosed))
 	case dead:
 		// The status is always 410; the body has the cause.
@@ -284,7 +284,7 @@ func (u *session) incompleteLocked(q *request) *reply {
 	now := u.store.now()
 	n := u.committedLocked(now)
 	r := newReply(http.StatusPermanentRedirect)
-	if q.Header.Get("X-Guploader-No-308") == "yes" && (q.op != OpQuery || !u.store.opts.Query308) {
+	if q.Header.Get("X-Guploader-No-308") == "yes" && (!q.contentRange.query || !u.store.opts.Query308) {
 		r = newReply(http.StatusOK).set("X-Http-Status-Code-Override", "308")
 	}
 	r.set("Content-Type", "text/html; charset=UTF-8")

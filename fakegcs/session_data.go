@@ -125,7 +125,7 @@ func (u *session) put(q *request) *reply {
 	f := &q.fault.session
 	overtaken := u.writer != w
 	u.resignLocked(w)
-	if r := u.closedReplyLocked(q); r != nil { // cancelled meanwhile
+	if r := u.closedReplyLocked(q); r != nil { // canceled meanwhile
 		return r
 	}
 	switch {

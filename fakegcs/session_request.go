@@ -37,10 +37,10 @@ func (s *sessions) answer(q *request) *reply {
 	} else if err := checkKey(key, &u.Meta); err != nil {
 		return err.reply(u.XML)
 	}
-	switch q.op {
-	case OpCancel:
+	switch {
+	case q.op == OpCancel:
 		return u.cancel(q)
-	case OpQuery:
+	case q.contentRange.query:
 		return u.query(q)
 	}
 	return u.put(q)
@@ -57,7 +57,7 @@ func (s *sessions) forget(u *session) {
 		u.store.log.Warn("fakegcs: remove session", "err", err)
 	}
 	if u.State == active {
-		u.State = cancelled
+		u.State = canceled
 		u.sum.Idle()
 		u.blob.Release()
 		u.blob = nil
@@ -71,7 +71,7 @@ func (u *session) cancel(q *request) *reply {
 	if r := u.closedReplyLocked(q); r != nil {
 		return r
 	}
-	if err := u.endLocked(cancelled, nil); err != nil {
+	if err := u.endLocked(canceled, nil); err != nil {
 		return err.reply(q.xml)
 	}
 	return u.mark(newReply(statusClientClosed))
@@ -117,11 +117,16 @@ func (s *sessions) identify(q *request) {
 		return
 	}
 	q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
-	if c := q.contentRange; q.op == OpPut && q.rangeErr == nil && c.total < 0 {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		if c.last+1 == u.Total {
-			q.op = OpFinalize
-		}
+	if q.rangeErr != nil {
+		return
+	}
+	c := q.contentRange
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case q.op == OpPut && c.total < 0 && c.last+1 == u.Total:
+		q.op = OpFinalize
+	case q.op == OpQuery && c.total >= 0 && u.State == active && c.total == u.committedLocked(u.store.now()):
+		q.op = OpFinalize // the last byte is there, and only the total was missing
 	}
 }

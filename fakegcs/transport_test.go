@@ -31,7 +31,7 @@ func TestTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := gcs.CreateBucket("bkt"); err != nil {
+			if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 				t.Fatal(err)
 			}
 			cert, ca, err := fakegcs.NewCertificate("localhost", "127.0.0.1")

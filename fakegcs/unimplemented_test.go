@@ -25,14 +25,11 @@ func (l *text) Write(p []byte) (int, error) {
 // unimplemented features with 400, and logs each once.
 func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 	for _, test := range []struct{ method, target, header, named string }{
-		{"GET", "/storage/v1/b/bkt/iam", "", "GET /storage/v1/b/*/iam"},
 		{"GET", "/storage/v1/b/bkt/o/a/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/o/*/iam/testPermissions"},
-		{"GET", "/storage/v1/b/bkt/acl/allUsers", "", "GET /storage/v1/b/*/acl/*"},
-		{"PUT", "/b/bkt/o/a%2Fsecret/acl/allUsers", "", "PUT /b/*/o/*/acl/*"},
-		{"POST", "/storage/v1/b/bkt/lockRetentionPolicy", "", "POST /storage/v1/b/*/lockRetentionPolicy"},
-		{"POST", "/storage/v1/projects/mine/hmacKeys", "", "POST /storage/v1/projects/*/hmacKeys"},
-		{"GET", "/storage/v1/projects/mine/serviceAccount", "", "GET /storage/v1/projects/*/serviceAccount"},
-		{"GET", "/storage/v1/b/bkt/o?matchGlob=*", "", "listing by matchGlob"},
+		{"POST", "/storage/v1/b/bkt/relocate", "", "POST /storage/v1/b/*/relocate"},
+		{"GET", "/storage/v1/projects/mine/secret", "", "GET /storage/v1/projects/*/secret"},
+		{"PUT", "/b/bkt/o/a%2Fsecret/lock", "", "PUT /b/*/o/*/lock"},
+		{"GET", "/storage/v1/b/bkt/o?filter=x", "", "listing by filter"},
 		{"GET", "/bkt?lifecycle", "", "GET /*?lifecycle"},
 		{"PUT", "/bkt?cors", "", "PUT /*?cors"},
 		{"PUT", "/bkt/x?compose", "", "PUT /*/*?compose"},

@@ -130,6 +130,7 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	w.others, w.gated, w.drain = others, gated, s.drain
 	w.mu.Unlock()
 	w.limitRate(others.Share(float64(s.rate), w.opts.Name))
+	w.requests.Share(others.Sharing(w.opts.Name))
 	if closes {
 		w.log.Warn("the service fails; this worker waits while others try it")
 		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })

@@ -66,7 +66,7 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 	reads.SetLimit(letterJobs)
 	for _, f := range files {
 		reads.Go(func() error {
-			e, err := kv.Get(ctx, t.one(f).ID())
+			e, err := kv.Get(ctx, t.fileID(f))
 			if errors.Is(err, jetstream.ErrKeyNotFound) {
 				return nil
 			}
@@ -166,7 +166,11 @@ func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry, accepted m
 	if err := accepted[endpoint]; err != nil {
 		return false, fmt.Errorf("%s: %w", e.Key(), err)
 	}
-	if added, _, err = q.enqueue(ctx, l.Task, l.Submissions); err != nil {
+	before, err := q.stored(ctx, l.Task.ID())
+	if err != nil {
+		return false, err
+	}
+	if added, _, err = q.enqueue(ctx, l.Task, l.Submissions, before); err != nil {
 		return false, err
 	}
 	return added, q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})

@@ -1,30 +1,12 @@
 package fleet
 
-import (
-	"testing"
-
-	"gcsup/fleet/natsserver"
-)
+import "testing"
 
 // TestLaterLetterStays checks that a dead letter stays if it is written while a submit or a retry
 // deletes the one of an earlier failure.
 func TestLaterLetterStays(t *testing.T) {
 	t.Parallel()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	ctx := t.Context()
-	q, err := OpenQueue(ctx, nc, QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, q := t.Context(), newQueue(t)
 	task := sampleTask()
 	again, other := task.one(task.Files[0]), task.one(task.Files[1])
 	fail := func(one *Task, reason string) {

@@ -281,15 +281,15 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 			log.Warn("failure of a superseded task is dropped", "path", o.file.Path, "object", o.file.Object, "because", why, "err", o.err)
 			continue
 		}
-		one := d.task.one(o.file)
+		id := d.task.fileID(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
-			revision, err := d.w.q.putLetter(each, one.ID(), DeadLetter{
-				Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1, Submissions: r.Submissions,
+			revision, err := d.w.q.putLetter(each, id, DeadLetter{
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1, Submissions: r.Submissions,
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			revisions[one.ID()] = revision
+			revisions[id] = revision
 			return err
 		})
 	}
@@ -374,7 +374,8 @@ func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
 	f := d.task.Files[0]
-	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path})
+	unobserved := func(upload.Event) {} // an upload that is not saved is no failure
+	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path, Observer: unobserved})
 	id, err := u.ID(f.Path, d.task.spec(f))
 	if err == nil {
 		err = u.Cancel(ctx, id)

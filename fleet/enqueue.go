@@ -12,19 +12,19 @@ import (
 // enqueue adds a task to the queue. If the task is in the queue already, added is
 // false, and changed is the number of its files that differ from those in the queue.
 // It writes the record of the task after the message. If it dies in between, the
-// worker writes the record. submissions are the IDs of the submissions that have the task.
-func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string) (added bool, changed int, err error) {
+// worker writes the record. submissions are the IDs of the submissions that have the task. before is the record
+// of the task.
+func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string, before stored) (added bool, changed int, err error) {
 	id := t.ID()
 	for {
-		before, revision, err := q.record(ctx, id)
-		if err != nil {
-			return false, 0, err
-		}
 		if err = q.publish(ctx, t); err == nil {
-			r, _ := queuedRecord(t, before).joined(submissions)
-			written, err := q.putRecord(ctx, id, r, revision)
-			if err == nil && !written { // a worker may have finished it
-				err = q.join(ctx, t, submissions)
+			r, _ := queuedRecord(t, before.record).joined(submissions)
+			written, err := q.putRecord(ctx, id, r, before.revision)
+			if err != nil || written {
+				return true, 0, err
+			}
+			if before, err = q.stored(ctx, id); err == nil { // a worker may have finished it
+				err = q.join(ctx, t, submissions, before)
 			}
 			return true, 0, err
 		}
@@ -32,16 +32,15 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string) (add
 			return false, 0, err
 		}
 		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue // a worker has finished it meanwhile
-		}
 		if err == nil {
-			err = q.join(ctx, t, submissions)
+			return false, t.changed(queued.Data), q.join(ctx, t, submissions, before)
 		}
-		if err != nil {
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return false, 0, err
 		}
-		return false, t.changed(queued.Data), nil
+		if before, err = q.stored(ctx, id); err != nil { // a worker has finished it meanwhile
+			return false, 0, err
+		}
 	}
 }
 

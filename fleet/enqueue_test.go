@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gcsup/fleet/natsserver"
 )
 
 // unacknowledged is a JetStream whose first acknowledgment of a message does not arrive. before is called
@@ -34,21 +32,7 @@ func (u *unacknowledged) Publish(ctx context.Context, subject string, data []byt
 // TestPublishTwice loses the reply to a message, and checks what the second try finds.
 func TestPublishTwice(t *testing.T) {
 	t.Parallel()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	ctx := t.Context()
-	q, err := OpenQueue(ctx, nc, QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, q := t.Context(), newQueue(t)
 	real, task, other := q.js, sampleTask(), sampleTask()
 	other.Files[0].Size++
 	for name, c := range map[string]struct {

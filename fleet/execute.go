@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -93,7 +92,7 @@ func (x *execution) group(ctx context.Context, files []File, pass int) iter.Seq2
 		s := x.task.Settings
 		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
 	}
-	return x.w.uploaders.small.With(upload.CallOptions{Accept: x.accept}).Files(ctx, x.jobs(files, blind), opts)
+	return x.w.uploaders.small.With(upload.CallOptions{Accept: x.accept(files)}).Files(ctx, x.jobs(files, blind), opts)
 }
 
 // single uploads the only file of the task. It looks up the destination even in a first
@@ -105,7 +104,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 		u = x.w.uploaders.restart
 	}
 	f := files[0]
-	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path, Accept: x.accept}
+	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path, Accept: x.accept(files)}
 	if x.w.opts.TrustTimes {
 		call.SourceVersion = sourceVersion(f.Path)
 	}
@@ -114,13 +113,22 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 	}
 }
 
-// accept refuses a file that is not as it was submitted, unless the worker accepts changed ones.
-func (x *execution) accept(path string, info fs.FileInfo) error {
-	i := slices.IndexFunc(x.task.Files, func(f File) bool { return f.Path == path })
-	if x.w.opts.AcceptChanged || i < 0 {
+// accept returns a function that refuses those of files that are not as they were submitted, or nil if the
+// worker accepts changed ones.
+func (x *execution) accept(files []File) func(path string, info fs.FileInfo) error {
+	if x.w.opts.AcceptChanged {
 		return nil
 	}
-	return stale(x.task.Files[i], info)
+	submitted := make(map[string]File, len(files))
+	for _, f := range files {
+		submitted[f.Path] = f
+	}
+	return func(path string, info fs.FileInfo) error {
+		if f, ok := submitted[path]; ok {
+			return stale(f, info)
+		}
+		return nil
+	}
 }
 
 // uploaded returns f with the size and time of the uploaded content and the
@@ -156,7 +164,7 @@ func (x *execution) spec(f File) upload.Spec {
 
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
-	x.w.totals.observe(e)
+	x.w.observe(e)
 	if e.Kind != upload.Held {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Sent)

@@ -3,19 +3,12 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gcsup/fleet/natsserver"
 )
 
 func readme(t *testing.T) string {
@@ -32,20 +25,7 @@ func readme(t *testing.T) string {
 func TestReadmeQueue(t *testing.T) {
 	t.Parallel()
 	text := readme(t)
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := newQueue(t)
 	p := q.open.Load()
 	s, c := p.stream.CachedInfo().Config, p.consumer.CachedInfo().Config
 	w := bucketOf(t, q, "workers")
@@ -99,31 +79,5 @@ func TestReadmeMessage(t *testing.T) {
 		if !strings.Contains(m[1], `"`+field[1]+`":`) {
 			t.Errorf("the message in README.md does not have the field %s", field[1])
 		}
-	}
-}
-
-// TestReadmeMetrics compares the table of metrics with those that a worker serves.
-func TestReadmeMetrics(t *testing.T) {
-	t.Parallel()
-	var listed []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(gcsup_fleet_\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(readme(t), -1) {
-		listed = append(listed, m[1]+" "+m[2])
-	}
-	w := new(Worker)
-	w.totals.started = time.Now()
-	recorder := httptest.NewRecorder()
-	w.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	body, err := io.ReadAll(recorder.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var served []string
-	for _, m := range regexp.MustCompile(`(?m)^# HELP (\S+) (.*)$`).FindAllStringSubmatch(string(body), -1) {
-		served = append(served, m[1]+" "+m[2])
-	}
-	slices.Sort(listed)
-	slices.Sort(served)
-	if !slices.Equal(listed, served) || len(served) == 0 {
-		t.Errorf("README.md has the metrics\n%s\nand a worker serves\n%s", strings.Join(listed, "\n"), strings.Join(served, "\n"))
 	}
 }

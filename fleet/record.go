@@ -127,6 +127,18 @@ func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
 	return r, e.Revision(), nil
 }
 
+// stored is the record of a task as it was read.
+type stored struct {
+	record
+	revision uint64
+}
+
+// stored returns the record of a task as it is now.
+func (q *Queue) stored(ctx context.Context, id string) (stored, error) {
+	r, revision, err := q.record(ctx, id)
+	return stored{r, revision}, err
+}
+
 // putRecord writes the record of a task if its revision is still the given one, and reports whether it
 // did. A revision of 0 means that there is no record.
 func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uint64) (bool, error) {
@@ -157,41 +169,43 @@ func asOf(err error) (written bool, _ error) {
 	return err == nil, err
 }
 
-// join adds submissions to the record of a task that is in the queue.
-func (q *Queue) join(ctx context.Context, t *Task, submissions []string) error {
+// join adds submissions to the record of a task that is in the queue. before is the record as it was read
+// last.
+func (q *Queue) join(ctx context.Context, t *Task, submissions []string, before stored) error {
 	for {
-		before, revision, err := q.record(ctx, t.ID())
-		if err != nil {
-			return err
-		}
 		r, differs := before.joined(submissions)
 		if before.State == "" {
-			r, _ = queuedRecord(t, before).joined(submissions)
+			r, _ = queuedRecord(t, before.record).joined(submissions)
 		} else if !differs {
 			return nil
 		}
-		if written, err := q.putRecord(ctx, t.ID(), r, revision); written || err != nil {
+		written, err := q.putRecord(ctx, t.ID(), r, before.revision)
+		if written || err != nil {
+			return err
+		}
+		if before, err = q.stored(ctx, t.ID()); err != nil {
 			return err
 		}
 	}
 }
 
 // joinFinished adds submissions to the record of a task, if its files are finished as t has them. It
-// reports whether they are.
-func (q *Queue) joinFinished(ctx context.Context, t *Task, submissions []string) (bool, error) {
-	for {
-		before, revision, err := q.record(ctx, t.ID())
-		if err != nil || before.State != stateDone || before.Fingerprint != fingerprint(t.Files) {
-			return false, err
-		}
+// reports whether they are. before is the record as it was read last.
+func (q *Queue) joinFinished(ctx context.Context, t *Task, submissions []string, before stored) (bool, error) {
+	for before.State == stateDone && before.Fingerprint == fingerprint(t.Files) {
 		r, differs := before.joined(submissions)
 		if !differs {
 			return true, nil
 		}
-		if written, err := q.putRecord(ctx, t.ID(), r, revision); written || err != nil {
+		written, err := q.putRecord(ctx, t.ID(), r, before.revision)
+		if written || err != nil {
 			return written, err
 		}
+		if before, err = q.stored(ctx, t.ID()); err != nil {
+			return false, err
+		}
 	}
+	return false, nil
 }
 
 // dropRecords deletes the records of single files of a group that were retried alone
@@ -201,7 +215,7 @@ func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) erro
 	drops.SetLimit(letterJobs)
 	for _, f := range files {
 		drops.Go(func() error {
-			id := group.one(f).ID()
+			id := group.fileID(f)
 			if r, _, err := q.record(ctx, id); err != nil || r.State != stateDone {
 				return err
 			}

@@ -72,6 +72,14 @@ func noError(t *testing.T, err error) {
 	}
 }
 
+// read returns the record of a task.
+func read(t *testing.T, q *Queue, task *Task) stored {
+	t.Helper()
+	r, err := q.stored(t.Context(), task.ID())
+	noError(t, err)
+	return r
+}
+
 // TestSubmitWhileFinishing changes the record of a task while its worker finishes it. The failure of the
 // task becomes a dead letter if, and only if, the task is not superseded at the end.
 func TestSubmitWhileFinishing(t *testing.T) {
@@ -89,7 +97,7 @@ func TestSubmitWhileFinishing(t *testing.T) {
 		noError(t, q.Failed(ctx, func(string, DeadLetter) error { n++; return nil }))
 		return n
 	}
-	_, _, err := q.enqueue(ctx, task, []string{"a"})
+	_, _, err := q.enqueue(ctx, task, []string{"a"}, stored{})
 	noError(t, err)
 
 	var now contents // a group with the file that fails
@@ -99,9 +107,13 @@ func TestSubmitWhileFinishing(t *testing.T) {
 		t.Errorf("superseded meanwhile: record %+v, %v, %d dead letters, want none", r, err, letters())
 	}
 
-	noError(t, q.join(ctx, task, []string{"a"}))
+	join := func(submission string) {
+		t.Helper()
+		noError(t, q.join(ctx, task, []string{submission}, read(t, q, task)))
+	}
+	join("a")
 	noError(t, q.leave(ctx, task.ID(), "a", now))
-	finish(func() { noError(t, q.join(ctx, task, []string{"b"})) })
+	finish(func() { join("b") })
 	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != stateDone || !slices.Equal(r.Submissions, []string{"b"}) || letters() != 1 {
 		t.Errorf("submitted again meanwhile: record %+v, %v, %d dead letters, want that it is done and one", r, err, letters())
 	}
@@ -113,7 +125,7 @@ func TestJoinAfterAnotherWrite(t *testing.T) {
 	t.Parallel()
 	ctx, q := t.Context(), newQueue(t)
 	task := sampleTask()
-	_, _, err := q.enqueue(ctx, task, []string{"a"})
+	_, _, err := q.enqueue(ctx, task, []string{"a"}, stored{})
 	noError(t, err)
 	noError(t, q.leave(ctx, task.ID(), "a", contents{}))
 	other := q.overtake(func() {
@@ -123,7 +135,7 @@ func TestJoinAfterAnotherWrite(t *testing.T) {
 		_, err = q.putRecord(ctx, task.ID(), r, revision)
 		noError(t, err)
 	})
-	added, changed, err := other.enqueue(ctx, task, []string{"b"})
+	added, changed, err := other.enqueue(ctx, task, []string{"b"}, read(t, q, task))
 	if err != nil || added || changed != 0 {
 		t.Errorf("added %t, %d changed, %v, want that the task is in the queue", added, changed, err)
 	}
@@ -141,7 +153,7 @@ func TestJoinWhileLeaving(t *testing.T) {
 	_, err := q.putRecord(ctx, task.ID(), record{State: stateDone, Fingerprint: fingerprint(task.Files), Submissions: []string{"a"}}, 0)
 	noError(t, err)
 	other := q.overtake(func() {
-		if finished, err := q.joinFinished(ctx, task, []string{"b"}); err != nil || !finished {
+		if finished, err := q.joinFinished(ctx, task, []string{"b"}, read(t, q, task)); err != nil || !finished {
 			t.Errorf("finished %t, %v", finished, err)
 		}
 	})

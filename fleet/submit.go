@@ -207,10 +207,14 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)
 	}
 	err = s.q.repeat(ctx, func() error {
-		if finished, err = s.q.joinFinished(ctx, t, []string{s.id()}); err != nil || finished {
+		before, err := s.q.stored(ctx, t.ID())
+		if err != nil {
 			return err
 		}
-		if added, changed, err = s.q.enqueue(ctx, t, []string{s.id()}); err != nil || !added {
+		if finished, err = s.q.joinFinished(ctx, t, []string{s.id()}, before); err != nil || finished {
+			return err
+		}
+		if added, changed, err = s.q.enqueue(ctx, t, []string{s.id()}, before); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)

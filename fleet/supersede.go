@@ -2,11 +2,10 @@ package fleet
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -27,11 +26,8 @@ func (s *idSet) has(id string) bool {
 
 // head returns the first 8 bytes of an ID.
 func head(id string) uint64 {
-	var b [8]byte
-	if len(id) >= 2*len(b) {
-		_, _ = hex.Decode(b[:], []byte(id[:2*len(b)]))
-	}
-	return binary.BigEndian.Uint64(b[:])
+	h, _ := strconv.ParseUint(id[:min(16, len(id))], 16, 64) // 16 digits fit
+	return h
 }
 
 // contents has the tasks of a submission, and the files of its groups. The ID of a file is that of a task with

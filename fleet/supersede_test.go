@@ -73,19 +73,33 @@ func TestFileRemovedBetweenSubmits(t *testing.T) {
 	w.check()
 }
 
+// twoFiles returns a world whose tree has the files x and y, and its queue.
+func twoFiles(t *testing.T) (*world, *fleet.Queue) {
+	t.Helper()
+	w := newWorld(t, nil)
+	w.write("x", 2<<20, 1)
+	w.write("y", 2<<20, 2)
+	return w, w.queue()
+}
+
+// eachJob makes s submit the jobs for which keep returns true. keep may change the job.
+func eachJob(s *fleet.Submission, keep func(*upload.Job) bool) {
+	jobs := s.Jobs
+	s.Jobs = func(yield func(upload.Job) bool) {
+		for j := range jobs {
+			if keep(&j) && !yield(j) {
+				return
+			}
+		}
+	}
+}
+
 // submitOnly submits some of the files of the tree.
 func (w *world) submitOnly(q *fleet.Queue, name string, files ...string) fleet.Submitted {
 	w.t.Helper()
 	s := w.submission("tree/")
 	s.Name = name
-	jobs := s.Jobs
-	s.Jobs = func(yield func(upload.Job) bool) {
-		for j := range jobs {
-			if slices.Contains(files, filepath.Base(j.Path)) && !yield(j) {
-				return
-			}
-		}
-	}
+	eachJob(&s, func(j *upload.Job) bool { return slices.Contains(files, filepath.Base(j.Path)) })
 	return must(fleet.Submit(w.t.Context(), q, s))
 }
 
@@ -113,10 +127,7 @@ func (w *world) failAll(q *fleet.Queue, files ...string) {
 // one still has it: it counts, and its failure is reported.
 func TestFileOfTwoSubmissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("x", 2<<20, 1)
-	w.write("y", 2<<20, 2)
-	q := w.queue()
+	w, q := twoFiles(t)
 	w.submitOnly(q, "a", "x", "y")
 	w.submitOnly(q, "b", "x")
 	w.submitOnly(q, "a", "y")
@@ -129,10 +140,7 @@ func TestFileOfTwoSubmissions(t *testing.T) {
 // TestFinishedFileOfTwoSubmissions is like TestFileOfTwoSubmissions, for a file that is finished.
 func TestFinishedFileOfTwoSubmissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("x", 2<<20, 1)
-	w.write("y", 2<<20, 2)
-	q := w.queue()
+	w, q := twoFiles(t)
 	w.submitOnly(q, "a", "x", "y")
 	w.run(t.Context(), w.worker(q, "w", nil))
 	if got := w.submitOnly(q, "b", "x"); got.Finished != 1 {
@@ -151,10 +159,7 @@ func TestFinishedFileOfTwoSubmissions(t *testing.T) {
 // TestFileBackInSubmission submits a tree without a file and then with it. Its failure is reported.
 func TestFileBackInSubmission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("x", 2<<20, 1)
-	w.write("y", 2<<20, 2)
-	q := w.queue()
+	w, q := twoFiles(t)
 	w.submitOnly(q, "", "x", "y")
 	w.submitOnly(q, "", "y")
 	if s := w.status(q); s.Waiting.Files != 1 {
@@ -175,17 +180,12 @@ func TestFileNotSeenByLastSubmit(t *testing.T) {
 		"filter": func(w *world, q *fleet.Queue) { w.submitOnly(q, "", "y", "small-1") },
 		"refused": func(w *world, q *fleet.Queue) {
 			s := w.submission("tree/")
-			jobs := s.Jobs
-			s.Jobs = func(yield func(upload.Job) bool) {
-				for j := range jobs {
-					if name := filepath.Base(j.Path); name == "x" || name == "small-2" {
-						j.Err = fs.ErrPermission
-					}
-					if !yield(j) {
-						return
-					}
+			eachJob(&s, func(j *upload.Job) bool {
+				if name := filepath.Base(j.Path); name == "x" || name == "small-2" {
+					j.Err = fs.ErrPermission
 				}
-			}
+				return true
+			})
 			s.Report = nil
 			if got := must(fleet.Submit(t.Context(), q, s)); got.Failed != 2 {
 				t.Errorf("submitted %+v, want that two files were refused", got)
@@ -195,12 +195,9 @@ func TestFileNotSeenByLastSubmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, nil)
-			w.write("x", 2<<20, 1)
-			w.write("y", 2<<20, 2)
+			w, q := twoFiles(t)
 			w.write("small-1", 1000, 3)
 			w.write("small-2", 1000, 4)
-			q := w.queue()
 			w.submit(q)
 			again(w, q)
 			w.failAll(q, "x", "small-2")

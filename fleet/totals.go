@@ -16,7 +16,8 @@ type totals struct {
 	bytes    atomic.Int64 // of the finished files
 	failures atomic.Int64 // failed deliveries that count
 
-	sent atomic.Int64 // object bytes that were handed to the network
+	sent atomic.Int64       // object bytes that were handed to the network
+	next func(upload.Event) // gets the events, too; may be nil
 
 	mu     sync.Mutex
 	since  time.Time // start of the current window
@@ -32,7 +33,21 @@ func (t *totals) finished(files, letters int, bytes int64) {
 }
 
 // observe counts the sent bytes of an upload from its events.
-func (t *totals) observe(e upload.Event) { t.sent.Add(e.SentDelta) }
+func (t *totals) observe(e upload.Event) {
+	t.sent.Add(e.SentDelta)
+	if t.next != nil {
+		t.next(e)
+	}
+}
+
+// observe logs the warnings of uploads, such as that a bucket gets too many requests, and counts the sent
+// bytes.
+func (w *Worker) observe(e upload.Event) {
+	if e.Kind == upload.Warning {
+		w.log.Warn("warning of an upload", "object", e.Spec.URL(), "cause", e.Cause)
+	}
+	w.totals.observe(e)
+}
 
 // rateWindow is the minimum time over which a rate is measured.
 const rateWindow = time.Second

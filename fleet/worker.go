@@ -37,8 +37,9 @@ type WorkerOptions struct {
 	// bytes, after which the failing files of a task become dead letters. 0 means 5.
 	Tries int
 
-	// Upload has the options of the uploads. Its Store, Limiter, Gate and Observer are replaced
-	// by those of the worker.
+	// Upload has the options of the uploads. Its Store, Limiter and Gate are replaced by those of
+	// the worker. Its Observer gets the events of all uploads. The worker takes a part of its
+	// RequestRates, as large as that of the other workers that have tasks.
 	Upload upload.Options
 
 	// Rate limits the object data of this worker, in bytes per second. The limit of the
@@ -84,6 +85,7 @@ type Worker struct {
 	state     *stateBucket
 	health    *health
 	rateLimit *upload.RateLimit
+	requests  *upload.RequestRates
 
 	uploaders uploaders
 	totals    totals
@@ -126,13 +128,14 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	}
 	w := &Worker{
 		q: q, opts: opts, run: rand.Text(), log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
-		active: map[string]*delivery{}, changed: make(chan struct{}),
+		requests: cmp.Or(opts.Upload.RequestRates, new(upload.RequestRates)),
+		active:   map[string]*delivery{}, changed: make(chan struct{}),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	w.log = w.log.With("worker", opts.Name)
-	w.totals.started = time.Now()
+	w.totals.started, w.totals.next = time.Now(), opts.Upload.Observer
 	w.limitRate(0)
 	guarded := *hc
 	guarded.Transport = &guard{base: cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport), health: w.health}
@@ -173,7 +176,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 // newUploaders makes the uploaders.
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
-	o.Gate, o.RateLimit, o.Observer = new(backoff.Gate), w.rateLimit, w.totals.observe
+	o.Gate, o.RateLimit, o.RequestRates, o.Observer = new(backoff.Gate), w.rateLimit, w.requests, w.observe
 	o.Store = nil
 	if w.uploaders.small, err = upload.New(hc, &o); err != nil {
 		return err

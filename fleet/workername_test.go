@@ -18,9 +18,7 @@ func TestWorkerName(t *testing.T) {
 	q := w.queue()
 	stays := func(o *fleet.WorkerOptions) { o.UntilEmpty = false }
 	first := w.start("a", stays)
-	for end := time.Now().Add(time.Minute); len(w.status(q).Workers) == 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	w.await("alive", func() bool { return len(w.status(q).Workers) > 0 })
 	err := w.worker(q, "a", nil).Run(t.Context())
 	if !errors.Is(err, fleet.ErrNameInUse) || !strings.Contains(err.Error(), "give this worker another --name") {
 		t.Errorf("error %v, want ErrNameInUse", err)

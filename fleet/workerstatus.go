@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -23,6 +24,10 @@ type WorkerStatus struct {
 	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
 	Unfit     *Unfitness     `json:"unfit,omitempty"`
 	Active    []ActiveUpload `json:"active"`
+
+	// RequestRates has the requests per second that change objects, of all workers together, by bucket: of
+	// buckets that answered 429, and of all if there is a limit.
+	RequestRates map[string]float64 `json:"requests_per_s,omitempty"`
 }
 
 // ActiveUpload is a task that a worker is working on.
@@ -51,6 +56,12 @@ func (w *Worker) Status() WorkerStatus {
 	if w.fitness.unfit != nil {
 		u := *w.fitness.unfit
 		s.Unfit = &u
+	}
+	for bucket, rate := range w.requests.All() {
+		if s.RequestRates == nil {
+			s.RequestRates = map[string]float64{}
+		}
+		s.RequestRates[bucket] = math.Round(rate.PerSecond())
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.active)) {
 		d := w.active[id]

@@ -20,7 +20,7 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 // value is the client of NewClient(nil, ""). A Client is safe for concurrent use,
 // but a session must not have two requests in flight.
 type Client struct {
-	http     *http.Client  // nil: http.DefaultClient
+	http     *http.Client  // made by unredirected; nil: http.DefaultClient
 	endpoint *url.URL      // nil: defaultBase
 	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
@@ -43,7 +43,7 @@ type Client struct {
 // If the transport of hc records URLs, for example for tracing, wrap it with
 // [Traced]. Otherwise it records the session URI, which is a secret.
 func NewClient(hc *http.Client, endpoint string) (*Client, error) {
-	own := *cmp.Or(hc, http.DefaultClient)
+	own := unredirected(cmp.Or(hc, http.DefaultClient))
 	endpoint = cmp.Or(endpoint, DefaultEndpoint)
 	u, err := url.Parse(endpoint)
 	if err == nil && u.User != nil {
@@ -55,7 +55,7 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if own.Timeout != 0 {
 		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", own.Timeout)
 	}
-	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+	return &Client{http: own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
 }
 
 // defaultBase is the endpoint of the zero Client.
@@ -64,9 +64,17 @@ var defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndp
 // base returns the URL of the endpoint. The caller must not change it.
 func (c *Client) base() *url.URL { return cmp.Or(c.endpoint, defaultBase) }
 
-// doer returns the HTTP client for a request. It returns a redirect as a reply.
+// doer returns the HTTP client for a request.
 func (c *Client) doer() *http.Client {
-	own := *cmp.Or(c.http, http.DefaultClient)
+	if c.http == nil {
+		return unredirected(http.DefaultClient)
+	}
+	return c.http
+}
+
+// unredirected returns a copy of hc that returns a redirect as a reply.
+func unredirected(hc *http.Client) *http.Client {
+	own := *hc
 	own.Transport = notRedirected{own.Transport}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
@@ -136,14 +144,17 @@ func (c *Client) Endpoint() string { return c.base().String() }
 // value is "".
 func (c *Client) url(query url.Values, path ...string) string {
 	maps.DeleteFunc(query, func(_ string, values []string) bool { return len(values) == 1 && values[0] == "" })
-	target := c.Endpoint()
+	var target strings.Builder
+	target.WriteString(c.Endpoint())
 	for _, element := range path {
-		target += "/" + url.PathEscape(element)
+		target.WriteByte('/')
+		target.WriteString(url.PathEscape(element))
 	}
 	if len(query) > 0 {
-		target += "?" + query.Encode()
+		target.WriteByte('?')
+		target.WriteString(query.Encode())
 	}
-	return target
+	return target.String()
 }
 
 // Get reads a resource of the JSON API that has no method of its own, or a list of them. It

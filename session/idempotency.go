@@ -2,8 +2,10 @@ package session
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/hex"
+	"io"
 	"net/http"
+	"strconv"
 )
 
 // idempotencyHeader is the header of idempotency tokens, see WithIntention.
@@ -37,12 +39,13 @@ func (c *Client) addIdempotencyToken(req *http.Request, content []byte) {
 		return
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s %s %d\n", c.intention, req.Method, req.URL, req.ContentLength)
+	_, _ = io.WriteString(h, c.intention+"\n"+req.Method+" "+req.URL.String()+" "+strconv.FormatInt(req.ContentLength, 10)+"\n")
 	_ = req.Header.WriteSubset(h, notHashed)
 	h.Write(content)
 	sum := h.Sum(nil)
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80 // https://www.rfc-editor.org/rfc/rfc9562#section-5.4
-	req.Header.Set(idempotencyHeader, fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+	id := hex.EncodeToString(sum[:16])
+	req.Header.Set(idempotencyHeader, id[:8]+"-"+id[8:12]+"-"+id[12:16]+"-"+id[16:20]+"-"+id[20:])
 }
 
 // notHashed are the headers that do not affect the token: a Content-Type may have a random

@@ -158,7 +158,9 @@ func parseObject(body []byte) *Object {
 		return nil
 	}
 	o.Metageneration, _ = r.Metageneration.Int64()
-	o.ComponentCount, _ = r.ComponentCount.Int64()
+	if r.ComponentCount != "" { // only a composed object has one
+		o.ComponentCount, _ = r.ComponentCount.Int64()
+	}
 	o.CRC32C, err = chunk.DecodeCRC32C(r.CRC32C)
 	o.HasCRC32C = err == nil
 	return o
@@ -199,6 +201,9 @@ func hashHeader(h http.Header, key string) (uint32, bool) {
 // ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
 // for any other text.
 func ParseFileModTime(text string) time.Time {
+	if text == "" { // the usual case, and an error would be allocated
+		return time.Time{}
+	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return time.Time{}

@@ -96,7 +96,9 @@ func (s Spec) Unmet(o *Object) error {
 // withConditions returns the parameters q of a request with those of the preconditions.
 func (s Spec) withConditions(q url.Values) url.Values {
 	for _, c := range s.conditions() {
-		q.Set(c.parameter, number(c.value))
+		if c.value != nil {
+			q.Set(c.parameter, number(c.value))
+		}
 	}
 	return q
 }

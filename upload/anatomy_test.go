@@ -149,7 +149,7 @@ func (h hangingReader) ReadAt(p []byte, off int64) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// TestCancellationWaitsForNoFile checks that a cancelled upload whose source hangs
+// TestCancellationWaitsForNoFile checks that a canceled upload whose source hangs
 // returns soon and reports its progress.
 func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
@@ -184,7 +184,7 @@ func (h halfReader) ReadAt(p []byte, off int64) (int, error) {
 	return h.hangingReader.ReadAt(p, off)
 }
 
-// TestCancellationWaitsForNoPart checks that a cancelled upload in parts whose source
+// TestCancellationWaitsForNoPart checks that a canceled upload in parts whose source
 // hangs reports the bytes of its parts. It reported 0 bytes.
 func TestCancellationWaitsForNoPart(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
@@ -239,9 +239,9 @@ func TestRequestsOfAMinute(t *testing.T) {
 	})
 }
 
-// TestCancelledStreamEndsItsSession checks that a stream which is cancelled, and
+// TestCanceledStreamEndsItsSession checks that a stream which is canceled, and
 // can never be resumed, leaves no session open at the service.
-func TestCancelledStreamEndsItsSession(t *testing.T) {
+func TestCanceledStreamEndsItsSession(t *testing.T) {
 	stall := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 100}}}}
 	inBubble(t, stall, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.Window = chunk.Granularity

@@ -428,11 +428,11 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: each}, func(w *world) {
-				var cancelled atomic.Int64
+				var canceled atomic.Int64
 				up := w.uploader(auto, store, func(o *upload.Options) {
 					o.Exchange = func(x upload.Exchange) {
 						if x.Op == session.OpCancel {
-							cancelled.Add(1)
+							canceled.Add(1)
 						}
 					}
 				})
@@ -444,8 +444,8 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 				if took, alone := time.Since(began), time.Duration(int64(len(content))/each)*time.Second; took > alone*2/3 {
 					t.Errorf("took %v; one connection takes %v", took, alone)
 				}
-				if n := cancelled.Load(); n != 1 {
-					t.Errorf("%d sessions were cancelled", n)
+				if n := canceled.Load(); n != 1 {
+					t.Errorf("%d sessions were canceled", n)
 				}
 				if w.saw(upload.Divided) != 1 || w.saw(upload.Discarded) != 0 || w.saw(upload.Undivided) != 0 {
 					t.Errorf("%d divided, %d discarded, %d undivided", w.saw(upload.Divided), w.saw(upload.Discarded), w.saw(upload.Undivided))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
@@ -21,11 +21,20 @@ import (
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
 	// Small is how many files of up to 8 MiB, which are sent in a single request, are
-	// uploaded at a time; 0 means 32. Large is the number for larger files, which get a
-	// session; 0 means 4. Jobs limits both together; 0 means no limit.
+	// uploaded at a time. Large is the number for larger files, which get a session. 0 means
+	// as many as raise the throughput, see SmallLimiter. Jobs limits both together; 0 means no
+	// limit.
 	Small, Large, Jobs int
 
-	// Memory bounds the bytes of small files in memory. 0 means 64 MiB.
+	// SmallLimiter finds the number if Small is 0, and LargeLimiter if Large is 0. Batches
+	// with the same limiter share its number. nil means those of the Uploader, which all its
+	// batches share. They begin with 32 and 4 files, and permit up to 1,024 and 64, or
+	// fewer if this process may open few files. A file counts from its first request until its
+	// outcome is known, waits before retries included.
+	SmallLimiter, LargeLimiter *backoff.Limiter
+
+	// Memory bounds the bytes of small files in memory. 0 means 64 MiB. If Small is 0, it bounds
+	// the buffers of their connections, too.
 	Memory int64
 
 	// Skip leaves out files whose object exists. SkipNothing means the rule of
@@ -54,8 +63,6 @@ type BatchOptions struct {
 }
 
 const (
-	defaultSmall  = 32
-	defaultLarge  = 4
 	defaultMemory = 64 << 20
 
 	// queueLength is the capacity of each of the two queues. It is large, so that a
@@ -103,7 +110,8 @@ type filesCall struct {
 	breaker    *batch.Breaker
 	counting   atomic.Bool // the sizes are being added up, or all of them were
 
-	small, large chan Job
+	small, large *lane
+	workers      sync.WaitGroup
 	slots        *semaphore.Weighted // one for each file until the caller has its outcome
 	outcomes     chan outcome
 }
@@ -115,22 +123,24 @@ type outcome struct {
 }
 
 func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
-	b := &filesCall{u: u, budget: u.newBudget(), outcomes: make(chan outcome)}
+	b := &filesCall{budget: u.newBudget(), outcomes: make(chan outcome)}
 	b.ctx, b.cancel = context.WithCancel(ctx)
+	b.u = u.inGoroutines(newGoroutines(b.ctx))
 	if opts != nil {
 		b.opts = *opts
 	}
 	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
-	b.opts.Small = cmp.Or(max(b.opts.Small, 0), defaultSmall)
-	b.opts.Large = cmp.Or(max(b.opts.Large, 0), defaultLarge)
+	small, large := deciders(openFiles())
+	b.small = b.newLane(b.opts.Small, small, cmp.Or(b.opts.SmallLimiter, u.small))
+	b.large = b.newLane(b.opts.Large, large, cmp.Or(b.opts.LargeLimiter, u.large))
+	b.large.streams = true
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
-	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), math.MaxInt)
+	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), b.small.most()+b.large.most())
 	if b.opts.Sizes != nil {
 		b.budget.Held = b.count
 	}
 	b.breaker = batch.NewBreaker(b.budget.Progress)
 	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
-	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
 }
 
@@ -153,20 +163,15 @@ func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) boo
 
 // start starts the goroutines. The last of them closes outcomes.
 func (b *filesCall) start(jobs iter.Seq[Job]) {
-	var workers sync.WaitGroup
-	for range b.opts.Small {
-		workers.Go(func() { b.work(b.small) })
-	}
-	for range b.opts.Large {
-		workers.Go(func() { b.work(b.large) })
-	}
+	b.small.start()
+	b.large.start()
 	read := make(chan struct{}) // closed when all jobs are read
 	go func() {
 		defer close(read)
 		b.read(jobs)
 	}()
 	go func() {
-		workers.Wait()
+		b.workers.Wait()
 		// Reading the next job may block, for example in a directory of a file server that
 		// does not respond.
 		awaitDone(b.ctx, read, abandonAfter)
@@ -176,8 +181,8 @@ func (b *filesCall) start(jobs iter.Seq[Job]) {
 
 // read passes the jobs to the workers.
 func (b *filesCall) read(jobs iter.Seq[Job]) {
-	defer close(b.small)
-	defer close(b.large)
+	defer close(b.small.jobs)
+	defer close(b.large.jobs)
 	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
 		jobs = b.lookUp(jobs)
 	}
@@ -189,12 +194,12 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 		done()
 	}
 	for job := range jobs {
-		queue := b.small
+		to := b.small
 		if !b.u.single(b.size(job)) {
-			queue = b.large
+			to = b.large
 		}
 		select {
-		case queue <- job:
+		case to.jobs <- job:
 		case <-b.ctx.Done():
 			return
 		}
@@ -237,24 +242,11 @@ func (b *filesCall) size(job Job) int64 {
 	return job.Size
 }
 
-func (b *filesCall) work(queue <-chan Job) {
-	for {
-		select {
-		case job, ok := <-queue:
-			if !ok || b.slots.Acquire(b.ctx, 1) != nil {
-				return
-			}
-			b.outcomes <- b.do(job)
-		case <-b.ctx.Done():
-			return
-		}
-	}
-}
-
-func (b *filesCall) do(job Job) outcome {
+// do uploads the file of a job at a place.
+func (b *filesCall) do(job Job, at *place) outcome {
 	err := cmp.Or(job.Err, b.u.invalid)
-	if why := b.breaker.Err(job.Spec.Bucket); err == nil && why != nil {
-		err = fmt.Errorf("%w: %w", ErrNotTried, why)
+	if err == nil {
+		err = b.notTried(job.Spec)
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
@@ -264,6 +256,9 @@ func (b *filesCall) do(job Job) outcome {
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
 	j.rule, j.batch = b.opts.Skip, true
+	if at.lane.limiter != nil {
+		j.turn, j.uplink.Place = at.take, at
+	}
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	switch {
 	case err != nil:
@@ -272,6 +267,14 @@ func (b *filesCall) do(job Job) outcome {
 		b.breaker.Succeeded(job.Spec.Bucket)
 	}
 	return outcome{result, err}
+}
+
+// notTried returns why no file of the bucket of spec is tried, or nil.
+func (b *filesCall) notTried(spec Spec) error {
+	if why := b.breaker.Err(spec.Bucket); why != nil {
+		return fmt.Errorf("%w: %w", ErrNotTried, why)
+	}
+	return nil
 }
 
 // untried reports the outcome of a job that was not started.

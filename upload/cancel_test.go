@@ -33,7 +33,7 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 func TestCancelErrors(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
+	canceling := func(do fakegcs.Action, times int) fakegcs.Fault {
 		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
 	}
 	for _, tt := range []struct {
@@ -42,12 +42,12 @@ func TestCancelErrors(t *testing.T) {
 		want  error
 		saved int
 	}{
-		{"403", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
-		{"401 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
-		{"401 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
-		{"503 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
-		{"503 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
-		{"not found", cancelling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
+		{"403", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
+		{"401 once", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
+		{"401 always", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
+		{"503 once", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
+		{"503 always", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
+		{"not found", canceling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
@@ -60,7 +60,7 @@ func TestCancelErrors(t *testing.T) {
 	}
 	inBubble(t, nil, func(w *world) {
 		up, id, _ := w.unfinished()
-		w.addFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
+		w.addFaults(canceling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
 		ctx, cancel := context.WithCancelCause(w.t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the user said so")) })
 		// The error of an upload would have its numbers, which are 0 here.
@@ -100,7 +100,7 @@ func TestCancelBelievesStrangers(t *testing.T) {
 			err := up.Cancel(w.t.Context(), id)
 			ids, _ := w.store.List(w.t.Context())
 			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
-				t.Errorf("%d: Cancel reports that it is cancelled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
+				t.Errorf("%d: Cancel reports that it is canceled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func (d Difference) String() string { return nameOf(int(d), differenceNames[:], 
 // there is none. Planned is set if they differ. A file is read only if its object has the same size. The object determines whether
 // the file is compressed for the comparison, as with [SkipSameContent].
 //
-// Only Small, Large, Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
+// Only Small, Large, their limiters, Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
 // Listing fails because there is no such bucket, because the credentials are not accepted or
 // because the service cannot be reached, no more jobs are read, and the last pair has the error
 // and no Result. After any other failure of the listing, the objects are looked up one by one.

@@ -104,7 +104,7 @@ func (d *deleteCall) start(objects iter.Seq[*session.Object]) {
 func (d *deleteCall) work(queue <-chan *session.Object) {
 	var of label
 	p := progress{whole: engine.NewPosition(-1)}
-	events := newEvents(d.ctx, &of, d.u.opts.Observer, d.u.opts.Exchange, p.describe)
+	events := newEvents(d.ctx, d.u, &of, p.describe)
 	defer events.close(d.ctx, nil)
 	report := &reporter{events, d.u.opts.Logger, func() []slog.Attr {
 		spec := of.get().spec

@@ -47,18 +47,18 @@ type notice struct {
 	exchange *Exchange // nil for an event
 }
 
-// newEvents starts the goroutine, unless observe and hook are nil. The caller must call close.
-func newEvents(ctx context.Context, l *label, observe func(Event), hook func(Exchange), describe func(*Event) int64) *events {
-	if observe == nil && hook == nil {
+// newEvents starts the goroutine, unless u has no observer and no hook. The caller must call close.
+func newEvents(ctx context.Context, u *Uploader, l *label, describe func(*Event) int64) *events {
+	if u.opts.Observer == nil && u.opts.Exchange == nil {
 		return nil
 	}
 	e := &events{
-		observe: observe, hook: hook, ctx: ctx, label: l, describe: describe,
+		observe: u.opts.Observer, hook: u.opts.Exchange, ctx: ctx, label: l, describe: describe,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
 	e.merged.drop()
-	go e.deliver()
+	u.goroutines.run(e.deliver)
 	return e
 }
 

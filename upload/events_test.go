@@ -18,10 +18,10 @@ func eventsTo(hold func(Event)) (*events, *[]Event) {
 	at.Size.Store(100)
 	at.Sent.Store(20)
 	at.Committed.Store(10)
-	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, func(v Event) {
+	e := newEvents(context.Background(), &Uploader{opts: Options{Observer: func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}, nil, (&progress{whole: &at}).describe)
+	}}}, &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, (&progress{whole: &at}).describe)
 	return e, &seen
 }
 
@@ -142,9 +142,9 @@ func TestEventsReportEveryComparison(t *testing.T) {
 	})
 }
 
-// TestEventsCloseDoesNotWaitOnceCancelled checks that a blocked observer delays a
-// cancelled upload only for a short time, and then gets only the terminal event.
-func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
+// TestEventsCloseDoesNotWaitOnceCanceled checks that a blocked observer delays a
+// canceled upload only for a short time, and then gets only the terminal event.
+func TestEventsCloseDoesNotWaitOnceCanceled(t *testing.T) {
 	for _, last := range []*Event{nil, {Kind: Interrupted}} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
@@ -195,7 +195,7 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that all methods of nil events work.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(t.Context(), nil, nil, nil, nil)
+	e := newEvents(t.Context(), &Uploader{}, nil, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}

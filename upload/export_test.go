@@ -35,7 +35,7 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.CreateBucket("bkt"); err != nil {
+	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
 	ln, dial := memnet.Listen()
@@ -52,6 +52,14 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
+
+// Numbers returns how many small and large files the limiters permit, and how many may wait for
+// them, in a process that may have as many open files.
+func Numbers(openFiles int) (limits, waiting [2]int) {
+	small, large := newLimiters(openFiles)
+	waiting[0], waiting[1] = deciders(openFiles)
+	return [2]int{small.Max, large.Max}, waiting
+}
 
 // AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
 // bytes.

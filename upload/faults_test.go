@@ -13,8 +13,8 @@ type fault struct {
 	plan fakegcs.Fault
 }
 
-// faults can happen to every request.
-var faults = []fault{
+// everyFault has the faults that can happen to every request.
+var everyFault = []fault{
 	{"503", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
 	{"503 before the body is read", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Early: true}}},
 	{"503 three times", fakegcs.Fault{Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
@@ -77,7 +77,7 @@ func eachFault(t *testing.T, of int, points []point, check func(w *world, at str
 		of = 8
 	}
 	for at, p := range points {
-		for i, f := range slices.Concat(faults, p.also) {
+		for i, f := range slices.Concat(everyFault, p.also) {
 			if (at+i)%of != 0 {
 				continue
 			}

@@ -81,14 +81,21 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 // uploadCompared uploads the open source of a batch, which no rule skips.
 func (j *job) uploadCompared(ctx context.Context, b *filesCall, path string) error {
 	if j.small() {
-		size := min(j.file.Total(), b.opts.Memory)
+		size := j.file.Total()
+		if j.turn != nil {
+			size += connectionMemory
+		}
+		size = min(size, b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
 			return engine.NewInterruption(ctx, nil)
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
-			return j.uploadOpen(ctx, "", "")
+			path = "" // nothing is saved
 		}
+	}
+	if err := j.awaitTurn(ctx); err != nil {
+		return err
 	}
 	return j.uploadOpen(ctx, path, "")
 }

@@ -168,7 +168,7 @@ func TestFilesOfLostBuckets(t *testing.T) {
 				if tt.fault != nil {
 					w.addFaults(*tt.fault)
 				}
-				if err := w.srv.CreateBucket("other"); err != nil {
+				if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
 					t.Fatal(err)
 				}
 				jobs := w.jobs(n, 10)
@@ -280,7 +280,7 @@ func TestBudgetOfABatch(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
 				jobs := w.jobs(int(n*mib/tt.size), tt.size)
-				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Sizes: tt.sizes})
+				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Small: 32, Sizes: tt.sizes})
 				if failed := ended(got, session.ErrRetriesExhausted); failed != len(jobs) {
 					t.Errorf("%d of %d files ended with ErrRetriesExhausted", failed, len(jobs))
 				}
@@ -419,7 +419,7 @@ func TestFilesMemory(t *testing.T) {
 				}
 			}
 		})
-		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Memory: 3 * mib})
+		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 32, Memory: 3 * mib})
 		if ended(got, nil) != 12 || most.Load() != 3 {
 			t.Errorf("%d uploaded, %d at a time, want 3", ended(got, nil), most.Load())
 		}

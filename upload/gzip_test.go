@@ -264,7 +264,7 @@ func TestGzipOtherCompressor(t *testing.T) {
 						t.Errorf("Result = %+v, %d discarded\n%s", res, w.saw(upload.Discarded), w.trace())
 					}
 					if !strings.Contains(w.trace(), "cancel") {
-						t.Errorf("the first session was not cancelled\n%s", w.trace())
+						t.Errorf("the first session was not canceled\n%s", w.trace())
 					}
 				})
 			})

@@ -45,7 +45,7 @@ func TestStoreThatHangs(t *testing.T) {
 			t.Errorf("error = %v", err)
 		}
 		if took := time.Since(start); took > 6*time.Second {
-			t.Errorf("returned %v after it was cancelled", took-3*time.Second)
+			t.Errorf("returned %v after it was canceled", took-3*time.Second)
 		}
 		time.Sleep(20 * time.Second) // until the save has timed out
 	})

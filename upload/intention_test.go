@@ -89,7 +89,7 @@ func TestNewTokens(t *testing.T) {
 	for name, faults := range map[string][]fakegcs.Fault{
 		"a new session":                {fault(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectNotFound})},
 		"nothing of it was committed":  {fault(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: large})},
-		"it did not finish the object": {fault(fakegcs.OpFinalize, notFinal), fault(fakegcs.OpQuery, notFinal), fault(fakegcs.OpQuery, notFinal)},
+		"it did not finish the object": {fault(fakegcs.OpFinalize, notFinal), fault(fakegcs.OpFinalize, notFinal), fault(fakegcs.OpFinalize, notFinal)},
 	} {
 		inBubble(t, &fakegcs.Options{Faults: faults}, func(w *world) {
 			if _, err := w.uploader(largeChunks).File(w.t.Context(), w.file(data(large)), spec); err != nil {

@@ -42,6 +42,9 @@ type job struct {
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 	measure      func() engine.Measure   // of the next transfer; may be nil
 
+	// turn waits for the turn of the job in a batch. It is nil if the job need not wait.
+	turn func(context.Context, Spec) error
+
 	// skipAgain looks at the destination and applies the rule again. It is nil if there is no rule.
 	skipAgain func(context.Context) (bool, error)
 }
@@ -56,7 +59,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *engine.Budget) *job
 	j.result.saved.Store(j.journal)
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = engine.NewPosition(-1), &j.result.tally
-	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
+	j.events = newEvents(ctx, u, &j.result.label, j.progress.describe)
 	j.uplink = u.newUplink(b, &j.result.tally, &reporter{j.events, u.opts.Logger, func() []slog.Attr {
 		n := j.result.label.get()
 		attrs := []slog.Attr{slog.String("id", n.id)}
@@ -71,6 +74,14 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *engine.Budget) *job
 		j.expectSize(*size)
 	}
 	return j
+}
+
+// awaitTurn waits, before the first request, until the batch may upload another file.
+func (j *job) awaitTurn(ctx context.Context) error {
+	if j.turn == nil {
+		return nil
+	}
+	return j.turn(ctx, j.spec)
 }
 
 // wire returns an exchanger for the object at the destination.

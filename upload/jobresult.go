@@ -14,7 +14,7 @@ import (
 type jobResult struct {
 	began  time.Time
 	tally  engine.Tally
-	failed func(error) // nil, or called with the error of the upload before its session is cancelled
+	failed func(error) // nil, or called with the error of the upload before its session is canceled
 	label  label
 	saved  atomic.Pointer[saved.Journal]
 
@@ -39,6 +39,7 @@ func (r *jobResult) snapshot(p *progress) Result {
 		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.Sent.Load(), r.tally.Resent.Load(), r.tally.Reread.Load()
+	res.Paced = time.Duration(r.tally.Paced.Load())
 	res.Requests, res.Elapsed = int(r.tally.Requests.Load()), time.Since(r.began)
 	return res
 }

@@ -448,7 +448,7 @@ func TestSharedSource(t *testing.T) {
 	}
 }
 
-// TestCauseOfASiblingIsNoLostLease checks that an upload that is cancelled during a save in
+// TestCauseOfASiblingIsNoLostLease checks that an upload that is canceled during a save in
 // a bucket, because another upload is in use, does not take its own lease for lost.
 func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 	skipShort(t)

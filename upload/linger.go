@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// abandonAfter is how long a cancelled upload is waited for. What it does then
+// abandonAfter is how long a canceled upload is waited for. What it does then
 // takes milliseconds, unless a file hangs, or requests that take up to [engine.Grace].
 const abandonAfter = 2 * time.Second
 

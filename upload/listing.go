@@ -100,7 +100,7 @@ type lister struct {
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *engine.Budget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
-	s.events = newEvents(ctx, &label{names: names{spec: s.prefix}}, u.opts.Observer, u.opts.Exchange, p.describe)
+	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)
 	link := u.newUplink(b, new(engine.Tally), &reporter{s.events, u.opts.Logger, func() []slog.Attr {
 		return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
 	}})

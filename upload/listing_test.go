@@ -96,7 +96,7 @@ func TestLookupJumps(t *testing.T) {
 		if w.lists() > 2 {
 			t.Errorf("%d requests for ten jobs of one page", w.lists())
 		}
-		time.Sleep(time.Second) // until the request for the second page is cancelled
+		time.Sleep(time.Second) // until the request for the second page is canceled
 		before, listed := w.lists(), 0
 		sparse := names("%d100", 0, 10)
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(sparse)) {

@@ -849,13 +849,13 @@ func TestMultipartTwoMachines(t *testing.T) {
 }
 
 // After the reply to the completion, the object exists. The call succeeds even if it
-// is cancelled at that moment, or the service fails afterwards.
+// is canceled at that moment, or the service fails afterwards.
 func TestMultipartCompleted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	for _, cancelled := range []bool{false, true} {
-		t.Run(fmt.Sprint("cancelled ", cancelled), func(t *testing.T) {
+	for _, canceled := range []bool{false, true} {
+		t.Run(fmt.Sprint("canceled ", canceled), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
 				ctx, stop := context.WithCancel(w.t.Context())
@@ -869,7 +869,7 @@ func TestMultipartCompleted(t *testing.T) {
 							return nil, err
 						}
 						resp.Body = io.NopCloser(bytes.NewReader(body))
-						if cancelled {
+						if canceled {
 							stop()
 						} else {
 							w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})

@@ -41,6 +41,11 @@ type Options struct {
 	// Uploader, and [backoff.NoGate] no gate.
 	Gate *backoff.Gate
 
+	// RequestRates pace the requests to a bucket that answered 429 because it got too many of them:
+	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
+	// Uploader, and [NoRequestRates] that nothing is paced.
+	RequestRates *RequestRates
+
 	// RateLimit limits the object data of all uploads together. A program may change the
 	// limit while uploads run. Uploaders can share one. nil means no limit.
 	RateLimit *RateLimit
@@ -192,6 +197,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
 	o.Gate = cmp.Or(o.Gate, &backoff.Gate{})
+	o.RequestRates = cmp.Or(o.RequestRates, &RequestRates{})
 	o.StallTimeout = cmp.Or(o.StallTimeout, defaultStallTimeout)
 	o.StallRate = cmp.Or(o.StallRate, defaultStallRate)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

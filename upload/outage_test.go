@@ -486,7 +486,7 @@ func TestPolicyIsUsed(t *testing.T) {
 	}
 }
 
-// TestInterrupt checks that a cancelled context ends a wait at once, and keeps the
+// TestInterrupt checks that a canceled context ends a wait at once, and keeps the
 // session. Only the text of the error has the cause.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
@@ -512,7 +512,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// TestCauseOfASiblingIsNotOurs checks that an upload which is cancelled because a
+// TestCauseOfASiblingIsNotOurs checks that an upload which is canceled because a
 // sibling failed keeps its saved state, even if the sibling's error is one that ends
 // a session. errgroup.WithContext cancels in this way.
 func TestCauseOfASiblingIsNotOurs(t *testing.T) {
@@ -536,7 +536,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 				time.AfterFunc(20*time.Second, func() { cancel(fmt.Errorf("sibling: %w", cause)) })
 				res, err := w.uploader(largeChunks).File(ctx, path, spec)
 				if !errors.Is(err, context.Canceled) || errors.Is(err, cause) || !res.Resumable {
-					t.Errorf("%s, cancelled because of %v: %v, resumable %v", op, cause, err, res.Resumable)
+					t.Errorf("%s, canceled because of %v: %v, resumable %v", op, cause, err, res.Resumable)
 				}
 				w.wantSaved(1)
 				w.srv.ClearFaults()

@@ -74,10 +74,10 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	}
 	var err error
 	done := make(chan struct{})
-	go func() {
+	j.u.goroutines.run(func() {
 		defer close(done)
 		err = upload(ctx)
-	}()
+	})
 	if awaitDone(ctx, done, abandonAfter) {
 		return j.finish(ctx, err)
 	}

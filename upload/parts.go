@@ -86,8 +86,8 @@ func InParts(connections int, minPart int64) *Parts {
 // number of connections rises as long as the total rate does. All files of an Uploader share
 // the connections, and the rate of one.
 //
-// maxConnections bounds their number, at most 256; 0 is 32. There is at most one for
-// each 4 MiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
+// maxConnections bounds their number, at most 256; 0 is 256. There is at most one for
+// each 512 KiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
 // multipart upload also keeps a part of at least 16 MiB for each connection. It reads
 // parts that do not fit into Memory twice.
 //
@@ -102,7 +102,7 @@ func InParts(connections int, minPart int64) *Parts {
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
 //     also be readable and suit temporary objects.
 func AutoParts(maxConnections int) *Parts {
-	p := InParts(cmp.Or(maxConnections, parts.AutoConnections), parts.AutoMin)
+	p := InParts(cmp.Or(maxConnections, parts.MaxConnections), parts.AutoMin)
 	p.options.Auto, p.options.MinFile = true, parts.AutoMinFile
 	return p
 }

@@ -263,7 +263,7 @@ func TestPartsBucketCreatedLater(t *testing.T) {
 		if why := w.undivided(); len(why) != 1 || why[0] != "the bucket is not found" {
 			t.Errorf("%q", why)
 		}
-		if err := w.srv.CreateBucket("missing"); err != nil {
+		if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "missing"}); err != nil {
 			t.Fatal(err)
 		}
 		if res, err := up.File(w.t.Context(), path, to); err != nil || res.Parts == nil {

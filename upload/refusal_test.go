@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		{"401 in the middle, always", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
 		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrProtocol, 4, 1},
 		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrProtocol, 4, 1},
-		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCanceled, 3, 0},
+		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCanceled}}, session.ErrCanceled, 3, 0},
 		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
 		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
 		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: wrong(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},

@@ -31,12 +31,13 @@ type Result struct {
 
 	Parts *PartsResult // nil unless this call sent the file in parts
 
-	BytesSent   int64 // object bytes handed to the network, repeats included
-	BytesResent int64 // the part of BytesSent that this call had sent before
-	BytesReread int64 // bytes of the source that were read again only for their checksum
-	Requests    int   // HTTP requests of every kind
-	Retries     int   // requests repeated, or replaced by a query, after a failure
-	Waited      time.Duration
+	BytesSent   int64         // object bytes handed to the network, repeats included
+	BytesResent int64         // the part of BytesSent that this call had sent before
+	BytesReread int64         // bytes of the source that were read again only for their checksum
+	Requests    int           // HTTP requests of every kind
+	Retries     int           // requests repeated, or replaced by a query, after a failure
+	Waited      time.Duration // before retries
+	Paced       time.Duration // how long requests waited for the rate of their bucket, see [RequestRates]
 	Elapsed     time.Duration
 }
 

@@ -152,9 +152,9 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 	})
 }
 
-// TestResumableWhenCancelledWhileComparing checks that the Result of an upload
+// TestResumableWhenCanceledWhileComparing checks that the Result of an upload
 // that is canceled while it compares the source reports the saved upload.
-func TestResumableWhenCancelledWhileComparing(t *testing.T) {
+func TestResumableWhenCanceledWhileComparing(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {

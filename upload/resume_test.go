@@ -733,9 +733,9 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that Cancel cancels the session at the service and
+// TestCanceled checks that Cancel cancels the session at the service and
 // deletes the Token.
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))

@@ -93,9 +93,9 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestCancelledWhileSettling checks that the wait for the times of a file does
+// TestCanceledWhileSettling checks that the wait for the times of a file does
 // not delay a cancellation, and that nothing was started before.
-func TestCancelledWhileSettling(t *testing.T) {
+func TestCanceledWhileSettling(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))

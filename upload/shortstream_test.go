@@ -62,7 +62,7 @@ func TestShortStreamSurvives(t *testing.T) {
 		{"503 after half", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
 	}
 	for _, onlyNew := range []bool{false, true} {
-		for _, f := range slices.Concat(faults, objectFaults, body) {
+		for _, f := range slices.Concat(everyFault, objectFaults, body) {
 			t.Run(fmt.Sprint(f.name, " ", onlyNew), func(t *testing.T) {
 				f.plan.Match = fakegcs.Match{Op: fakegcs.OpInsert}
 				inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
@@ -89,11 +89,11 @@ func TestShortStreamSurvives(t *testing.T) {
 }
 
 // TestShortStreamThatEndsLate checks that an upload waits for a slow producer of
-// few bytes, opens no session meanwhile, and can be cancelled.
+// few bytes, opens no session meanwhile, and can be canceled.
 func TestShortStreamThatEndsLate(t *testing.T) {
-	for _, cancelled := range []bool{false, true} {
+	for _, canceled := range []bool{false, true} {
 		for _, size := range []int64{1000, q + 1000} {
-			t.Run(fmt.Sprint(cancelled, " ", size), func(t *testing.T) {
+			t.Run(fmt.Sprint(canceled, " ", size), func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					ctx, cancel := context.WithCancel(w.t.Context())
 					defer cancel()
@@ -109,10 +109,10 @@ func TestShortStreamThatEndsLate(t *testing.T) {
 					if n := len(w.srv.Requests()); n != 0 {
 						t.Errorf("%d requests before the end of the stream is known", n)
 					}
-					if cancelled {
+					if canceled {
 						cancel()
 						synctest.Wait()
-						producer.CloseWithError(errors.New("cancelled"))
+						producer.CloseWithError(errors.New("canceled"))
 						if err := <-ended; !errors.Is(err, context.Canceled) {
 							t.Errorf("error = %v, want context.Canceled", err)
 						}

@@ -165,7 +165,7 @@ func (s *simulation) faults() []fakegcs.Fault {
 	}
 	var plan []fakegcs.Fault
 	for range s.rnd.IntN(9) {
-		all := slices.Concat(faults, dataFaults, finalFaults)
+		all := slices.Concat(everyFault, dataFaults, finalFaults)
 		if s.parts {
 			all = append(all, s.refusal(), s.refusal(), s.refusal())
 		}

@@ -110,6 +110,9 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	}
 	known := listed
 	if !listed {
+		if err := j.awaitTurn(ctx); err != nil {
+			return false, err
+		}
 		a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
 		if err != nil && !engine.Refusal(err) {
 			return false, err

@@ -43,7 +43,7 @@ func (j *job) storeContext(ctx context.Context) context.Context {
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
 // done.
 func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func()) {
-	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: engine.NewPosition(-1)}).describe)
+	e := newEvents(ctx, u, new(label), (&progress{whole: engine.NewPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

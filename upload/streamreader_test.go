@@ -48,7 +48,7 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 		cancel bool
 		want   error
 	}{
-		{"cancelled", nil, true, context.Canceled},
+		{"canceled", nil, true, context.Canceled},
 		{"refused", []fakegcs.Fault{refused}, false, session.ErrPermission},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

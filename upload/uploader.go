@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
@@ -33,10 +34,13 @@ type Uploader struct {
 	running *saved.Running
 	rule    Skip // of calls
 
+	small, large *backoff.Limiter // of batches
+
 	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
 	// rule does not link the comparison.
 	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
 
+	goroutines *goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
 }
@@ -65,7 +69,9 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
+	small, large := newLimiters(openFiles())
 	return &Uploader{
+		small: small, large: large,
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
 		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil
@@ -133,6 +139,13 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
+// inGoroutines returns a copy of u whose jobs run in g.
+func (u *Uploader) inGoroutines(g *goroutines) *Uploader {
+	own := *u
+	own.goroutines = g
+	return &own
+}
+
 // newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry) }
 
@@ -140,7 +153,7 @@ func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry)
 func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
-		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(),
+		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), Rate: o.RequestRates.pacing(),
 		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}

@@ -183,16 +183,16 @@ type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
-// wantNoSession checks that each session that was opened was also cancelled.
+// wantNoSession checks that each session that was opened was also canceled.
 func (w *world) wantNoSession() {
 	w.t.Helper()
 	if ops := w.srv.Stats().Ops; ops[fakegcs.OpCancel] != ops[fakegcs.OpStart] {
-		w.t.Errorf("%d sessions were opened and %d cancelled", ops[fakegcs.OpStart], ops[fakegcs.OpCancel])
+		w.t.Errorf("%d sessions were opened and %d canceled", ops[fakegcs.OpStart], ops[fakegcs.OpCancel])
 	}
 }
 
 // TestWriterFailsAtOnce checks that the error of the upload ends a Write that waits
-// for memory, before the session is cancelled.
+// for memory, before the session is canceled.
 func TestWriterFailsAtOnce(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(

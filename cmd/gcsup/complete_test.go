@@ -93,7 +93,7 @@ func TestCompleteURLs(t *testing.T) {
 	t.Setenv("GCSUP_STATE_DIR", t.TempDir())
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"demo", "demo-2", "other"} {
-		if err := server.CreateBucket(name); err != nil {
+		if err := server.CreateBucket(fakegcs.Bucket{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -121,6 +121,21 @@ func connectProxy(t *testing.T, addr string) *httptest.Server {
 	return srv
 }
 
+// writeCredentials writes a credentials file whose tokens are base-token, and returns its path.
+func writeCredentials(t *testing.T, path string) string {
+	t.Helper()
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token":"base-token","expires_in":3600,"token_type":"Bearer"}`))
+	}))
+	t.Cleanup(tokens.Close)
+	text := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":%q}`, tokens.URL)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // runGcsup runs gcsup in a process of its own, and returns its output and its exit code.
 func runGcsup(t *testing.T, env []string, args ...string) (output string, code int) {
 	t.Helper()
@@ -172,16 +187,7 @@ func TestClientCertificate(t *testing.T) {
 	env := []string{"SSL_CERT_FILE=" + ca.file("ca.pem"), "HOME=" + ca.dir, "STORAGE_EMULATOR_HOST=", "GOOGLE_API_USE_CLIENT_CERTIFICATE="}
 	// With the emulator's variable no certificate is used, so the endpoint is a flag. The
 	// credentials are in a file whose token the emulator does not check.
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"access_token":"base-token","expires_in":3600,"token_type":"Bearer"}`))
-	}))
-	t.Cleanup(tokens.Close)
-	credentials := ca.file("credentials.json")
-	text := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":%q}`, tokens.URL)
-	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	credentials := writeCredentials(t, ca.file("credentials.json"))
 	proxy := connectProxy(t, srv.Listener.Addr().String())
 	state := "--state-dir=" + t.TempDir()
 	cp := []string{"cp", "--retry-for=1ms", "--credentials-file", credentials, state, source, "gs://demo/o"}
@@ -230,16 +236,7 @@ func TestImpersonateServiceAccount(t *testing.T) {
 		fmt.Fprintf(w, `{"accessToken":"of-the-account","expireTime":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
 	}), false, "iamcredentials.googleapis.com")
 	proxy := connectProxy(t, iam.Listener.Addr().String())
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"access_token":"base-token","expires_in":3600,"token_type":"Bearer"}`))
-	}))
-	t.Cleanup(tokens.Close)
-	credentials := ca.file("credentials.json")
-	text := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":%q}`, tokens.URL)
-	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	credentials := writeCredentials(t, ca.file("credentials.json"))
 	env := []string{"SSL_CERT_FILE=" + ca.file("ca.pem"), "HOME=" + ca.dir, "STORAGE_EMULATOR_HOST=", "HTTPS_PROXY=" + proxy.URL}
 	at := []string{"--endpoint=" + service.URL, "--credentials-file=" + credentials}
 	for _, c := range []struct {

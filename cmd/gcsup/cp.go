@@ -137,6 +137,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		return r.reportConnectError(cmd.Context(), []task{t}, err)
 	}
 	defer c.close()
+	defer f.target.rememberRates(c, r, opts.RequestRates)()
 	announceTyping(r.console, std.in, "the content of the object")
 	t.do = func(ctx context.Context) (*upload.Result, error) {
 		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
@@ -155,6 +156,10 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		return r.reportConnectError(cmd.Context(), chosen.named, err)
 	}
 	defer c.close()
+	defer f.target.rememberRates(c, r, opts.RequestRates)()
+	if chosen.shard.Count > 1 {
+		opts.RequestRates.Share(chosen.shard.Index, chosen.shard.Count)
+	}
 	ctx, jobs := cmd.Context(), chosen.jobs
 	var progress *record
 	if f.batch.manifest != "" {

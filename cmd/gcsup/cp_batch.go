@@ -69,7 +69,9 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 func (r *reporter) warnAbout(chosen *selection) {
 	for _, text := range chosen.notes.Warnings() {
 		r.console.warning("warning: %s", text)
-		r.results.event("", eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text})
+		r.results.event("", func() eventLine {
+			return eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text}
+		})
 	}
 }
 

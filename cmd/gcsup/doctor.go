@@ -313,11 +313,11 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		}
 	}
 	line.BytesPerS = new(int64(best))
-	cancelled := "the session was cancelled, and no object was made"
+	canceled := "the session was canceled, and no object was made"
 	if err := d.cancel(); err != nil {
-		cancelled = "no object was made; the session could not be cancelled, and expires in a week"
+		canceled = "no object was made; the session could not be canceled, and expires in a week"
 	}
-	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
+	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), canceled)
 	if best < cmdline.DefaultStallRate {
 		return exit.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}

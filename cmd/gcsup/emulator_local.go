@@ -11,13 +11,14 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/emulator"
 	"gcsup/upload"
 )
 
 // localEmulator is the emulator of --emulator. It serves this process only, over
 // an in-memory network.
 type localEmulator struct {
-	*emulated
+	*emulator.Server
 	dir       string
 	endpoint  string
 	transport http.RoundTripper
@@ -25,17 +26,17 @@ type localEmulator struct {
 
 // startLocal starts an emulator on dir.
 func startLocal(dir string) (*localEmulator, error) {
-	e, err := newEmulated(fakegcs.Options{Dir: dir, CreateBuckets: true})
+	e, err := emulator.New(fakegcs.Options{Dir: dir, CreateBuckets: true})
 	if err != nil {
-		return nil, err
+		return nil, emulatorInUse(err)
 	}
 	ln, dial := memnet.Listen()
-	e.serve(ln)
+	e.Serve(ln)
 	transport := upload.NewTransport()
 	transport.Proxy = nil
 	transport.DialContext = dial
 	return &localEmulator{
-		emulated: e, dir: realPath(dir), transport: transport,
+		Server: e, dir: realPath(dir), transport: transport,
 		endpoint: localEndpoint(dir),
 	}, nil
 }
@@ -80,4 +81,4 @@ func (e *localEmulator) location() string {
 	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, process.Words(), process.Quote(e.dir))
 }
 
-func (e *localEmulator) close() { _ = e.emulated.close() }
+func (e *localEmulator) close() { _ = e.Server.Close() }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"gcsup/internal/cli/tty"
 )
 
 // progressMode is --progress: how a run shows its progress on standard error.
@@ -62,7 +64,7 @@ func (m progressMode) view(std stdio, quiet, verbose bool) view {
 			m = progressLines
 		}
 	}
-	if _, _, ok := terminalSize(std.err); m == progressBlock && !ok {
+	if _, _, ok := tty.Size(std.err); m == progressBlock && !ok {
 		m = progressLines
 	}
 	return view{m, m == progressLines || verbose || !isTerminal(std.out)}

@@ -12,6 +12,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/process"
 	"gcsup/upload"
 )
@@ -126,6 +127,7 @@ type outputFlags struct {
 	logLevel             logLevel
 
 	logFile, report string
+	listen          metrics.Address
 }
 
 func (f *outputFlags) add(fs *pflag.FlagSet) {
@@ -136,6 +138,7 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
 	f.logLevel.add(fs)
 	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
+	fs.Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT` during the run, such as 127.0.0.1:9464")
 }
 
 // stdoutName is standard output as the value of --report.
@@ -194,7 +197,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = process.Absolute(value)
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "memory", "if-source-changed", "remove-source":
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "request-rate", "memory", "if-source-changed", "remove-source":
 			if command != "resume" {
 				return
 			}

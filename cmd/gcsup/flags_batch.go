@@ -15,7 +15,7 @@ import (
 type batchFlags struct {
 	noClobber     bool
 	skipIdentical skipFlag
-	jobs          int
+	jobs          jobsFlag
 	dryRun        bool
 	manifest      string
 }
@@ -24,7 +24,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
 	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
 	skip.NoOptDefVal = skipByCRC32C
-	fs.IntVar(&f.jobs, "jobs", 0, "upload `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
 }
@@ -52,8 +52,6 @@ func (s *skipFlag) Set(text string) error {
 // check refuses contradictory flags. stream is true for standard input.
 func (f *batchFlags) check(stream bool) error {
 	switch {
-	case f.jobs < 0:
-		return exit.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
 		return exit.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
 	case stream && f.manifest != "":
@@ -99,9 +97,10 @@ func (f *batchFlags) manifestFile(shard tree.Shard) string {
 
 // options returns the library's options for the files that were chosen.
 func (f *batchFlags) options(chosen *selection) *upload.BatchOptions {
-	o := &upload.BatchOptions{Small: f.jobs, Large: f.jobs, Jobs: f.jobs, Skip: f.skip(), DryRun: f.dryRun, Sizes: chosen.sizes}
+	o := f.jobs.options()
+	o.Skip, o.DryRun, o.Sizes = f.skip(), f.dryRun, chosen.sizes
 	if f.skip() != upload.SkipNothing && !chosen.single() {
 		o.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}
 	}
-	return o
+	return &o
 }

@@ -71,6 +71,7 @@ var variables = []cmdline.Entry{
 // files are the files that the commands read and write without a flag.
 var files = []cmdline.Entry{
 	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.local/state/gcsup/requestrate", Text: "the rates of requests that buckets accepted, for an hour after their last 429"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},
 	{Term: "~/.config/gcloud/application_default_credentials.json", Text: "credentials, if neither --credentials-file nor GOOGLE_APPLICATION_CREDENTIALS names a file"},
 	{Term: "~/.config/gcloud/certificate_config.json", Text: "the client certificate, unless GOOGLE_API_CERTIFICATE_CONFIG names another file"},

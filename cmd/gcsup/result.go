@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/process"
@@ -27,9 +28,9 @@ func (r *results) object(key string, line any) {
 }
 
 // event writes a line about an event, if there are such lines.
-func (r *results) event(key string, line eventLine) {
+func (r *results) event(key string, line func() eventLine) {
 	if r.json && !r.quiet {
-		r.object(key, line)
+		r.object(key, line())
 	}
 }
 
@@ -65,6 +66,9 @@ func summary(t task, res *upload.Result) string {
 	}
 	if res.Retries > 0 {
 		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
+	}
+	if res.Paced >= time.Second {
+		text += fmt.Sprintf("  waited %v for the request rate of the bucket", roundElapsed(res.Paced))
 	}
 	if res.BytesResent > 0 {
 		text += fmt.Sprintf(", %s sent again", bytesText(res.BytesResent))

@@ -31,7 +31,7 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 		o.explain.kept(t, res.SourceKept, o.batch && o.totals.kept >= maxLeftOver)
 	}
 	o.totals.add(status, res, err)
-	if status == statusOK {
+	if status == statusOK && o.console.log != nil {
 		o.console.logInfo(summary(t, res))
 	}
 	o.tracker.end(t, status, res, err)

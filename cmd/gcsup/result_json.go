@@ -36,6 +36,7 @@ type resultLine struct {
 	Requests    int        `json:"requests"`
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
+	PacedMS     int64      `json:"paced_ms"` // for the request rate of the bucket
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
@@ -130,6 +131,7 @@ type summaryLine struct {
 	Requests       int    `json:"requests"`
 	Retries        int    `json:"retries"`
 	WaitedMS       int64  `json:"waited_ms"`
+	PacedMS        int64  `json:"paced_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 
@@ -153,7 +155,7 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 		l.Size, l.ID = known(res.Size, res.Size >= 0), known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
-		l.WaitedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Elapsed.Milliseconds()
+		l.WaitedMS, l.PacedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Paced.Milliseconds(), res.Elapsed.Milliseconds()
 		if p := res.Parts; p != nil {
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}

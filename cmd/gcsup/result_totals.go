@@ -34,7 +34,10 @@ type runTotals struct {
 	requests     int
 	retries      int
 	waited       time.Duration
-	code         int // the exit code of a batch
+	paced        time.Duration
+	pacedBucket  string               // for whose rate the last of these files waited
+	rates        *upload.RequestRates // of the run; nil before it has a connection
+	code         int                  // the exit code of a batch
 
 	deletions *deletionTotals // nil if nothing may be deleted
 }
@@ -47,6 +50,9 @@ func (t *runTotals) add(status string, res *upload.Result, err error) {
 		t.requests += res.Requests
 		t.retries += res.Retries
 		t.waited += res.Waited
+		if t.paced += res.Paced; res.Paced > 0 {
+			t.pacedBucket = res.Spec.Bucket
+		}
 		if res.SourceRemoved {
 			t.removed++
 		}
@@ -169,7 +175,20 @@ func (t *runTotals) text(elapsed time.Duration) string {
 	if rate := t.rate(elapsed); t.sent > 0 && rate > 0 {
 		text += ", " + rateText(rate)
 	}
-	return text
+	return text + t.pacedText()
+}
+
+// pacedText returns the rate that requests waited for, or "" if there was no such wait.
+func (t *runTotals) pacedText() string {
+	if t.paced < time.Second {
+		return ""
+	}
+	for bucket, rate := range t.rates.All() {
+		if bucket == t.pacedBucket {
+			return fmt.Sprintf(", paced by the request rate of gs://%s, now %.0f per second", bucket, rate.PerSecond())
+		}
+	}
+	return ""
 }
 
 func plural(n int, one, many string) string {
@@ -193,7 +212,7 @@ func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
 		V: 1, Type: "summary", Files: t.files(), Uploaded: t.uploaded, Planned: t.planned, Skipped: t.skipped,
 		Failed: t.failed + t.interrupted + t.notTried, Interrupted: t.interrupted, NotTried: t.notTried, FinishedBefore: t.finished,
 		SourcesRemoved: t.removed, Bytes: t.bytes, PlannedBytes: t.plannedBytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
-		WaitedMS: t.waited.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
+		WaitedMS: t.waited.Milliseconds(), PacedMS: t.paced.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
 		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), Deletions: t.deletions, ExitCode: code,
 	}
 }

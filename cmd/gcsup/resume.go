@@ -123,6 +123,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 			return r.reportConnectError(ctx, tasks, err)
 		}
 	}
+	defer f.target.rememberRates(c, r, opts.RequestRates)()
 	if opts.RateLimit != nil {
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}

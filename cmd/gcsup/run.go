@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/metrics"
 	"gcsup/upload"
 )
 
@@ -25,6 +26,9 @@ type reporter struct {
 
 	pages  *pageRecorder // of --report; nil without
 	opened bool          // the page can be written
+
+	metrics *metrics.Metrics // of --listen; nil without
+	server  *metrics.Server  // of these metrics; nil until it is open
 }
 
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
@@ -39,13 +43,16 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	if flags.report != "" {
 		r.pages = newPageRecorder(r.totals.start)
 	}
+	if flags.listen != "" {
+		r.metrics = metrics.New(metrics.Options{Version: version().Version})
+	}
 	lease, _ := line.given.GetDuration("state-lease") // 0 without the flag
 	r.explain = &explainer{console: r.console, command: line}
 	r.tracker = &tracker{results: r.results, console: r.console, pages: r.pages, lease: lease, files: newTrackedFiles()}
 	return r
 }
 
-// open opens the files of --log-file and --report, before anything is sent.
+// open opens the files of --log-file and --report, and the port of --listen, before anything is sent.
 func (r *reporter) open() error {
 	if r.given.Changed("log-level") && r.flags.logFile == "" {
 		return exit.Usagef("--log-level needs --log-file")
@@ -64,6 +71,13 @@ func (r *reporter) open() error {
 			return err
 		}
 		r.opened = true
+	}
+	if r.metrics != nil {
+		var err error
+		if r.server, err = metrics.Serve(r.flags.listen, r.metrics); err != nil {
+			return err
+		}
+		r.console.message("metrics are at http://%s/metrics", r.server.Addr())
 	}
 	return nil
 }
@@ -88,7 +102,12 @@ func (r *reporter) logger() *slog.Logger {
 }
 
 // observe receives the library's events.
-func (r *reporter) observe(e upload.Event) { r.tracker.observe(e) }
+func (r *reporter) observe(e upload.Event) {
+	if r.metrics != nil {
+		r.metrics.Observe(e)
+	}
+	r.tracker.observe(e)
+}
 
 // warn prints a warning about the saved uploads.
 func (r *reporter) warn(text string) { r.console.warning("%s", text) }
@@ -100,6 +119,9 @@ func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.
 // the report, and waits until the output is written. It returns the error of the
 // command.
 func (r *reporter) close(err error) error {
+	if r.server != nil {
+		r.server.Close()
+	}
 	code := exit.OK
 	if err != nil {
 		code = exit.Classify(err).Code

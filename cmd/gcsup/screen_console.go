@@ -10,6 +10,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/tty"
 )
 
 // console prints messages for people. On a terminal it keeps a frame, the progress
@@ -155,7 +156,7 @@ func (c *console) idle() bool { return c.queue == nil || c.queue.idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can
 // show a frame.
-func (c *console) size() (columns, height int, ok bool) { return terminalSize(c.w) }
+func (c *console) size() (columns, height int, ok bool) { return tty.Size(c.w) }
 
 // printablePath replaces control characters of path in a message. A console prints
 // a message of several lines as it is, and a path can have line breaks.

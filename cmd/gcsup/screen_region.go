@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/term"
+	"gcsup/internal/cli/tty"
 )
 
 // Escape sequences of ECMA-48.
@@ -100,28 +100,14 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 
 // sameTerminal reports whether a and b are one terminal that can show a live region.
 func sameTerminal(a, b any) bool {
-	if _, _, ok := terminalSize(a); !ok {
+	if _, _, ok := tty.Size(a); !ok {
 		return false
 	}
-	if _, _, ok := terminalSize(b); !ok {
+	if _, _, ok := tty.Size(b); !ok {
 		return false
 	}
 	infoA, errA := a.(*os.File).Stat()
 	infoB, errB := b.(*os.File).Stat()
 	// Windows has no identity for consoles, but a process has only one.
 	return errA == nil && errB == nil && (runtime.GOOS == "windows" || os.SameFile(infoA, infoB))
-}
-
-// terminalSize returns the size of the terminal w. ok is false if w is not a
-// terminal that can show a live region.
-func terminalSize(w any) (columns, height int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) || !escapes(f) {
-		return 0, 0, false
-	}
-	columns, height, err := term.GetSize(int(f.Fd()))
-	if err != nil || columns <= 0 || height <= 0 {
-		columns, height = 80, 24 // some pseudo-terminals report no size
-	}
-	return columns, height, true
 }

@@ -123,7 +123,7 @@ func (t *tracker) observe(e upload.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.active {
-		return // a late event of a cancelled upload
+		return // a late event of a canceled upload
 	}
 	file, now := t.current, time.Now()
 	if t.batch {
@@ -160,12 +160,12 @@ func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
 		}
 		f.printedAt, key = now, e.Kind.String()+" "+file.destination
 	}
-	t.results.event(key, newEventLine(f.id, file.source, file.destination, e))
+	t.results.event(key, func() eventLine { return newEventLine(f.id, file.source, file.destination, e) })
 }
 
 // noteRun passes on an event of the listing, or of the saved uploads.
 func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
-	t.results.event("", newEventLine(0, "", run.destination, e))
+	t.results.event("", func() eventLine { return newEventLine(0, "", run.destination, e) })
 	if t.display == nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -120,7 +121,7 @@ func (c *connection) refresh(ctx context.Context, con *console, saved []upload.S
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
-	columns, _, terminal := terminalSize(w)
+	columns, _, terminal := tty.Size(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
 			text = shortenPath(text, columns-3)
@@ -408,7 +409,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 		return err
 	})
 	if !x.json {
-		x.console.message("%d of %s cancelled", canceled, plural(all, "saved upload", "saved uploads"))
+		x.console.message("%d of %s canceled", canceled, plural(all, "saved upload", "saved uploads"))
 	}
 	return err
 }
@@ -458,11 +459,11 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case x.json && exists:
 		return printAction(out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
 	case x.json:
-		return printAction(out, actionCancelled, reasonRequested, upload.Describe(token), false, nil)
+		return printAction(out, actionCanceled, reasonRequested, upload.Describe(token), false, nil)
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
+		con.message("canceled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

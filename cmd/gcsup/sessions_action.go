@@ -9,9 +9,9 @@ import (
 
 // The actions of sessions prune, rm and cancel on a saved upload.
 const (
-	actionDeleted   = "deleted"  // on this machine
-	actionCancelled = "canceled" // at the service, and deleted
-	actionKept      = "kept"
+	actionDeleted  = "deleted"  // on this machine
+	actionCanceled = "canceled" // at the service, and deleted
+	actionKept     = "kept"
 )
 
 // The reasons for an action.

@@ -149,7 +149,7 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 	case err != nil:
 		return actionKept, reasonError
 	case u.SourceMissing && u.Deleted:
-		return actionCancelled, reasonMissingSource
+		return actionCanceled, reasonMissingSource
 	}
 	action, reason = actionKept, reasonOpen
 	if u.Deleted {
@@ -182,7 +182,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	verb, why := "deleted", "the service holds nothing of it"
 	switch reason {
 	case reasonMissingSource:
-		verb, why = "cancelled and deleted", "its source does not exist"
+		verb, why = "canceled and deleted", "its source does not exist"
 		if !p.dryRun {
 			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
 		}
@@ -192,7 +192,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 		why = "the upload was finished already, and the object exists"
 	}
 	if p.dryRun {
-		verb = "would " + strings.NewReplacer("cancelled", "cancel", "deleted", "delete").Replace(verb)
+		verb = "would " + strings.NewReplacer("canceled", "cancel", "deleted", "delete").Replace(verb)
 	}
 	p.console.message("%s %s: %s", verb, uploadText(u.SavedUpload), why)
 }

@@ -169,11 +169,10 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 	}
 	spec.Object = object
 	chosen := &syncSelection{selection: selection{trees: true, bucket: bucket, close: func() {}}}
+	batch := s.cp.batch.jobs.options()
+	batch.Skip, batch.DryRun, batch.PreservePOSIX = s.cp.batch.skip(), s.cp.batch.dryRun, s.cp.objects.preservePOSIX
 	opts := &mirror.Options{
-		Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
-		Batch: upload.BatchOptions{
-			Small: s.cp.batch.jobs, Large: s.cp.batch.jobs, Jobs: s.cp.batch.jobs, Skip: s.cp.batch.skip(), DryRun: s.cp.batch.dryRun, PreservePOSIX: s.cp.objects.preservePOSIX,
-		},
+		Batch: batch, Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
 		Deleting: func(n int64) { r.console.message("deleting %s without a file", plural(int(n), "object", "objects")) },
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)

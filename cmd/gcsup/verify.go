@@ -31,7 +31,7 @@ type verifyFlags struct {
 	target      targetFlags
 	sources     sourceFlags
 	extra       bool
-	jobs        int
+	jobs        jobsFlag
 	json, quiet bool
 	progress    progressMode
 	key         keyFlags
@@ -41,7 +41,7 @@ type verifyFlags struct {
 func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	f.sources.add(fs)
 	fs.BoolVar(&f.extra, "extra", false, "with -r and one directory: also report the objects that have no file")
-	fs.IntVar(&f.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.Var(&f.jobs, "jobs", "compare `N` files at a time, or auto")
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
 	f.progress.add(fs)
@@ -57,8 +57,6 @@ func (f *verifyFlags) check(sources []string) error {
 		return exit.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	case len(sources) == 1 && sources[0] == stdinName:
 		return exit.Usagef("verify: standard input cannot be compared; write it to a file")
-	case f.jobs < 0:
-		return exit.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	}
 	if err := f.sources.check(sources); err != nil {
 		return err
@@ -170,13 +168,14 @@ func (v *verifier) choose(ctx context.Context, sources []string, destination str
 
 // compare compares all files, and the objects of m if it is not nil.
 func (v *verifier) compare(ctx context.Context, chosen *selection, m *mirror.Mirror) error {
-	opts := &upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs, Sizes: chosen.sizes}
+	opts := v.flags.jobs.options()
+	opts.Sizes = chosen.sizes
 	if !chosen.single() {
 		opts.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.flags.userProject}
 	}
 	stop := v.showProgress(ctx, chosen)
 	defer stop()
-	results := v.c.uploader.Compare(ctx, chosen.jobs, opts)
+	results := v.c.uploader.Compare(ctx, chosen.jobs, &opts)
 	if m != nil {
 		results = v.withExtra(ctx, m)
 	}

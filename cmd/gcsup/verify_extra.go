@@ -53,7 +53,7 @@ func (v *verifier) chooseExtra(ctx context.Context, dir, destination string, spe
 		} else if !p.IsDir {
 			return exit.Usagef("--extra: %s is not a directory", dir)
 		}
-		opts := &mirror.Options{Batch: upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs}}
+		opts := &mirror.Options{Batch: v.flags.jobs.options()}
 		opts.Tree, err = v.flags.sources.tree.Options(&chosen.notes, func() (io.Reader, error) {
 			announceTyping(v.console, v.std.in, v.flags.sources.tree.FromStdin())
 			return newInterruptible(v.std.in), checkStdin(v.std.in)

@@ -33,6 +33,7 @@ func Cases() []Case {
 	return slices.Concat(
 		uploadCases(), insertCases(), idempotencyCases(), nameCases(), objectCases(), preconditionCases(), readCases(), listCases(), copyCases(), composeCases(),
 		keyCases(), retentionCases(), versionCases(), bucketCases(), xmlCases(), partCases(),
+		moveCases(), aclCases(), policyCases(),
 	)
 }
 

@@ -54,6 +54,13 @@ func listCases() []Case {
 			Steps: append(fill("a", "b"), only(list("&fields=items(name,size)"), "a", "b").match(text("size", "3"), absent("kind"), absent("bucket"), absent("generation")),
 				only(list("&fields=items/name"), "a", "b").match(absent("size"))),
 		}, {
+			Name: "list-glob", Fact: "A listing by a glob pattern has the names that match as a whole; * does not match a slash.", Source: listing + "#list-objects-and-prefixes-using-glob", None: true,
+			Steps: append(fill("ab", "abc", "b/ab", "b/c/ab", "x-1"),
+				only(list("&matchGlob={object}%2Fa*"), "ab", "abc"), only(list("&matchGlob={object}%2F**ab"), "ab", "b/ab", "b/c/ab"), only(list("&matchGlob={object}%2Fab%3F"), "abc"),
+				only(list("&matchGlob={object}%2Fx-%5B0-9%5D"), "x-1"), only(list("&matchGlob={object}%2Fx-%5B!0-9%5D")), only(list("&matchGlob={object}%2F{abc,x-1}"), "abc", "x-1"),
+				list("&matchGlob={object}%2F%5Ba").status(400).match(reason("invalid")),
+			),
+		}, {
 			Name: "list-no-bucket", Fact: "A bucket that isn't there can't be listed.", Source: status, None: true,
 			Steps: []Step{{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance/o", Status: 404, Match: []string{reason("notFound")}}},
 		},

@@ -30,7 +30,7 @@ func serveGCS(t *testing.T, alter func(gcs http.Handler) http.Handler) (*fakegcs
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gcs.CreateBucket("bkt"); err != nil {
+	if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
 	var handler http.Handler = gcs
@@ -163,7 +163,7 @@ func TestBucketName(t *testing.T) {
 	for _, like := range []string{"abc", "a.domain.example.com", strings.Repeat("a1", 40)} {
 		gcs, target := serveGCS(t, nil)
 		target.Bucket = like
-		if err := gcs.CreateBucket(like); err != nil {
+		if err := gcs.CreateBucket(fakegcs.Bucket{Name: like}); err != nil {
 			t.Fatal(err)
 		}
 		c := fakegcstest.Case{Name: "x", Bucket: `{"storageClass":"NEARLINE"}`, None: true, Steps: []fakegcstest.Step{{

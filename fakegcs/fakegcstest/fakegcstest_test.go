@@ -21,7 +21,7 @@ func TestFakeGCS(t *testing.T) {
 			}
 			fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
 				srv := fakegcs.NewServer(t, test.opts(t))
-				if err := srv.CreateBucket("bkt"); err != nil {
+				if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 					t.Fatal(err)
 				}
 				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any"}

@@ -35,7 +35,7 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := gcs.CreateBucket("bkt"); err != nil {
+	if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, method, target, header string, body []byte) {

@@ -55,7 +55,7 @@ func TestCasesCanFail(t *testing.T) {
 func ExampleCase_Check() {
 	srv := fakegcs.NewServer(nil, nil)
 	defer srv.Close()
-	if err := srv.CreateBucket("demo"); err != nil {
+	if err := srv.CreateBucket(fakegcs.Bucket{Name: "demo"}); err != nil {
 		panic(err)
 	}
 	target := fakegcstest.Target{URL: srv.URL, Bucket: "demo"}

@@ -40,6 +40,7 @@ func compare(s *benchrun.Suite) error {
 		{Name: "tls", Title: "over loopback with TLS", Ways: whole(benchrun.Server{TLS: true}, file)},
 		{Name: "latency", Title: "over loopback, 50 ms per reply", Ways: whole(slow, file), ExtraTitle: "requests", Extra: requests.next},
 		{Name: "parallel", Title: "over loopback", Ways: inParts(benchrun.Server{Emulator: true}, file), ExtraTitle: "requests", Extra: requests.next},
+		{Name: "connections", Title: "over loopback with TLS, by a multipart upload", Ways: connections(benchrun.Server{Emulator: true, TLS: true}, file)},
 		{Name: "limited", Title: fmt.Sprintf("at %d MiB/s per connection, %v per reply", *rate>>20, *latency), Ways: inParts(limited, file),
 			ExtraTitle: "requests", Extra: requests.next},
 	} {
@@ -66,6 +67,15 @@ func whole(server benchrun.Server, file string) []benchrun.Way {
 // inParts returns the ways to send a file over one connection and over several.
 func inParts(server benchrun.Server, file string) []benchrun.Way {
 	return append([]benchrun.Way{asRole("bare PUT", server, file, "bare")}, resumable(server, file)...)
+}
+
+// connections returns the ways to send a file over different numbers of connections.
+func connections(server benchrun.Server, file string) []benchrun.Way {
+	ways := []benchrun.Way{asRole("bare PUT", server, file, "bare"), command("1", server, file, "--parallel=off")}
+	for _, n := range []string{"8", "64", "256"} {
+		ways = append(ways, command(n, server, file, "--parallel="+n, "--parallel-by=multipart"))
+	}
+	return ways
 }
 
 // resumable returns the ways that continue in a second process.

@@ -33,7 +33,8 @@ var (
 	rclone  = flag.String("rclone", "rclone", "`binary` of rclone 1.61 or newer, which can be sent to another endpoint")
 	files   = flag.Int("files", 10_000, "number of files")
 	size    = flag.Int("size", 16<<10, "bytes of each file")
-	jobs    = flag.Int("jobs", 32, "uploads at a time")
+	jobs    = flag.Int("jobs", 32, "uploads at a time of the bare loop, of rclone, and of gcsup in the comparison with it")
+	fixed   = flag.String("fixed", "8,16,32,64,128,256", "`numbers` of uploads at a time that are compared with --jobs=auto")
 	latency = flag.Duration("latency", 0, "delay of each reply of the server")
 )
 
@@ -62,12 +63,14 @@ func compare(s *benchrun.Suite) error {
 			return upload(append(args, tree, "gs://bench/t/")...)
 		}}
 	}
+	together := fmt.Sprintf(", %d at a time", *jobs)
 	for _, c := range []benchrun.Comparison{
-		{Name: "upload", Title: "uploaded", Ways: []benchrun.Way{
+		{Name: "upload", Title: "uploaded" + together, Ways: []benchrun.Way{
 			role("bare loop", "bare", checker),
 			ours("gcsup", checker),
 		}},
-		{Name: "again", Title: "uploaded before", Ways: []benchrun.Way{
+		{Name: "jobs", Title: "uploaded with --jobs=auto and with fixed numbers", Ways: numbers(ours, checker)},
+		{Name: "again", Title: "uploaded before" + together, Ways: []benchrun.Way{
 			role("list and walk", "list", emulator),
 			ours("gcsup -n", emulator, "-n"),
 			ours("gcsup =mtime", emulator, "--skip-identical=mtime"),
@@ -80,7 +83,7 @@ func compare(s *benchrun.Suite) error {
 			}
 			return nil
 		}},
-		{Name: "others", Title: "uploaded to the emulator, which computes MD5s too", Ways: []benchrun.Way{
+		{Name: "others", Title: "uploaded to the emulator, which computes MD5s too" + together, Ways: []benchrun.Way{
 			role("bare loop", "bare", md5),
 			ours("gcsup", md5),
 			{Name: "rclone", Server: md5, Optional: true, Command: func(endpoint string, n int) *exec.Cmd {
@@ -94,7 +97,7 @@ func compare(s *benchrun.Suite) error {
 			}},
 		}},
 	} {
-		c.Title = fmt.Sprintf("%s: %d files of %d bytes, %d at a time, %v per reply, %s", c.Name, *files, *size, *jobs, *latency, c.Title)
+		c.Title = fmt.Sprintf("%s: %d files of %d bytes, %v per reply, %s", c.Name, *files, *size, *latency, c.Title)
 		c.Work, c.Unit = float64(*files), "file"
 		if err := s.Compare(c); err != nil {
 			return err
@@ -103,7 +106,16 @@ func compare(s *benchrun.Suite) error {
 	return nil
 }
 
-// upload returns the command of gcsup that uploads a tree.
+// numbers returns --jobs=auto, and the numbers of the flag -fixed.
+func numbers(ours func(string, benchrun.Server, ...string) benchrun.Way, server benchrun.Server) []benchrun.Way {
+	ways := []benchrun.Way{ours("auto", server, "--jobs=auto")}
+	for n := range strings.SplitSeq(*fixed, ",") {
+		ways = append(ways, ours(n, server, "--jobs="+n))
+	}
+	return ways
+}
+
+// upload returns the command of gcsup that uploads a tree. args may have another --jobs.
 func upload(args ...string) *exec.Cmd {
 	return exec.Command(*gcsup, append([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(*jobs)}, args...)...)
 }

@@ -125,6 +125,10 @@ type Comparison struct {
 	Unit  string
 	Ways  []Way
 
+	// Endpoint is that of a server that is running already, for all ways. Otherwise each way
+	// gets its Server.
+	Endpoint string
+
 	// Prepare, if set, is called after a server starts.
 	Prepare func(*Process) error
 
@@ -144,6 +148,16 @@ type Way struct {
 	Command func(endpoint string, number int) *exec.Cmd
 }
 
+// Selects reports whether -only names a comparison, or none at all.
+func (s *Suite) Selects(name string) bool {
+	selected := named(*only, name)
+	s.compared = s.compared || selected
+	return selected
+}
+
+// Interrupted returns an error after an interrupt.
+func (s *Suite) Interrupted() error { return context.Cause(s.ctx) }
+
 // Run is a finished run.
 type Run struct {
 	Endpoint string
@@ -161,6 +175,10 @@ func (s *Suite) Compare(c Comparison) error {
 	servers := map[Server]*Process{}
 	for _, w := range c.Ways {
 		if servers[w.Server] != nil {
+			continue
+		}
+		if c.Endpoint != "" {
+			servers[w.Server] = &Process{Endpoint: c.Endpoint}
 			continue
 		}
 		p, err := s.Start(w.Server)
@@ -221,8 +239,8 @@ func named(list, name string) bool {
 
 // measure makes one run.
 func (s *Suite) measure(c Comparison, w Way, p *Process, number int) (measured, error) {
-	if s.ctx.Err() != nil {
-		return measured{}, context.Cause(s.ctx)
+	if err := s.Interrupted(); err != nil {
+		return measured{}, err
 	}
 	cmd := w.Command(p.Endpoint, number)
 	cmd.Env = append(s.Environ(p), cmd.Env...)

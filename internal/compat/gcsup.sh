@@ -52,12 +52,12 @@ none_saved
 ok "gcsup cp, killed, then gcsup resume: $total bytes received for $large_size"
 
 start_held 60000000
-background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/cancelled
+background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/canceled
 kill_at 60000000
 release
 list_saved
 limited "$gcsup" sessions cancel --endpoint "$host" "$saved" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"
 none_saved
 [ "$(count cancel)" = 1 ] || fail "the service was not asked to cancel"
-absent cancelled
+absent canceled
 ok "gcsup cp, killed, then gcsup sessions cancel"

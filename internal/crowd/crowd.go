@@ -24,17 +24,26 @@ const (
 type Crowd map[string]Condition
 
 // Share returns the part of a rate, in bytes per second, that the worker with a name
-// may use. The workers that have tasks share the rate equally. A worker without a
-// task gets the share that it would have if all workers had tasks, because many may
-// begin before they receive each other's conditions.
+// may use. The workers of Sharing share the rate equally.
 func (c Crowd) Share(rate float64, name string) float64 {
-	busy := 0
+	_, workers := c.Sharing(name)
+	return rate / float64(workers)
+}
+
+// Sharing returns the number of workers with which the worker with a name shares a rate, itself
+// included, and its number among them in the order of their names, from 0. These are the workers that
+// have tasks. A worker without a task shares with all workers, because many may
+// begin before they receive each other's conditions.
+func (c Crowd) Sharing(name string) (number, workers int) {
 	for other, cond := range c {
 		if other == name || cond == Sending || cond == Troubled || c[name] == Idle || c[name] == Ready {
-			busy++
+			workers++
+			if other < name {
+				number++
+			}
 		}
 	}
-	return rate / float64(max(busy, 1))
+	return number, max(workers, 1)
 }
 
 // Epoch is how long Admits chooses the same workers, and how long an answer of the

@@ -116,6 +116,21 @@ func TestGateOpens(t *testing.T) {
 	t.Logf("%d workers are admitted in %d steps", workers, steps)
 }
 
+func TestSharing(t *testing.T) {
+	c := crowdOf(map[Condition]int{Sending: 3, Idle: 2, Waiting: 2, Troubled: 1, Unfit: 1})
+	for name, want := range map[string][2]int{
+		"sending-0": {0, 4}, "sending-1": {1, 4}, "sending-2": {2, 4}, "troubled-0": {3, 4}, // those that have tasks
+		"idle-0": {0, 9}, "idle-1": {1, 9}, "waiting-0": {4, 5}, "unfit-0": {4, 5},
+	} {
+		if number, workers := c.Sharing(name); number != want[0] || workers != want[1] {
+			t.Errorf("%s is number %d of %d, want %d of %d", name, number, workers, want[0], want[1])
+		}
+	}
+	if number, workers := (Crowd{}).Sharing("new"); number != 0 || workers != 1 {
+		t.Errorf("a worker alone is number %d of %d", number, workers)
+	}
+}
+
 func TestShare(t *testing.T) {
 	c := crowdOf(map[Condition]int{Sending: 3, Idle: 5, Waiting: 2, Troubled: 1})
 	if got := c.Share(100, "sending-0"); got != 25 {

@@ -40,6 +40,8 @@ var allowed = map[string][]string{
 	"gcsup/upload/internal/source":      {"gcsup/upload/internal/content", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/..."}, // the bytes that package upload sends; it knows no other package below upload
 	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/engine", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore"},
 	"gcsup/cmd/gcsup":                   {"*"},
+	"gcsup/cmd/fakegcs":                 {"gcsup/fakegcs", "gcsup/fakegcs/internal/...", "gcsup/internal/emulator"}, // only the standard library
+	"gcsup/internal/emulator":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/memnet":              {},
@@ -51,11 +53,16 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/writerate":  {},
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchfile":          {"*"},
+	"gcsup/internal/badlink":            {"golang.org/x/sys/..."},
+	"gcsup/internal/benchlink":          {"gcsup/internal/badlink", "gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/...", "golang.org/x/sync/errgroup", "golang.org/x/sys/..."},
 	"gcsup/internal/benchmany":          {"gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/benchrun":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/cli/cmdline":        uploads("gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/cli/exit":           uploads(),
+	"gcsup/internal/cli/metrics":        uploads("gcsup/internal/cli/exit", "github.com/prometheus/...", "github.com/beorn7/perks/...", "github.com/cespare/xxhash/...", "github.com/munnerz/goautoneg", "google.golang.org/protobuf/...", "go.yaml.in/yaml/..."),
 	"gcsup/internal/cli/process":        uploads("gcsup/internal/cli/exit", "filippo.io/...", "golang.org/x/crypto/..."),
+	"gcsup/internal/cli/savedrate":      {},
+	"gcsup/internal/cli/tty":            {"golang.org/x/term", "golang.org/x/sys/..."},
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
@@ -157,6 +164,19 @@ func TestNoTelemetry(t *testing.T) {
 	for _, module := range direct {
 		if strings.HasPrefix(module, "go.opentelemetry.io/") {
 			t.Errorf("go.mod requires %s", module)
+		}
+	}
+}
+
+// TestMetricsOfCommands checks that only commands link the client of Prometheus.
+func TestMetricsOfCommands(t *testing.T) {
+	commands := []string{"gcsup/cmd/gcsup", "gcsup/internal/cli/metrics"}
+	for _, goos := range platforms() {
+		for path, p := range list(t, goos) {
+			linked := slices.ContainsFunc(p.Deps, func(dep string) bool { return strings.HasPrefix(dep, "github.com/prometheus/") })
+			if strings.HasPrefix(path, "gcsup/") && linked != slices.Contains(commands, path) {
+				t.Errorf("%s: %s links the client of Prometheus: %t", goos, path, linked)
+			}
 		}
 	}
 }

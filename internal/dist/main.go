@@ -1,5 +1,5 @@
-// Command dist builds the files of a release into a directory: a static binary
-// and a software bill of materials for each platform, the licenses of the linked
+// Command dist builds the files of a release into a directory: static binaries of gcsup
+// and fakegcs with a software bill of materials for each platform, the licenses of the linked
 // modules, and SHA256SUMS.
 //
 //	go run ./internal/dist [-o DIR] [-version VERSION] [-targets OS/ARCH,...]
@@ -35,8 +35,13 @@ const all = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 // keeps every exported method. It saves 4.8 of 24.6 MB (linux/amd64).
 const tags = "disable_grpc_modules,grpcnotrace"
 
-// maxSize is the largest binary of a release, in bytes.
-const maxSize = 24_000_000
+// program is a binary of a release.
+type program struct {
+	name    string // also that of its package below cmd
+	maxSize int    // in bytes
+}
+
+var programs = []program{{"gcsup", 24_000_000}, {"fakegcs", 12_000_000}}
 
 func main() {
 	log.SetFlags(0)
@@ -121,46 +126,14 @@ func (b builder) build(dir, out string, env []string) error {
 		if !slices.Contains(strings.Split(all, ","), target) {
 			return fmt.Errorf("unknown platform %q; want some of %s", target, all)
 		}
-		goos, arch, _ := strings.Cut(target, "/")
-		name := filepath.Join(out, fmt.Sprintf("gcsup_%s_%s_%s", b.stamp.version, goos, arch))
-		binary := name
-		if goos == "windows" {
-			binary += ".exe"
-		}
-		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags,
-			"-ldflags", "-s -w -buildid= -X main.stampedVersion="+b.stamp.version+" -X main.stampedRevision="+b.stamp.revision,
-			"-o", binary, "./cmd/gcsup")
-		cmd.Dir = dir
-		// The caller's flags must not change the result. GOFLAGS must not be empty: an empty
-		// value selects that of go env -w.
-		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOEXPERIMENT=", "CGO_ENABLED=0",
-			"GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
-		cmd.Env = append(cmd.Env, env...)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: go build: %w", target, err)
-		}
-		content, err := os.ReadFile(binary)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%10d  %s\n", len(content), filepath.Base(binary))
-		if len(content) > maxSize {
-			return fmt.Errorf("%s has %d bytes; the limit is %d", filepath.Base(binary), len(content), maxSize)
-		}
-		info, err := buildinfo.Read(bytes.NewReader(content))
-		if err != nil {
-			return err
-		}
-		for _, m := range info.Deps {
-			modules[m.Path] = m.Version
-		}
-		bom, err := billOfMaterials(filepath.Base(binary), b.stamp.version, sha256.Sum256(content), info)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(name+".cdx.json", bom, 0o666); err != nil {
-			return err
+		for _, p := range programs {
+			info, err := b.binary(dir, out, target, p, env)
+			if err != nil {
+				return fmt.Errorf("%s for %s: %w", p.name, target, err)
+			}
+			for _, m := range info.Deps {
+				modules[m.Path] = m.Version
+			}
 		}
 	}
 	text, err := licenses(dir, modules)
@@ -171,6 +144,46 @@ func (b builder) build(dir, out string, env []string) error {
 		return err
 	}
 	return writeSums(out)
+}
+
+// binary builds a program for a platform, with its bill of materials.
+func (b builder) binary(dir, out, target string, p program, env []string) (*buildinfo.BuildInfo, error) {
+	goos, arch, _ := strings.Cut(target, "/")
+	name := filepath.Join(out, fmt.Sprintf("%s_%s_%s_%s", p.name, b.stamp.version, goos, arch))
+	binary := name
+	if goos == "windows" {
+		binary += ".exe"
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", tags,
+		"-ldflags", "-s -w -buildid= -X main.stampedVersion="+b.stamp.version+" -X main.stampedRevision="+b.stamp.revision,
+		"-o", binary, "./cmd/"+p.name)
+	cmd.Dir = dir
+	// The caller's flags must not change the result. GOFLAGS must not be empty: an empty
+	// value selects that of go env -w.
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOEXPERIMENT=", "CGO_ENABLED=0",
+		"GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("%10d  %s\n", len(content), filepath.Base(binary))
+	if len(content) > p.maxSize {
+		return nil, fmt.Errorf("the binary has %d bytes; the limit is %d", len(content), p.maxSize)
+	}
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	bom, err := billOfMaterials(filepath.Base(binary), b.stamp.version, sha256.Sum256(content), info)
+	if err != nil {
+		return nil, err
+	}
+	return info, os.WriteFile(name+".cdx.json", bom, 0o666)
 }
 
 // licenses returns the licenses and notices of gcsup, Go and the linked modules.

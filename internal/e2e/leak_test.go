@@ -27,11 +27,11 @@ import (
 
 var cancels = flag.Int("cancels", testsize.Full(300, 40), "how many uploads to cancel")
 
-// TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files and
+// TestNothingIsLeftOfCanceledUploads checks that hundreds of uploads of files and
 // streams leak no goroutine or file descriptor if they are canceled at random moments
 // over real connections. No test may run in parallel with it, because it counts the
 // goroutines and descriptors of the process.
-func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
+func TestNothingIsLeftOfCanceledUploads(t *testing.T) {
 	random := seeded(t, 0)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "source")
@@ -48,10 +48,10 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	if testing.Short() {
 		*cancels = min(*cancels, 40)
 	}
-	cancelled, done := uploads(t, random, dir, path, content, *cancels)
-	t.Logf("%d canceled, %d finished before", cancelled, done)
-	if cancelled < *cancels/2 {
-		t.Errorf("%d of %d uploads were canceled, which is too few for the test", cancelled, *cancels)
+	canceled, done := uploads(t, random, dir, path, content, *cancels)
+	t.Logf("%d canceled, %d finished before", canceled, done)
+	if canceled < *cancels/2 {
+		t.Errorf("%d of %d uploads were canceled, which is too few for the test", canceled, *cancels)
 	}
 	// A closed connection may take a moment to disappear.
 	if !until(nil, time.Millisecond, func() bool { return runtime.NumGoroutine() <= goroutines && open() <= files }) {
@@ -64,7 +64,7 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 
 // uploads makes n uploads, a few at a time, and cancels each at a random
 // moment.
-func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (cancelled, done int) {
+func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (canceled, done int) {
 	t.Helper()
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
 	store, err := state.OpenDir(filepath.Join(dir, "state"))
@@ -100,7 +100,7 @@ func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, 
 				case err == nil:
 					done++
 				case errors.Is(err, context.DeadlineExceeded):
-					cancelled++
+					canceled++
 				default:
 					t.Errorf("upload %d: %v", j.i, err)
 				}
@@ -120,5 +120,5 @@ func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, 
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
-	return cancelled, done
+	return canceled, done
 }

@@ -331,7 +331,7 @@ func TestSecrets(t *testing.T) {
 		{"404", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectNotFound))) }, 69, "session_lost"},
 		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_lost"},
 		{"412", func(s *scene) *child { return s.against(plan(fakegcs.OpFinalize, 0, status(412))) }, 73, "precondition"},
-		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCancelled))) }, 69, "canceled"},
+		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCanceled))) }, 69, "canceled"},
 		{"stall", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall)), "--stall-timeout=1s")
 		}, 75, "retries_exhausted"},

@@ -389,19 +389,25 @@ func TestCharts(t *testing.T) {
 		if err := retrysim.WriteSVG(&b, s, results); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("..", "..", "docs", chart.file)
-		if *update {
-			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		kept, err := os.ReadFile(path)
-		if err != nil {
+		checkChart(t, chart.file, b.Bytes())
+	}
+}
+
+// checkChart compares a file in docs with a chart, or updates it.
+func checkChart(t *testing.T, file string, chart []byte) {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", file)
+	if *update {
+		if err := os.WriteFile(path, chart, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(kept, b.Bytes()) {
-			t.Errorf("%s is out of date: run go test ./internal/retrysim -run Charts -update", path)
-		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(kept, chart) {
+		t.Errorf("%s is out of date: run go test ./internal/retrysim -run Charts -update", path)
 	}
 }
 

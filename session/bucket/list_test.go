@@ -124,7 +124,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestListCancelledInTheReply(t *testing.T) {
+func TestListCanceledInTheReply(t *testing.T) {
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := newClient(t, func(r *http.Request) (*http.Response, error) {

@@ -19,6 +19,7 @@ package errkind
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -98,6 +99,16 @@ var kinds = []struct {
 func Of(err error) string {
 	kind, _ := match(err)
 	return kind
+}
+
+// Kinds returns all kinds that Of can return, sorted.
+func Kinds() []string {
+	all := []string{LocalIO}
+	for _, k := range kinds {
+		all = append(all, k.kind)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Sentinel returns the sentinel error that decides the kind of err, or nil if there is none.

@@ -320,13 +320,13 @@ func TestExpectedChecksums(t *testing.T) {
 				if exists != (tt.want == nil) {
 					t.Errorf("the object exists: %v", exists)
 				}
-				begun, last, cancelled := 0, 0, 0
+				begun, last, canceled := 0, 0, 0
 				for _, r := range w.requests() {
 					switch {
 					case r.Method == "POST":
 						begun++
 					case r.Method == "DELETE":
-						cancelled++
+						canceled++
 					case r.Header.Get("X-Goog-Hash") != "":
 						last++
 					}
@@ -340,8 +340,8 @@ func TestExpectedChecksums(t *testing.T) {
 				if begun != 1 || (last == 1) != tt.last || last > 1 {
 					t.Errorf("%d sessions, %d last requests", begun, last)
 				}
-				if !tt.last && cancelled != 1 {
-					t.Errorf("the session was cancelled %d times, want once", cancelled)
+				if !tt.last && canceled != 1 {
+					t.Errorf("the session was canceled %d times, want once", canceled)
 				}
 				if files, _ := filepath.Glob(filepath.Join(w.dir, "state", "*.json")); len(files) > 0 {
 					t.Errorf("saved uploads: %v", files)

@@ -300,7 +300,8 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	req = req.Clone(req.Context())
+	req = req.WithContext(req.Context()) // a copy, of which only the header changes
+	req.Header = req.Header.Clone()
 	for key, values := range d.header {
 		req.Header[http.CanonicalHeaderKey(key)] = values
 	}

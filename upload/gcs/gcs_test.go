@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 	t.Helper()
 	srv := fakegcs.NewServer(t, opts)
-	if err := srv.CreateBucket("bkt"); err != nil {
+	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
 	return srv.Server, srv.URL
@@ -489,7 +489,7 @@ func TestOfficialLibrary(t *testing.T) {
 	}
 }
 
-// TestCancelWhileTokenIsFetched checks that an upload can be cancelled while a
+// TestCancelWhileTokenIsFetched checks that an upload can be canceled while a
 // token service does not answer, and that concurrent uploads share one request.
 func TestCancelWhileTokenIsFetched(t *testing.T) {
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})

@@ -408,7 +408,7 @@ func TestUnsortedJobs(t *testing.T) {
 	cancel()
 	for _, err := range m.Skip(ctx, jobs("a")) {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := srv.CreateBucket("bkt"); err != nil {
+		if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 			t.Fatal(err)
 		}
 		ln, dial := memnet.Listen()

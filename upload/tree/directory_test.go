@@ -102,8 +102,8 @@ func TestEntriesInMemory(t *testing.T) {
 	}
 }
 
-// A sort ends soon if the walk is cancelled.
-func TestSortCancelled(t *testing.T) {
+// A sort ends soon if the walk is canceled.
+func TestSortCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var held int

@@ -79,7 +79,7 @@ const (
 	EffectCorrupt       Effect = "corrupt"
 	EffectGone          Effect = "gone"
 	EffectNotFound      Effect = "not-found"
-	EffectCancelled     Effect = "cancelled"
+	EffectCanceled      Effect = "canceled"
 )
 
 // Action is one effect with its parameters.
@@ -179,7 +179,7 @@ var effects = map[Effect]params{
 	EffectCorrupt:       {bytes: true},
 	EffectGone:          {status: true},
 	EffectNotFound:      {},
-	EffectCancelled:     {},
+	EffectCanceled:      {},
 }
 
 var ops = map[Op]bool{
@@ -188,6 +188,8 @@ var ops = map[Op]bool{
 	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, OpPartsUploads: true, OpBucketInsert: true, OpBucketGet: true,
 	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBucketPermissions: true,
 	OpNotificationInsert: true, OpNotificationGet: true, OpNotificationList: true, OpNotificationDelete: true, OpBatch: true,
+	OpMove: true, OpBucketLock: true, OpPolicyGet: true, OpPolicySet: true, OpACLList: true, OpACLGet: true, OpACLInsert: true, OpACLPatch: true,
+	OpACLDelete: true, OpHMACInsert: true, OpHMACGet: true, OpHMACList: true, OpHMACUpdate: true, OpHMACDelete: true, OpServiceAccount: true,
 }
 
 // Validate returns an error if f is not valid.

@@ -21,6 +21,7 @@ const (
 	OpCompose Op = "compose"
 	OpRewrite Op = "rewrite"
 	OpRestore Op = "restore"
+	OpMove    Op = "move"
 
 	OpPartsStart    Op = "parts-start"
 	OpPartsPut      Op = "parts-put"
@@ -37,11 +38,28 @@ const (
 	OpBucketLayout Op = "bucket-layout"
 
 	OpBucketPermissions Op = "bucket-permissions"
+	OpBucketLock        Op = "bucket-lock"
+	OpPolicyGet         Op = "policy-get"
+	OpPolicySet         Op = "policy-set"
+
+	OpACLList   Op = "acl-list"
+	OpACLGet    Op = "acl-get"
+	OpACLInsert Op = "acl-insert"
+	OpACLPatch  Op = "acl-patch"
+	OpACLDelete Op = "acl-delete"
 
 	OpNotificationInsert Op = "notification-insert"
 	OpNotificationGet    Op = "notification-get"
 	OpNotificationList   Op = "notification-list"
 	OpNotificationDelete Op = "notification-delete"
+
+	OpHMACInsert Op = "hmac-insert"
+	OpHMACGet    Op = "hmac-get"
+	OpHMACList   Op = "hmac-list"
+	OpHMACUpdate Op = "hmac-update"
+	OpHMACDelete Op = "hmac-delete"
+
+	OpServiceAccount Op = "service-account"
 
 	OpBatch Op = "batch"
 

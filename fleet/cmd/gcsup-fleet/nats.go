@@ -84,6 +84,14 @@ func (l *link) abandoned() bool {
 	return err == nil
 }
 
+// healthy returns an error if the connection to NATS is lost.
+func (l *link) healthy() error {
+	if !l.conn.IsConnected() {
+		return errors.New("NATS cannot be reached")
+	}
+	return nil
+}
+
 // explain returns err, or why the servers refused a request. They do not reply to such a request,
 // so that err is a timeout.
 func (l *link) explain(err error) error {
@@ -241,12 +249,11 @@ func (f *natsFlags) openDir(ctx context.Context, l *link, std stdio) error {
 		l.conn, err = f.dial(at.URL, at.Token, l.refused)
 		return err
 	}
-	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	a, port := address{OfWork: true, State: f.state}, 0
 	if f.works {
 		a.Token, port = newToken(), -1
 	}
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: port, Token: a.Token, Report: reportTo(f.log, std), Restarted: fleet.Redeliver})
+	server, err := startServer(dir, port, a.Token, f.log, std)
 	if err != nil {
 		_ = lock.Unlock()
 		return err
@@ -275,6 +282,15 @@ func (f *natsFlags) openDir(ctx context.Context, l *link, std stdio) error {
 		l.close()
 	}
 	return err
+}
+
+// startServer starts the server of the queue in a directory that this process has locked. A port of 0 opens
+// none, and -1 chooses one.
+func startServer(dir string, port int, token string, log *slog.Logger, std stdio) (*natsserver.Server, error) {
+	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a process that was killed
+	return natsserver.Start(natsserver.Options{
+		Dir: filepath.Join(dir, "nats"), Port: port, Token: token, Report: reportTo(log, std), Restarted: fleet.Redeliver,
+	})
 }
 
 // reportTo returns a function for natsserver.Options.Report. It writes to log, or prints messages if that

@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"golang.org/x/term"
 
 	"gcsup/fleet"
+	"gcsup/internal/cli/tty"
 )
 
 const (
@@ -44,40 +43,25 @@ type rateSample struct {
 // newProgress returns a progress for the streams of a command.
 func newProgress(std stdio, asJSON bool) *progress {
 	p := &progress{every: lineEvery, clear: func() {}}
-	file, columns := terminal(std.err)
+	_, _, redraws := tty.Size(std.err)
 	switch {
 	case asJSON:
 		p.every = frameEvery
 		p.show = func(s *fleet.Status, at time.Time) { _ = json.NewEncoder(std.out).Encode(p.line(s, at)) }
-	case file != nil:
+	case redraws:
 		p.every = frameEvery
 		p.show = func(s *fleet.Status, at time.Time) {
+			columns, _, _ := tty.Size(std.err)
 			// The last column stays free, because some terminals wrap the line there.
-			_, _ = fmt.Fprintf(file, "\r%s\x1b[K", cut(p.line(s, at).String(), columns()-1))
+			_, _ = fmt.Fprintf(std.err, "\r%s\x1b[K", cut(p.line(s, at).String(), columns-1))
 		}
-		p.clear = func() { _, _ = io.WriteString(file, "\r\x1b[K") }
+		p.clear = func() { _, _ = io.WriteString(std.err, "\r\x1b[K") }
 	default:
 		p.show = func(s *fleet.Status, at time.Time) {
 			std.message("%s  %s", at.Format(time.RFC3339), p.line(s, at))
 		}
 	}
 	return p
-}
-
-// terminal returns the terminal w and a function that returns its width, or nil if w is no terminal
-// that can redraw a line.
-func terminal(w io.Writer) (f *os.File, columns func() int) {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
-		return nil, nil
-	}
-	return f, func() int {
-		columns, _, err := term.GetSize(int(f.Fd()))
-		if err != nil || columns <= 0 {
-			return 80 // some pseudo-terminals report no size
-		}
-		return columns
-	}
 }
 
 // cut returns the first parts of a line, which are separated by commas, that fit in columns.
@@ -114,12 +98,13 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		p.rates = p.rates[1:]
 	}
 	p.rates = append(p.rates, rateSample{at, s.Rate})
+	live, left := s.Live(), s.Left()
 	l := progressLine{
 		V: 1, Type: "progress", Done: s.Done.Files, Files: s.Done.Files + s.Active.Files + s.Waiting.Files,
-		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(s.Live()), Drain: s.Draining,
+		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(live), Drain: s.Draining,
 	}
-	l.Sent = l.Bytes - s.Left()
-	for _, w := range s.Live() {
+	l.Sent = l.Bytes - left
+	for _, w := range live {
 		if w.Unfit != nil {
 			l.Unfit++
 		}
@@ -128,7 +113,7 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		l.Rate += r.rate / int64(len(p.rates))
 	}
 	if l.Rate > 0 {
-		seconds := s.Left() / l.Rate
+		seconds := left / l.Rate
 		l.ETA = &seconds
 	}
 	return l

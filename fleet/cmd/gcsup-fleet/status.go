@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -187,6 +189,9 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
 		if u := worker.Unfit; u != nil {
 			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, process.Printable(u.Reason), u.Next.Format(time.TimeOnly))
+		}
+		for _, bucket := range slices.Sorted(maps.Keys(worker.RequestRates)) {
+			fmt.Fprintf(w, "\tpaced\t\tall workers together: %.0f requests/s to gs://%s\n", worker.RequestRates[bucket], process.Printable(bucket))
 		}
 		for _, a := range worker.Active {
 			more := ""

@@ -110,10 +110,9 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	defer func() { _ = lock.Unlock() }()
 	a := address{Token: newToken()}
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: -1, Token: a.Token, Report: reportTo(opts.Logger, std), Restarted: fleet.Redeliver})
+	server, err := startServer(dir, -1, a.Token, opts.Logger, std)
 	if err != nil {
 		return err
 	}

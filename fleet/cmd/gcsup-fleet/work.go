@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
-	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,6 +18,7 @@ import (
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/metrics"
 	"gcsup/upload/contenttype"
 )
 
@@ -36,7 +36,7 @@ type workFlags struct {
 	trustTimes bool
 	untilEmpty bool
 	accept     bool
-	listen     string
+	listen     metrics.Address
 	log        string
 }
 
@@ -74,7 +74,7 @@ others get its uploads after --ack-wait.`,
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
-	cmd.Flags().StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this `HOST:PORT`")
+	cmd.Flags().Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT`, such as 127.0.0.1:9464")
 	return cmd
 }
 
@@ -97,19 +97,31 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 	}
 	defer client.Close()
 	opts.Upload.Endpoint = client.Endpoint()
-	w, err := fleet.NewWorker(ctx, l.Queue, client.HTTP(), opts)
+	var w *fleet.Worker
+	var served *metrics.Metrics
+	if f.listen != "" {
+		served = metrics.New(metrics.Options{
+			Healthy:    l.healthy,
+			Collectors: []prometheus.Collector{workerCollector(func() fleet.WorkerMetrics { return w.Metrics() })},
+		})
+		opts.Upload.Observer = served.Observe
+	}
+	w, err = fleet.NewWorker(ctx, l.Queue, client.HTTP(), opts)
 	if err != nil {
 		return err
 	}
 	for _, text := range w.Warnings() {
 		std.message("warning: %s", text)
 	}
-	if f.listen != "" {
-		stop, err := serve(f.listen, w.Handler(), opts.Logger)
+	if served != nil {
+		server, err := metrics.Serve(f.listen, served)
 		if err != nil {
 			return err
 		}
-		defer stop()
+		defer server.Close()
+		if opts.Logger != nil {
+			opts.Logger.Info("serving metrics and health", "addr", server.Addr())
+		}
 	}
 	err = w.Run(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, natsserver.ErrStopped) {
@@ -161,18 +173,4 @@ func workerName() string {
 	}
 	host = regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(host, "-")
 	return fmt.Sprintf("%.40s-%d-%06x", host, os.Getpid(), rand.Uint32()>>8)
-}
-
-// serve serves h on addr until stop is called.
-func serve(addr string, h http.Handler, log *slog.Logger) (stop func(), err error) {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.Serve(ln) }()
-	if log != nil {
-		log.Info("serving metrics and health", "addr", ln.Addr().String())
-	}
-	return func() { _ = s.Close() }, nil
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/benchrun"
@@ -92,7 +93,7 @@ func serveNATS(args []string) error {
 		return err
 	}
 	defer server.Close()
-	fmt.Printf("nats://%s@%s\n", token, bytes.TrimPrefix([]byte(server.URL()), []byte("nats://")))
+	fmt.Printf("nats://%s@%s\n", token, strings.TrimPrefix(server.URL(), "nats://"))
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		fmt.Println(cpuSeconds())
 	}

@@ -4,24 +4,23 @@ package fire_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
+
+	"gcsup/fleet/internal/smalldisk"
 )
 
 // disk is a small file system in memory, which can be full. It is in a mount namespace of its own:
 // only processes that are started inside see it. The methods of a nil disk are those of the disk of
 // this process.
 type disk struct {
-	t       *testing.T
-	dir     string // where it is mounted, inside
-	holder  *exec.Cmd
-	ballast string
+	t      *testing.T
+	dir    string // where it is mounted, inside
+	holder *exec.Cmd
+	empty  func() // removes what fill wrote
 }
 
 // diskSize is the size of a disk. A fleet stores less.
@@ -58,9 +57,7 @@ func newDisk(t *testing.T, dir string) *disk {
 		return nil
 	}
 	t.Cleanup(end)
-	d := &disk{t: t, dir: dir, holder: holder}
-	d.ballast = filepath.Join(d.path(dir), "ballast")
-	return d
+	return &disk{t: t, dir: dir, holder: holder, empty: func() {}}
 }
 
 // path returns the path outside of a path inside.
@@ -83,25 +80,11 @@ func (d *disk) inside(directory, program string, args ...string) (string, []stri
 // fill fills the disk.
 func (d *disk) fill() {
 	d.t.Helper()
-	f, err := os.OpenFile(d.ballast, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer f.Close()
-	for _, size := range []int{1 << 20, 4 << 10} {
-		for err = nil; err == nil; {
-			_, err = f.Write(make([]byte, size))
-		}
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		d.t.Fatal(err)
-	}
+	d.empty = smalldisk.Fill(d.t, d.path(d.dir))
 }
 
 // free removes what fill wrote.
 func (d *disk) free() {
 	d.t.Helper()
-	if err := os.Remove(d.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
-		d.t.Error(err)
-	}
+	d.empty()
 }

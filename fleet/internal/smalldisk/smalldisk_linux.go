@@ -41,11 +41,12 @@ func Mount(t *testing.T, size int64) string {
 	return dir
 }
 
-// Fill writes a file until the disk of dir is full, and returns a function that removes it.
+// Fill writes a file until the disk of dir is full, and returns a function that removes it if it is still
+// there. An earlier file grows.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func Fill(t *testing.T, dir string) (free func()) {
 		}
 	}
 	return func() {
-		if err := os.Remove(path); err != nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	}

@@ -25,7 +25,7 @@ var Groups = []Group{
 		"endpoint", "emulator", "credentials-file", "impersonate-service-account", "billing-project", "additional-headers",
 	}},
 	{"How", "connections, memory and rate", []string{
-		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate",
+		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate",
 	}},
 	{"Retry", "failures and slow requests", []string{
 		"retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate",
@@ -34,6 +34,6 @@ var Groups = []Group{
 		"state-dir", "no-state", "restart", "if-source-changed", "state", "state-key-file", "state-unsealed", "state-lease",
 	}},
 	{"Output", "results, progress and logs", []string{
-		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report",
+		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report", "listen",
 	}},
 }

@@ -65,8 +65,9 @@ var peerFlags = []peerFlag{
 
 	// How.
 	{[]string{"bwlimit", "max-bandwidth"}, []string{"limit-rate"}, "use --limit-rate, such as --limit-rate 20MiB"},
+	{[]string{"tpslimit", "tpslimit-burst"}, []string{"request-rate"}, "use --request-rate N"},
 	{[]string{"transfers", "checkers", "process-count", "thread-count", "max-concurrent-requests"}, []string{"jobs"},
-		"use --jobs N; without it, 32 small files and 4 large ones are processed at a time"},
+		"use --jobs N; without it, as many files are processed at a time as raise the throughput"},
 	{[]string{"m"}, []string{"jobs"}, "files are uploaded several at a time without it; --jobs N sets the number"},
 	{[]string{"multi-thread-streams", "s3-upload-concurrency", "upload-concurrency"}, []string{"parallel"}, "use --parallel N"},
 	{[]string{"multi-thread-cutoff", "multi-thread-chunk-size"}, []string{"parallel"}, "use --parallel; the sizes of the parts are chosen"},

@@ -15,6 +15,7 @@ type SendFlags struct {
 	retryFor, maxWait, stallTimeout time.Duration
 	stallRate, chunkSize            Size
 	ifSourceChanged                 string
+	requestRate                     requestRateFlag
 }
 
 // DefaultStallRate is the default of --stall-rate in bytes per second.
@@ -28,6 +29,7 @@ func (f *SendFlags) Add(fs *pflag.FlagSet) {
 	DurationVar(fs, &f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
+	fs.Var(&f.requestRate, "request-rate", "at most `N` requests per second that change objects in a bucket, of all shards or workers together, or off (default: a rate that is found after the first 429)")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
 
@@ -40,6 +42,7 @@ func (f *SendFlags) Options() (upload.Options, error) {
 		StallTimeout:   f.stallTimeout,
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",
+		RequestRates:   f.requestRate.rates(),
 	}
 	switch {
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":

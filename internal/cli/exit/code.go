@@ -35,7 +35,7 @@ var Meanings = []Meaning{
 	{Usage, "usage: a flag or a name is invalid, or the service rejects the request as invalid"},
 	{Data, "the source changed, a checksum does not match, the server's answers contradict each other, or a saved upload is damaged"},
 	{NoInput, "the source does not exist or cannot be read, or standard input is closed"},
-	{Unavailable, "no such bucket or service; the session was lost more than three times or cancelled; a daily quota is used up"},
+	{Unavailable, "no such bucket or service; the session was lost more than three times or canceled; a daily quota is used up"},
 	{Exists, "a precondition failed"},
 	{IO, "local I/O: the disk is full, a read failed"},
 	{Temporary, "temporary: run again to resume"},

@@ -11,19 +11,28 @@ import (
 // exchange is one request and its reply.
 type exchange struct {
 	op     session.Op
+	bucket string
 	client *session.Client
 	body   io.Reader // the object data that the request sends; nil if there is none
 	from   int64     // the offset of body
 	do     func(ctx context.Context, c *session.Client, body io.Reader) session.Reply
 }
 
-// do makes an exchange while the permit is valid. The conversation decides what follows.
+// do makes an exchange when the rate of its bucket allows it, while the permit is valid. The
+// conversation decides what follows.
 func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
+	rate, err := q.pace(ctx, x)
+	if err != nil {
+		return x.unsent(err)
+	}
 	if u.Permit != nil {
 		permitted, end, err := u.Permit.Begin(ctx)
 		if err != nil {
-			return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
+			if rate != nil {
+				rate.Cancel()
+			}
+			return x.unsent(err)
 		}
 		defer end()
 		ctx = permitted
@@ -43,5 +52,11 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 		u.Budget.Reached.Store(true)
 	}
 	q.answered(r)
+	q.judge(rate, x, r)
 	return r
+}
+
+// unsent returns the reply to a request that was not made because of err.
+func (x exchange) unsent(err error) session.Reply {
+	return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
 }

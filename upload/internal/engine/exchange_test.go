@@ -22,10 +22,12 @@ type lentPermit struct {
 	Permit
 	denied  error
 	current int
+	begun   int
 }
 
 func (p *lentPermit) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	p.current++
+	p.begun++
 	return ctx, func() { p.current-- }, p.denied
 }
 
@@ -68,6 +70,45 @@ func TestNoExchangeWithoutPermit(t *testing.T) {
 	if r.Err != io.ErrClosedPipe || !r.Unsent || q.Retry.attempts != 0 {
 		t.Errorf("%+v after %d attempts", r, q.Retry.attempts)
 	}
+}
+
+// TestRateBeforePermit checks that an exchange waits for the rate of its bucket before it needs its permit,
+// and that one without a permit does not delay the next one.
+func TestRateBeforePermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &lentPermit{denied: io.ErrClosedPipe}
+		q := newTestRequester(p)
+		var rate backoff.Rate
+		rate.Set(1)
+		q.uplink.Rate = func(bucket string) *backoff.Rate {
+			if bucket != "bkt" {
+				t.Errorf("rate of %q", bucket)
+			}
+			return &rate
+		}
+		x := exchange{op: session.OpInsert, bucket: "bkt", do: func(context.Context, *session.Client, io.Reader) session.Reply {
+			return session.Reply{Op: session.OpInsert, Status: 429}
+		}}
+		start := time.Now()
+		for range 100 {
+			if r := q.do(t.Context(), x); r.Err != io.ErrClosedPipe || !r.Unsent {
+				t.Errorf("reply %+v without a permit", r)
+			}
+		}
+		p.denied = nil
+		if q.do(t.Context(), x); time.Since(start) > 3*time.Second {
+			t.Errorf("100 requests that were not made delay the next one by %v", time.Since(start))
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, io.ErrNoProgress)
+		defer cancel()
+		began := p.begun
+		if r := q.do(ctx, x); r.Err != io.ErrNoProgress || !r.Unsent || p.begun != began || q.Retry.attempts != 1 {
+			t.Errorf("%+v after %d attempts; %d permits for a request that waits for the rate", r, q.Retry.attempts, p.begun-began)
+		}
+		if rate.LastRefused().IsZero() {
+			t.Error("a 429 does not change the rate")
+		}
+	})
 }
 
 // TestStallEndsTheExchange checks that the request gets the watched body, and that it ends with

@@ -18,12 +18,12 @@ type Exchanger struct {
 
 // Plain makes an exchange that sends no object data.
 func (x *Exchanger) Plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
+	return x.do(ctx, exchange{op: op, bucket: x.Spec.Bucket, client: x.service(), do: func(ctx context.Context, c *session.Client, _ io.Reader) session.Reply { return do(ctx, c) }})
 }
 
 // Send makes an exchange that sends object data, body. It begins at offset from. body may be nil.
 func (x *Exchanger) Send(ctx context.Context, op session.Op, from int64, body io.Reader, do func(context.Context, *session.Client, io.Reader) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, client: x.service(), body: body, from: from, do: do})
+	return x.do(ctx, exchange{op: op, bucket: x.Spec.Bucket, client: x.service(), body: body, from: from, do: do})
 }
 
 // Query asks how much is committed.
@@ -60,10 +60,10 @@ func (x *Exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Ran
 }
 
 // dropTimeout bounds the cancellation of a session that is no longer needed.
-// dropTimeoutCancelled is the bound after the upload was cancelled.
+// dropTimeoutCanceled is the bound after the upload was canceled.
 const (
-	dropTimeout          = 10 * time.Second
-	dropTimeoutCancelled = 2 * time.Second
+	dropTimeout         = 10 * time.Second
+	dropTimeoutCanceled = 2 * time.Second
 )
 
 // Drop cancels a session that is no longer needed, even if ctx is done. This is
@@ -74,7 +74,7 @@ func (x *Exchanger) Drop(ctx context.Context, uri session.URI) {
 	}
 	timeout := dropTimeout
 	if ctx.Err() != nil {
-		timeout = dropTimeoutCancelled
+		timeout = dropTimeoutCanceled
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

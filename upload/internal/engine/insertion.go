@@ -51,7 +51,7 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 	}
 	i.Post(Note{Kind: Started})
 	i.Pos.Sent.Store(0)
-	began := time.Now()
+	var began time.Time
 	spec := i.Wire.Spec
 	if generation, ok := i.state.Guard(); ok {
 		if err := excluded(spec, generation); err != nil {
@@ -62,6 +62,7 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	r := i.Wire.Send(ctx, session.OpInsert, 0, i.Meter(i.object.Open()), func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+		began = time.Now() // after the wait for the rate of the bucket
 		return c.Insert(ctx, spec, i.state.Size, i.object.CRC32C, body)
 	})
 	i.Handed(0, r.Sent)

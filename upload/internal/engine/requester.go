@@ -44,6 +44,9 @@ func (q *Requester) Progressed() {
 // answered records the reply to a request.
 func (q *Requester) answered(r session.Reply) {
 	q.uplink.Tally.Requests.Add(1)
+	if load := r.Load(); q.uplink.Place != nil && (load == session.LoadTooFast || load == session.LoadUnavailable) {
+		q.uplink.Place.Refused()
+	}
 	q.Retry.attempts++
 	q.aim.learn(r)
 	if r.Reused && r.Lost() {

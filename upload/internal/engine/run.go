@@ -335,7 +335,7 @@ func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// Grace bounds the requests after an upload was cancelled, so that the call can report their
+// Grace bounds the requests after an upload was canceled, so that the call can report their
 // outcome before it returns.
 const Grace = 1500 * time.Millisecond
 
@@ -397,6 +397,9 @@ func (m *meter) Read(p []byte) (int, error) {
 	}
 	sent := m.t.Pos.Sent.Add(int64(n))
 	m.t.uplink.Tally.Sent.Add(int64(n))
+	if m.t.uplink.Place != nil {
+		m.t.uplink.Place.Sent(n)
+	}
 	if m.t.Moved != nil {
 		m.t.Moved(int64(n))
 	}

@@ -15,8 +15,9 @@ type Uplink struct {
 	Policy  backoff.Policy
 	Gate    *backoff.Gate
 	Budget  *Budget
-	Limit   *RateShare          // nil if there is no limit
-	Replied func(time.Duration) // called after a request without object data was answered; may be nil
+	Limit   *RateShare                        // nil if there is no limit
+	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced
+	Replied func(time.Duration)               // called after a request without object data was answered; may be nil
 
 	ChunkSize    int64         // maximum size of a request; 0 means no limit
 	CommitBytes  int64         // after which a durable offset is requested, or 0
@@ -26,6 +27,7 @@ type Uplink struct {
 
 	Notes Notes
 	Tally *Tally
+	Place Place // nil if the number of files at a time is fixed
 
 	// Permit is needed for each request; nil if none is. It is set when the lease of the saved
 	// upload is acquired, and removed if another process has the lease and will not remove what
@@ -40,4 +42,14 @@ type Permit interface {
 
 	// Context ends when the permit is lost. Its cause is the reason.
 	Context() context.Context
+}
+
+// Place is the place of the upload among those of a batch, of which a limited number runs at a
+// time. Its methods do not block.
+type Place interface {
+	// Sent records that n bytes of object data were handed to the network.
+	Sent(n int)
+
+	// Refused records that the service refused a request because of its load.
+	Refused()
 }

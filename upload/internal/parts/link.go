@@ -20,9 +20,10 @@ const (
 	fastRate    = 64 << 20
 	fastRateFar = 512 << 20
 
-	// connectionMemory is the part of Link.Memory that one connection needs. Its buffers
-	// take a quarter of it.
-	connectionMemory = 4 << 20
+	// connectionMemory is the part of Link.Memory that allows one connection. The buffers of a
+	// connection take twice as much, and are not in Link.Memory. 256 connections over a link
+	// that has room for them took 440 MiB of resident memory with the default of 128 MiB.
+	connectionMemory = 512 << 10
 
 	// measuredFor is how long the rate of a single connection is used, and the tuner's result that
 	// one connection suffices. The network may have changed later.

@@ -29,8 +29,9 @@ const (
 	// take less time than its requests on a long link.
 	AutoMin = 16 << 20
 
-	// AutoConnections is the default maximum of connections with Options.Auto.
-	AutoConnections = 32
+	// autoParts is how many parts Options.Auto makes of a large file. A multipart upload may
+	// have more, see [multipartSize].
+	autoParts = 128
 
 	// large is the size of a part beyond which more parts are better than one compose.
 	large = 64 << 20
@@ -57,7 +58,7 @@ func (o Options) Size(size int64) int64 {
 	part := max((size+n-1)/n, o.Min, 1)
 	if o.Auto {
 		// Make parts that one compose can join, unless they would be very large.
-		part = max(size/(AutoConnections*perConnection), min(size/session.ComposeMax, large), o.Min)
+		part = max(size/autoParts, min(size/session.ComposeMax, large), o.Min)
 	}
 	if part = chunk.Ceil(part); part >= size {
 		return 0

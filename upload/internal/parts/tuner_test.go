@@ -65,17 +65,20 @@ func sharedLink(multiple float64) func(int) float64 {
 // each connection.
 func TestTunerRaises(t *testing.T) {
 	t.Parallel()
-	for _, opening := range []int{0, 2, 4} {
-		n := newNetwork(t, 32, each)
-		n.opening = opening
-		if level := n.pass(4*(5+2*opening), nil); level != 32 {
-			t.Errorf("opening takes %d intervals: %d connections after %d s", opening, level, 5+2*opening)
-		}
-		if s := n.tuner.steps; s[0] != (step{1, 20 * mibps}) || s[len(s)-1].connections < 16 {
-			t.Errorf("steps %+v", s)
-		}
-		if n.pass(1000, nil) != 32 {
-			t.Error("the tuner did not stay at 32 connections")
+	for limit, seconds := range map[int]int{32: 5, MaxConnections: 7} {
+		for _, opening := range []int{0, 2, 4} {
+			n := newNetwork(t, limit, each)
+			n.opening = opening
+			within := seconds + opening*seconds/2
+			if level := n.pass(4*within, nil); level != limit {
+				t.Errorf("opening takes %d intervals: %d connections after %d s", opening, level, within)
+			}
+			if s := n.tuner.steps; s[0] != (step{1, 20 * mibps}) || s[len(s)-1].connections < limit/2 {
+				t.Errorf("steps %+v", s)
+			}
+			if n.pass(1000, nil) != limit {
+				t.Errorf("the tuner did not stay at %d connections", limit)
+			}
 		}
 	}
 }

@@ -46,14 +46,14 @@ func Release(ctx context.Context, lease state.Lease) {
 	_ = lease.Release(ctx, nil)
 }
 
-// Delete deletes the saved upload of a lease, even if ctx was just cancelled.
+// Delete deletes the saved upload of a lease, even if ctx was just canceled.
 func Delete(ctx context.Context, lease state.Lease) error {
 	ctx, cancel := Lingering(ctx)
 	defer cancel()
 	return lease.Delete(ctx)
 }
 
-// linger is how long the store may take after the upload was cancelled.
+// linger is how long the store may take after the upload was canceled.
 const linger = 5 * time.Second
 
 // Lingering returns a context that outlives ctx a little: state can still be

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -25,7 +26,8 @@ const rereadStep = 8 << 20
 // file is compressed.
 type File struct {
 	src    *chunk.Source
-	data   []byte // all bytes, if the caller has them in memory; otherwise nil
+	data   []byte // all bytes, if they are in memory; otherwise nil
+	buffer *small // has data; nil if the caller has it
 	reread Reread
 	sum    *chunk.PrefixCRC
 	saved  Saved // of the session being resumed
@@ -42,7 +44,7 @@ var _ Resumable = (*File)(nil)
 
 // NewFile returns the file src. name is for an error.
 func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
-	identity, err := src.Identity()
+	identity, err := src.Opened()
 	switch {
 	case err != nil:
 		return nil, err
@@ -73,7 +75,14 @@ func (f *File) Section(rng chunk.Range) *File {
 	return FromReaderAt(io.NewSectionReader(f.src, rng.From, rng.Len()), rng.Len(), f.reread)
 }
 
-func (f *File) Close() { _ = f.src.Close() }
+// Close closes the file. No reader of [File.Load] may be used afterwards.
+func (f *File) Close() {
+	if f.buffer != nil {
+		smalls.Put(f.buffer)
+		f.buffer, f.data = nil, nil
+	}
+	_ = f.src.Close()
+}
 
 // Identity returns the identity of the bytes that were read. It has no change time if a
 // change may not be detectable.
@@ -82,8 +91,12 @@ func (f *File) Identity() chunk.Identity { return f.identity }
 // Info describes the file. It is nil for bytes that are not in a file.
 func (f *File) Info() fs.FileInfo { return f.src.Info() }
 
-// Head returns the first bytes, as far as they can be read.
+// Head returns the first bytes, as far as they can be read. It reads a small file whole, so
+// that Load does not read it again.
 func (f *File) Head() []byte {
+	if f.Total() <= int64(len(small{})) && f.read() == nil {
+		return f.data[:min(len(f.data), chunk.HeadSize)]
+	}
 	head := make([]byte, min(f.Total(), chunk.HeadSize))
 	n, _ := f.src.ReadAt(head, 0)
 	return head[:n]
@@ -170,19 +183,44 @@ func (f *File) Compression(int64) (int64, chunk.Checkpoint) { return 0, chunk.Ch
 // Load reads a small file whole. A racy file is read twice, which is faster than waiting
 // until it is no longer racy.
 func (f *File) Load(ctx context.Context) (content.Loaded, error) {
-	f.noteRacy()
-	data := f.data
-	if data == nil {
-		data = make([]byte, f.Total())
-		if err := f.src.ReadFull(data, 0); err != nil {
-			return content.Loaded{}, err
-		}
-	}
-	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
-	if _, err := f.sum.Write(data); err != nil {
+	if err := f.read(); err != nil {
 		return content.Loaded{}, err
 	}
-	return loaded(data, f.sum.Sum()), f.Unchanged(ctx, f.hashed)
+	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	if _, err := f.sum.Write(f.data); err != nil {
+		return content.Loaded{}, err
+	}
+	return loaded(f.data, f.sum.Sum()), f.Unchanged(ctx, f.hashed)
+}
+
+// small is the memory of a file of at most 64 KiB. The files of a batch use it in turn: new
+// memory for each of them would be a quarter of what a small upload allocates.
+type small [64 << 10]byte
+
+var smalls = sync.Pool{New: func() any { return new(small) }}
+
+// read reads all bytes into memory, once.
+func (f *File) read() error {
+	if f.data != nil {
+		return nil
+	}
+	f.noteRacy() // before the bytes are read
+	data, n := []byte(nil), f.Total()
+	var buffer *small
+	if n <= int64(len(small{})) {
+		buffer = smalls.Get().(*small)
+		data = buffer[:n]
+	} else {
+		data = make([]byte, n)
+	}
+	if err := f.src.ReadFull(data, 0); err != nil {
+		if buffer != nil {
+			smalls.Put(buffer)
+		}
+		return err
+	}
+	f.data, f.buffer = data, buffer
+	return nil
 }
 
 func (f *File) LoadWindow(context.Context) (content.Loaded, error) { return content.Loaded{}, nil }

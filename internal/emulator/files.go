@@ -1,4 +1,4 @@
-package main
+package emulator
 
 import (
 	"fmt"
@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 )
 
-// emulatorFiles writes the files that an emulator's clients read. They are in the
-// emulator's directory, or in a temporary one if it has none.
-type emulatorFiles struct {
+// files writes the files that the clients of a server read. They are in the
+// server's directory, or in a temporary one if it has none.
+type files struct {
 	dir  string // "" before the first write to a temporary directory
 	temp bool
 }
 
-func (f *emulatorFiles) write(name string, data []byte, mode os.FileMode) (path string, err error) {
+func (f *files) write(name string, data []byte, mode os.FileMode) (path string, err error) {
 	if f.dir == "" {
-		if f.dir, err = os.MkdirTemp("", "gcsup-emulator-"); err != nil {
+		if f.dir, err = os.MkdirTemp("", "fakegcs-"); err != nil {
 			return "", fmt.Errorf("emulator: %w", err)
 		}
 		f.temp = true
@@ -29,7 +29,7 @@ func (f *emulatorFiles) write(name string, data []byte, mode os.FileMode) (path 
 	return path, nil
 }
 
-func (f *emulatorFiles) remove() {
+func (f *files) remove() {
 	if f.temp {
 		_ = os.RemoveAll(f.dir)
 	}

@@ -1,17 +1,54 @@
-package main
+package emulator
 
 import (
 	"encoding/json"
+	"flag"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"gcsup/fakegcs"
 )
+
+func noneGiven(string) bool { return false }
+
+// TestNames checks that Names has all flags.
+func TestNames(t *testing.T) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	new(Flags).Add(fs)
+	names := Names()
+	fs.VisitAll(func(f *flag.Flag) {
+		if !slices.Contains(names, f.Name) {
+			t.Errorf("Names has no --%s", f.Name)
+		}
+	})
+	for _, name := range names {
+		if fs.Lookup(name) == nil {
+			t.Errorf("there is no flag --%s", name)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]size{"0": 0, "7": 7, "1KiB": 1024, "1.5 MiB": 3 << 19, "2gib": 2 << 30, "1MB": 1e6, "3B": 3, "1TiB": 1 << 40} {
+		var s, again size
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%q is %d, %v, want %d", text, s, err, want)
+		}
+		if err := again.Set(s.String()); s != 0 && (err != nil || again != s) {
+			t.Errorf("%q is printed as %q", text, s.String())
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1XB", "9999999999TiB", "NaN", "Inf"} {
+		if err := new(size).Set(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
 
 // TestRequestLog checks that the request log has one line for each request, for any
 // content of its fields.
@@ -31,8 +68,8 @@ func TestRequestLog(t *testing.T) {
 	} {
 		var text, line strings.Builder
 		for form, to := range map[string]*strings.Builder{"text": &text, "json": &line} {
-			f := emulatorFlags{addr: "127.0.0.1:0", log: form, splitAfter: time.Hour}
-			opts, err := f.options(stdio{err: to}, pflag.NewFlagSet("", 0))
+			f := Flags{addr: "127.0.0.1:0", log: form, splitAfter: time.Hour}
+			opts, err := f.options(noneGiven, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,24 +89,24 @@ func TestRequestLog(t *testing.T) {
 // an unimplemented feature once on standard error.
 func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	var stderr strings.Builder
-	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true, splitAfter: time.Hour}
-	opts, err := f.options(stdio{err: &stderr}, pflag.NewFlagSet("", 0))
+	f := Flags{addr: "127.0.0.1:0", createBuckets: true, splitAfter: time.Hour}
+	opts, err := f.options(noneGiven, &stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newEmulated(opts)
+	e, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
+	defer e.Close()
 	for range 2 {
 		reply := httptest.NewRecorder()
-		e.http.Handler.ServeHTTP(reply, httptest.NewRequest("GET", "/storage/v1/b/demo/iam", nil))
+		e.http.Handler.ServeHTTP(reply, httptest.NewRequest("GET", "/storage/v1/b/demo/relocate", nil))
 		if reply.Code != 400 {
 			t.Errorf("status %d: %s", reply.Code, reply.Body)
 		}
 	}
-	if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="fakegcs: not implemented" request="GET /storage/v1/b/*/iam"`) {
+	if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="fakegcs: not implemented" request="GET /storage/v1/b/*/relocate"`) {
 		t.Errorf("standard error has %q", got)
 	}
 }
@@ -100,5 +137,26 @@ func TestPrintedAddressCanBeUsed(t *testing.T) {
 			conn.Close()
 		}
 		ln.Close()
+	}
+}
+
+// TestLocalHost checks that a server on a loopback address is not reached by a name of another
+// machine, and that one on all addresses is.
+func TestLocalHost(t *testing.T) {
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	loopback, all := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, &net.TCPAddr{IP: net.IPv4zero, Port: 80}
+	for host, want := range map[string]int{
+		"127.0.0.1:4443": 200, "localhost": 200, "LOCALHOST.:80": 200, "bkt.localhost:4443": 200, "[::1]:80": 200, "::1": 200,
+		"evil.example:4443": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example": 403, "10.0.0.1": 403, "": 403,
+	} {
+		for _, addr := range []net.Addr{loopback, all} {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Host = host
+			reply := httptest.NewRecorder()
+			localHost(addr, ok).ServeHTTP(reply, r)
+			if status := reply.Code; status != want && (addr == loopback || status != 200) {
+				t.Errorf("host %q at %v: %d, want %d", host, addr, status, want)
+			}
+		}
 	}
 }

@@ -1,0 +1,118 @@
+package fakegcs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+func TestReset(t *testing.T) {
+	for _, mode := range []string{"memory", "directory"} {
+		t.Run(mode, func(t *testing.T) {
+			opts := &fakegcs.Options{
+				Buckets: []fakegcs.Bucket{{Name: "bkt"}}, BucketRate: 1000, RequireToken: true,
+				Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
+			}
+			if mode == "directory" {
+				opts.Dir = t.TempDir()
+			}
+			srv := fakegcs.NewServer(t, opts)
+			srv.AllowToken("secret")
+			w := &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
+			const auth = "Authorization: Bearer secret"
+			start := func() string {
+				return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", nil, auth).Header.Get("Location")
+			}
+			uri := start()
+			if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
+				t.Fatalf("%d %v", a.StatusCode, err)
+			}
+			w.do("POST", "/bkt/parts?uploads", nil, auth)
+			if err := srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
+				t.Fatal(err)
+			}
+			if status := w.do("GET", "/storage/v1/b/bkt/o", nil, auth).StatusCode; status != 503 {
+				t.Errorf("the fault of the options: %d", status)
+			}
+			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+			if err := srv.AddFaults(stall); err != nil {
+				t.Fatal(err)
+			}
+			var stalled sync.WaitGroup
+			stalled.Go(func() {
+				if a, err := w.try("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", nil, auth); err == nil { // net/http repeats no POST
+					t.Errorf("the stalled request got %d", a.StatusCode)
+				}
+			})
+			for srv.FaultReport()[1].Fired == 0 {
+				runtime.Gosched()
+			}
+			if a := w.do("POST", "/_fakegcs/reset", nil); a.StatusCode != 204 {
+				t.Fatalf("reset: %d %s", a.StatusCode, a.body)
+			}
+			stalled.Wait()
+
+			if n := srv.Stats().Requests; n != 0 || len(srv.Requests()) != 0 {
+				t.Errorf("%d requests in the log after a reset", n)
+			}
+			if report := srv.FaultReport(); len(report) != 1 || report[0].Fired != 0 {
+				t.Errorf("fault plan after a reset: %+v", report)
+			}
+			if _, err := srv.ListObjects("other", ""); err == nil {
+				t.Error("a bucket that was created later exists after a reset")
+			}
+			if a, err := w.try("PUT", uri, nil, fmt.Sprint("Content-Range: bytes */", q)); err != nil || a.StatusCode != 404 {
+				t.Errorf("the old session: %d %v", a.StatusCode, err)
+			}
+			if a, err := w.put(start(), 0, q, fmt.Sprint(q)); err != nil || a.StatusCode != 200 {
+				t.Errorf("an upload after a reset: %d %v", a.StatusCode, err)
+			}
+			if mode == "directory" {
+				if err := srv.Reset(); err != nil {
+					t.Error(err)
+				}
+				for _, dir := range []string{"blobs", "sessions", "parts"} {
+					if list, _ := os.ReadDir(filepath.Join(opts.Dir, dir)); len(list) != 0 {
+						t.Errorf("%s has %d entries after a reset", dir, len(list))
+					}
+				}
+			}
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := srv.Reset(); err == nil {
+				t.Error("Reset of a closed server has no error")
+			}
+		})
+	}
+}
+
+// Requests that arrive during a reset see the server before or after it.
+func TestResetConcurrently(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{CreateBuckets: true})
+	var clients sync.WaitGroup
+	for i := range 4 {
+		clients.Go(func() {
+			for n := range 50 {
+				_, _ = w.try("POST", fmt.Sprintf("/upload/storage/v1/b/bkt/o?uploadType=media&name=%d-%d", i, n), data(1000))
+			}
+		})
+	}
+	for range 20 {
+		if err := w.gcs.Reset(); err != nil {
+			t.Error(err)
+		}
+	}
+	clients.Wait()
+	if err := w.gcs.Reset(); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.gcs.ListObjects("bkt", ""); err == nil {
+		t.Error("there is a bucket after the last reset")
+	}
+}

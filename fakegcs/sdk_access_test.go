@@ -1,0 +1,197 @@
+package fakegcs_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/iam"
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/iterator"
+
+	"gcsup/fakegcs"
+)
+
+// sdk returns the official client for w.
+func (w *world) sdk() *storage.Client {
+	w.Setenv("STORAGE_EMULATOR_HOST", w.url)
+	client, err := storage.NewClient(context.Background())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { client.Close() })
+	return client
+}
+
+// refusedWith reports whether err is a reply with that status.
+func refusedWith(err error, status int) bool {
+	e, ok := errors.AsType[*googleapi.Error](err)
+	return ok && e.Code == status
+}
+
+// The official library changes the three kinds of access control lists.
+func TestOfficialClientACLs(t *testing.T) {
+	w := newWorld(t, nil)
+	bkt, ctx := w.sdk().Bucket("bkt"), context.Background()
+	wr := bkt.Object("x").NewWriter(ctx)
+	if err := wr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, list := range map[string]*storage.ACLHandle{"object": bkt.Object("x").ACL(), "bucket": bkt.ACL(), "default": bkt.DefaultObjectACL()} {
+		has := func() bool {
+			rules, err := list.List(ctx)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return slices.ContainsFunc(rules, func(r storage.ACLRule) bool {
+				return r.Entity == "user-one@example.com" && r.Role == storage.RoleReader && r.Email == "one@example.com"
+			})
+		}
+		if has() {
+			t.Errorf("%s: has the entity before it was set", name)
+		}
+		if err := list.Set(ctx, "user-one@example.com", storage.RoleReader); err != nil || !has() {
+			t.Errorf("%s: Set: %v, has it: %t", name, err, has())
+		}
+		if err := list.Delete(ctx, "user-one@example.com"); err != nil || has() {
+			t.Errorf("%s: Delete: %v, has it: %t", name, err, has())
+		}
+		if err := list.Delete(ctx, "user-one@example.com"); !refusedWith(err, 404) {
+			t.Errorf("%s: Delete of what is not there: %v", name, err)
+		}
+	}
+}
+
+// New objects have the default list of their bucket, also after a restart.
+func TestDefaultACL(t *testing.T) {
+	dir := t.TempDir()
+	for run := range 2 {
+		srv := fakegcs.NewServer(t, &fakegcs.Options{Dir: dir})
+		w := &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
+		if run == 0 {
+			if a := w.do("POST", "/storage/v1/b?project=p&predefinedDefaultObjectAcl=private&predefinedAcl=publicRead", []byte(`{"name":"bkt"}`)); a.StatusCode != 200 {
+				t.Fatal(a.body)
+			}
+			if a := w.do("PUT", "/storage/v1/b/bkt/iam", []byte(`{"bindings":[{"role":"roles/viewer","members":["allUsers"]}]}`)); a.StatusCode != 200 {
+				t.Fatal(a.body)
+			}
+		}
+		object := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&projection=full&name=x", nil).json(t)
+		if list := object["acl"].([]any); len(list) != 1 {
+			t.Errorf("run %d: the object has the list %v, want only the owner", run, list)
+		}
+		bucket := w.do("GET", "/storage/v1/b/bkt?projection=full", nil).json(t)
+		if list := bucket["acl"].([]any); len(list) != 2 || list[1].(map[string]any)["entity"] != "allUsers" {
+			t.Errorf("run %d: the bucket has the list %v", run, list)
+		}
+		if policy := w.do("GET", "/storage/v1/b/bkt/iam", nil).json(t); len(policy["bindings"].([]any)) != 1 || policy["etag"] != "CAI=" {
+			t.Errorf("run %d: policy %v", run, policy)
+		}
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOfficialClientPolicy(t *testing.T) {
+	w := newWorld(t, nil)
+	handle, ctx := w.sdk().Bucket("bkt").IAM(), context.Background()
+	policy, err := handle.Policy(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := *policy
+	policy.Add("allUsers", iam.Viewer)
+	if err := handle.SetPolicy(ctx, policy); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := handle.Policy(ctx); err != nil || !is.HasRole("allUsers", iam.Viewer) {
+		t.Errorf("policy %v, %v", is, err)
+	}
+	if err := handle.SetPolicy(ctx, &stale); !refusedWith(err, 412) {
+		t.Errorf("a stale policy: %v", err)
+	}
+}
+
+func TestOfficialClientHMACKeys(t *testing.T) {
+	w := newWorld(t, nil)
+	client, ctx := w.sdk(), context.Background()
+	if email, err := client.ServiceAccount(ctx, "mine"); err != nil || email == "" {
+		t.Errorf("service account %q, %v", email, err)
+	}
+	key, err := client.CreateHMACKey(ctx, "mine", "robot@example.com")
+	if err != nil || len(key.AccessID) != 61 || len(key.Secret) != 40 || key.State != storage.Active {
+		t.Fatalf("%+v, %v", key, err)
+	}
+	count := func(opts ...storage.HMACKeyOption) (n int) {
+		for it := client.ListHMACKeys(ctx, "mine", opts...); ; n++ {
+			if _, err := it.Next(); err == iterator.Done {
+				return n
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if count() != 1 || count(storage.ForHMACKeyServiceAccountEmail("other@example.com")) != 0 {
+		t.Errorf("%d keys", count())
+	}
+	handle := client.HMACKeyHandle("mine", key.AccessID)
+	if err := handle.Delete(ctx); !refusedWith(err, 400) {
+		t.Errorf("deleting an active key: %v", err)
+	}
+	if _, err := handle.Update(ctx, storage.HMACKeyAttrsToUpdate{State: storage.Inactive, Etag: "wrong"}); !refusedWith(err, 412) {
+		t.Errorf("update with another etag: %v", err)
+	}
+	if is, err := handle.Update(ctx, storage.HMACKeyAttrsToUpdate{State: storage.Inactive, Etag: key.Etag}); err != nil || is.State != storage.Inactive {
+		t.Errorf("update: %+v, %v", is, err)
+	}
+	if err := handle.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if count() != 0 || count(storage.ShowDeletedHMACKeys()) != 1 {
+		t.Errorf("%d keys, %d with deleted ones", count(), count(storage.ShowDeletedHMACKeys()))
+	}
+	if is, err := handle.Get(ctx); err != nil || is.State != storage.Deleted {
+		t.Errorf("a deleted key: %+v, %v", is, err)
+	}
+}
+
+func TestOfficialClientMoveGlobAndLock(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := context.Background()
+	bkt := w.sdk().Bucket("bkt")
+	for _, name := range []string{"a/1.txt", "a/2.csv", "b/3.txt"} {
+		if err := bkt.Object(name).NewWriter(ctx).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o, err := bkt.Object("a/1.txt").Move(ctx, storage.MoveObjectDestination{Object: "c/1.txt"}); err != nil || o.Name != "c/1.txt" {
+		t.Errorf("Move: %+v, %v", o, err)
+	}
+	var names []string
+	for it := bkt.Objects(ctx, &storage.Query{MatchGlob: "**.txt"}); ; {
+		o, err := it.Next()
+		if err == iterator.Done {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, o.Name)
+	}
+	if !slices.Equal(names, []string{"b/3.txt", "c/1.txt"}) {
+		t.Errorf("names by a glob: %v", names)
+	}
+	attrs, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bkt.If(storage.BucketConditions{MetagenerationMatch: attrs.MetaGeneration}).LockRetentionPolicy(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{}}); !refusedWith(err, 403) {
+		t.Errorf("removing a locked policy: %v", err)
+	}
+}

@@ -1,0 +1,34 @@
+//go:build !linux
+
+package badlink
+
+import (
+	"errors"
+	"net/netip"
+)
+
+var errLinux = errors.New("a test network needs the network namespaces of Linux")
+
+// Net is a network of a client and a server, with a router between them.
+type Net struct{ *Router }
+
+// Open fails: a network needs Linux.
+func Open(Conditions, string) (*Net, error) { return nil, errLinux }
+
+// Exec fails: a network needs Linux.
+func Exec(string, string, []string) error { return errLinux }
+
+// ClientNamespace returns "".
+func (n *Net) ClientNamespace() string { return "" }
+
+// ServerNamespace returns "".
+func (n *Net) ServerNamespace() string { return "" }
+
+// Servers returns nil.
+func (n *Net) Servers() []netip.Addr { return nil }
+
+// MoveClient fails.
+func (n *Net) MoveClient() error { return errLinux }
+
+// Close fails.
+func (n *Net) Close() error { return errLinux }

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"fmt"
+
+	"gcsup/backoff"
+)
+
+// Load is what a reply shows about the load of the service.
+type Load int
+
+// The values of Load.
+const (
+	LoadUnknown     Load = iota // no reply, or one that shows nothing about the load
+	LoadAccepted                // any other answer of the service, a refusal included
+	LoadTooFast                 // refused because there are too many requests, not only for one object
+	LoadUnavailable             // 503: the service is overloaded, or redistributes its load
+)
+
+// String returns the name of l, such as "too fast".
+func (l Load) String() string {
+	switch l {
+	case LoadUnknown:
+		return "unknown"
+	case LoadAccepted:
+		return "accepted"
+	case LoadTooFast:
+		return "too fast"
+	case LoadUnavailable:
+		return "unavailable"
+	}
+	return fmt.Sprintf("Load(%d)", int(l))
+}
+
+// Load returns what the reply shows about the load of the service. The limit of an
+// object, and a quota that is exhausted for today, concern other requests as little as a missing
+// permission does.
+func (r *Reply) Load() Load {
+	transient := backoff.Status(r.Status, r.Reason) == backoff.Transient
+	switch {
+	case r.Status == 503:
+		return LoadUnavailable
+	case r.Status == 0, r.Status == 408, r.Status >= 500, r.Redirect != "", r.fromStranger() && !transient:
+		return LoadUnknown
+	case transient && !r.exhausted() && !backoff.ObjectRateLimit(r.Status, r.Reason, r.Message):
+		return LoadTooFast
+	}
+	return LoadAccepted
+}
+
+// Changes reports whether the service counts the request in the rate of changes to the objects
+// of a bucket (https://cloud.google.com/storage/docs/request-rate). An upload of several requests
+// counts once, when it starts.
+func (op Op) Changes() bool {
+	switch op {
+	case OpStart, OpInsert, OpMultipartStart, OpDelete, OpCompose:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,385 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+	"gcsup/upload"
+)
+
+// endless yields jobs of one file for as long as they are read.
+func (w *world) endless(size int64) iter.Seq[upload.Job] {
+	job := w.jobs(1, size)[0]
+	return func(yield func(upload.Job) bool) {
+		for i := 0; ; i++ {
+			job.Spec.Object = fmt.Sprint(i)
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// limited yields the first n jobs of endless.
+func (w *world) limited(n int, size int64) iter.Seq[upload.Job] {
+	all := w.endless(size)
+	return func(yield func(upload.Job) bool) {
+		left := n
+		for job := range all {
+			if left == 0 || !yield(job) {
+				return
+			}
+			left--
+		}
+	}
+}
+
+// flights counts the requests in flight.
+type flights struct {
+	http.RoundTripper
+	now, most atomic.Int64
+}
+
+func (f *flights) RoundTrip(req *http.Request) (*http.Response, error) {
+	n := f.now.Add(1)
+	defer f.now.Add(-1)
+	for most := f.most.Load(); n > most && !f.most.CompareAndSwap(most, n); most = f.most.Load() {
+	}
+	return f.RoundTripper.RoundTrip(req)
+}
+
+// countFlights counts the requests of the uploaders that are made from now on.
+func (w *world) countFlights() *flights {
+	f := &flights{RoundTripper: w.http.Transport}
+	w.http = &http.Client{Transport: f}
+	return f
+}
+
+// TestAutoJobs checks that a batch uses nine tenths of a link within ten seconds, whatever the
+// latency is.
+func TestAutoJobs(t *testing.T) {
+	t.Parallel()
+	const (
+		size    = 4 << 10
+		link    = 1200       // files per second
+		perFile = size + 260 // bytes on the link
+	)
+	for _, latency := range []time.Duration{50 * time.Millisecond, 10 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond}[:testsize.FullOnce(4, 1)] {
+		t.Run(latency.String(), func(t *testing.T) {
+			opts := &fakegcs.Options{Latency: latency, Discard: true, NoMD5: true, TotalRate: link * perFile, KeepRequests: -1}
+			inBubble(t, opts, func(w *world) {
+				start := time.Now()
+				var seconds [13]int
+				for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.endless(size), nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					second := int(time.Since(start) / time.Second)
+					seconds[second]++
+					if second >= 3 && (seconds[second-1]+seconds[second-2])/2 >= link*9/10 {
+						t.Logf("reached after %d s: %v", second, seconds[:second])
+						return
+					}
+					if second == len(seconds)-1 {
+						break
+					}
+				}
+				t.Errorf("files in each second: %v, want %d for two seconds within 10 s", seconds, link*9/10)
+			})
+		})
+	}
+}
+
+// TestAutoJobsOutage checks that uploads and a batch of small files outlast ten minutes without
+// the service, that they make few requests meanwhile, and that the rate of requests grows again
+// without a burst.
+func TestAutoJobsOutage(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const (
+		before, outage = 3 * time.Second, 10 * time.Minute
+		latency        = 500 * time.Millisecond
+		uploads        = 32
+	)
+	count := testsize.FullOnce(10_000, 3_000)
+	for _, tt := range []struct {
+		do      fakegcs.Action
+		perFile float64
+	}{
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1.2},
+		{fakegcs.Action{Effect: fakegcs.EffectReset}, 2.2}, // the first retry after a reset of a reused connection does not wait
+	}[:testsize.FullOnce(2, 1)] {
+		// Each connection needs nine seconds for a large file, so that all of them are under way.
+		inBubble(t, &fakegcs.Options{Latency: latency, Rate: 1 << 20, Discard: true, NoMD5: true, KeepRequests: 100_000}, func(w *world) {
+			f := w.countFlights()
+			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.RetryFor = time.Hour })
+			start := time.Now()
+			var inFlight int64
+			time.AfterFunc(before, func() {
+				inFlight = f.now.Load()
+				w.down(tt.do)
+			})
+			time.AfterFunc(before+outage, w.srv.ClearFaults)
+			path := w.jobs(1, 9*mib)[0].Path
+			var wg sync.WaitGroup
+			for i := range uploads {
+				wg.Go(func() {
+					if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint("large", i)}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			n := 0
+			for _, err := range up.Files(w.t.Context(), w.limited(count, 100), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			wg.Wait()
+			during, seconds := 0, make([]int, int(time.Since(start)/time.Second)+1)
+			for _, at := range w.requests(start) {
+				if at > before && at < before+outage {
+					during++
+				}
+				seconds[at/time.Second]++
+			}
+			after := seconds[(before+outage)/time.Second:]
+			t.Logf("%s: %d requests in flight, %d requests during the outage, %d files, %v and then %v", tt.do.Effect, inFlight, during, n, seconds[:3], after)
+			if n != count {
+				t.Errorf("%s: %d files, want %d", tt.do.Effect, n, count)
+			}
+			if most := int(tt.perFile * float64(inFlight)); during > most {
+				t.Errorf("%s: %d requests during the outage, want at most %d", tt.do.Effect, during, most)
+			}
+			highest := seconds[2]
+			for i, requests := range after {
+				if requests > 2*highest+uploads {
+					t.Errorf("%s: %d requests in second %d after the outage, want at most twice as many as before", tt.do.Effect, requests, i)
+				}
+				highest = max(highest, requests)
+			}
+		})
+	}
+}
+
+// TestAutoJobsRefused checks that a batch uses fewer connections after 429 and 503, but not after
+// failures of one object, and of the network.
+func TestAutoJobsRefused(t *testing.T) {
+	t.Parallel()
+	half := func(do fakegcs.Action) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 400, Do: do}
+	}
+	const hot = "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete)."
+	for _, tt := range []struct {
+		name   string
+		fault  fakegcs.Fault
+		limits [2]int
+	}{
+		{"503", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}), [2]int{1, 16}},
+		{"429", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "bucketRateLimitExceeded"}), [2]int{1, 16}},
+		{"403", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "userRateLimitExceeded"}), [2]int{1, 16}},
+		{"one object", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: hot}), [2]int{32, 1024}},
+		{"500", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}), [2]int{32, 1024}},
+		{"reset", half(fakegcs.Action{Effect: fakegcs.EffectReset}), [2]int{32, 1024}},
+	} {
+		inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
+			w.addFaults(tt.fault)
+			limiter := new(backoff.Limiter)
+			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.Gate, o.RetryFor = backoff.NoGate, time.Hour })
+			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+			defer cancel()
+			for range up.Files(ctx, w.limited(1000, 100), &upload.BatchOptions{SmallLimiter: limiter}) {
+			}
+			if got := limiter.Limit(); got < tt.limits[0] || got > tt.limits[1] {
+				t.Errorf("%s: limit %d, want %d to %d", tt.name, got, tt.limits[0], tt.limits[1])
+			}
+			if n := limiter.InFlight(); n != 0 {
+				t.Errorf("%s: %d in flight at the end", tt.name, n)
+			}
+		})
+	}
+}
+
+// TestAutoJobsMemory checks that the bytes of all files that are sent at a time, and the buffers of
+// their connections, stay within the memory of a batch.
+func TestAutoJobsMemory(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true}, func(w *world) {
+		f := w.countFlights()
+		got := 0
+		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(600, 16<<10), &upload.BatchOptions{Memory: 100 * 80 << 10}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		if most := f.most.Load(); got != 600 || most < 90 || most > 100 {
+			t.Errorf("%d files, at most %d at a time, want 90 to 100", got, most)
+		}
+	})
+}
+
+// TestAutoJobsLarge checks that a batch sends as many large files at a time as raise the
+// throughput, long before the first of them ends: all of them if each connection is slow, and few if
+// one connection fills the link.
+func TestAutoJobsLarge(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, tt := range []struct {
+		name    string
+		opts    fakegcs.Options
+		highest [2]int64
+		longest time.Duration
+	}{
+		// Four at a time would take 120 s.
+		{"slow connections", fakegcs.Options{Rate: 1 << 20}, [2]int64{16, 64}, 60 * time.Second},
+		{"slow link", fakegcs.Options{TotalRate: 16 << 20}, [2]int64{4, 9}, 36 * time.Second},
+	} {
+		tt.opts.Latency, tt.opts.Discard, tt.opts.NoMD5 = 50*time.Millisecond, true, true
+		inBubble(t, &tt.opts, func(w *world) {
+			f := w.countFlights()
+			start := time.Now()
+			for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(20, 24*mib), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if most, took := f.most.Load(), time.Since(start); most < tt.highest[0] || most > tt.highest[1] || took > tt.longest {
+				t.Errorf("%s: at most %d at a time in %v, want %d to %d in %v", tt.name, most, took, tt.highest[0], tt.highest[1], tt.longest)
+			}
+		})
+	}
+}
+
+// TestAutoJobsOpenFiles checks that a batch needs at most 13 of 16 files that a process may
+// open.
+func TestAutoJobsOpenFiles(t *testing.T) {
+	for _, tt := range []struct {
+		openFiles       int
+		limits, waiting [2]int
+	}{
+		{math.MaxInt, [2]int{1024, 64}, [2]int{32, 4}},
+		{1 << 20, [2]int{1024, 64}, [2]int{32, 4}},
+		{1024, [2]int{256, 32}, [2]int{32, 4}},
+		{256, [2]int{64, 8}, [2]int{32, 4}},
+		{64, [2]int{16, 2}, [2]int{8, 2}},
+		{1, [2]int{1, 1}, [2]int{1, 1}},
+	} {
+		limits, waiting := upload.Numbers(tt.openFiles)
+		if limits != tt.limits || waiting != tt.waiting {
+			t.Errorf("%d open files: limits %v and %v waiting, want %v and %v", tt.openFiles, limits, waiting, tt.limits, tt.waiting)
+		}
+		if need := 2*limits[0] + 4*limits[1] + waiting[0] + waiting[1]; tt.openFiles >= 64 && need > tt.openFiles*13/16 {
+			t.Errorf("%d open files: %d are needed", tt.openFiles, need)
+		}
+	}
+}
+
+// TestAutoJobsCanceled checks that a batch with many requests in flight ends soon after it is
+// canceled.
+func TestAutoJobsCanceled(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: 10 * time.Second, Discard: true, NoMD5: true}, func(w *world) {
+		f := w.countFlights()
+		limiter := &backoff.Limiter{First: 1024}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		start, interrupted := time.Now(), 0
+		for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, w.endless(100), &upload.BatchOptions{SmallLimiter: limiter, Memory: 1 << 30}) {
+			if _, ok := errors.AsType[*upload.InterruptedError](err); !ok {
+				t.Fatal(err)
+			}
+			interrupted++
+		}
+		if took := time.Since(start); took > 6*time.Second || f.most.Load() != 1024 || interrupted < 1024 || limiter.InFlight() != 0 {
+			t.Errorf("ended after %v with %d requests in flight, %d interrupted; later %d in flight", took, f.most.Load(), interrupted, limiter.InFlight())
+		}
+	})
+}
+
+// TestAutoJobsOfBatches checks that batches of one Uploader share the number of files, even if one
+// runs while the other yields a result.
+func TestAutoJobsOfBatches(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
+		up := w.uploader(withoutStore, unobserved)
+		outer, inner := 0, 0
+		for _, err := range up.Files(w.t.Context(), w.limited(100, 100), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if outer++; outer == 1 {
+				start := time.Now()
+				for _, err := range up.Files(w.t.Context(), w.limited(1000, 101), nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					inner++
+				}
+				// From cold, 1,000 files need half a second.
+				if took := time.Since(start); took > 900*time.Millisecond {
+					t.Errorf("the second batch took %v", took)
+				}
+			}
+		}
+		if outer != 100 || inner != 1000 {
+			t.Errorf("%d and %d files", outer, inner)
+		}
+	})
+}
+
+// TestAutoJobsNotTried checks that files that wait for their turn while the service fails are not
+// tried.
+func TestAutoJobsNotTried(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(status(404, fakegcs.Match{Op: fakegcs.OpInsert}))
+		got := files(w.t.Context(), w.uploader(withoutStore), slices.Collect(w.limited(100, 10)), &upload.BatchOptions{SmallLimiter: &backoff.Limiter{First: 1, Max: 1}})
+		if n := len(w.srv.Requests()); n != 1 || ended(got, upload.ErrNotTried) != 99 {
+			t.Errorf("%d requests, %d files not tried, want 1 and 99", n, ended(got, upload.ErrNotTried))
+		}
+	})
+}
+
+// TestAutoJobsSkip checks that files that are skipped by a listing need no turn, and that those
+// which are looked up do.
+func TestAutoJobsSkip(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
+		jobs := slices.Collect(w.limited(200, 100))
+		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
+		for _, listing := range []*upload.Listing{nil, {Bucket: "bkt"}} {
+			f := w.countFlights()
+			slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
+			got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: listing, SmallLimiter: &backoff.Limiter{First: 3, Max: 3}})
+			for name, o := range got {
+				if o.err != nil || o.Skipped != upload.SkipIdentical {
+					t.Errorf("%s: skipped %v, %v", name, o.Skipped, o.err)
+				}
+			}
+			want := int64(3)
+			if listing != nil {
+				want = 1
+			}
+			if most := f.most.Load(); most != want {
+				t.Errorf("listing %v: at most %d requests at a time, want %d", listing, most, want)
+			}
+		}
+	})
+}
+
+func unobserved(o *upload.Options) { o.Observer = nil }

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+// pace waits until the rate of the bucket of x allows the exchange, and returns the rate. It is nil for
+// an exchange that is not paced. If ctx is done first, the error is its cause.
+func (q *Requester) pace(ctx context.Context, x exchange) (*backoff.Rate, error) {
+	if q.uplink.Rate == nil || !x.op.Changes() {
+		return nil, nil
+	}
+	rate := q.uplink.Rate(x.bucket)
+	waited, err := rate.Wait(ctx, len(q.Retry.history) > 0)
+	q.uplink.Tally.Paced.Add(int64(waited))
+	return rate, err
+}
+
+// judge passes what the reply to x shows about the load to the rate from pace. It reports when requests are
+// paced from now on.
+func (q *Requester) judge(rate *backoff.Rate, x exchange, r session.Reply) {
+	if rate == nil {
+		return
+	}
+	switch r.Load() {
+	case session.LoadAccepted:
+		rate.Accepted(time.Now())
+	case session.LoadTooFast:
+		if rate.Refused(time.Now()) {
+			q.Post(Note{Kind: Warning, Cause: fmt.Sprintf(
+				"the bucket %s refuses requests because there are too many: from now on at most %.0f per second are made, and more as they are accepted", x.bucket, rate.PerSecond())})
+		}
+	}
+}

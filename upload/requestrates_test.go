@@ -1,0 +1,314 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// writes counts the requests of a server that change objects, by second since the start.
+type writes struct {
+	start time.Time
+
+	mu       sync.Mutex
+	accepted []int
+	refused  []int
+}
+
+func (c *writes) request(r fakegcs.Request) {
+	switch r.Op {
+	case fakegcs.OpInsert, fakegcs.OpStart, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpPartsStart:
+	default:
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	second := int(time.Since(c.start) / time.Second)
+	for len(c.accepted) <= second {
+		c.accepted, c.refused = append(c.accepted, 0), append(c.refused, 0)
+	}
+	switch r.Status {
+	case 200, 204:
+		c.accepted[second]++
+	case 429:
+		c.refused[second]++
+	}
+}
+
+// between returns the number of requests from a second to another.
+func (c *writes) between(from, to int) (accepted, refused int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := from; s < min(to, len(c.accepted)); s++ {
+		accepted += c.accepted[s]
+		refused += c.refused[s]
+	}
+	return accepted, refused
+}
+
+// inBusyBubble is inBubble with a server that counts writes, and accepts a number of them per second;
+// 0 means any number.
+func inBusyBubble(t *testing.T, perSecond int, f func(w *world, c *writes)) {
+	t.Helper()
+	c := &writes{}
+	o := &fakegcs.Options{BucketRate: perSecond, Latency: 150 * time.Millisecond, Discard: true, KeepRequests: -1, NoMD5: true, OnRequest: c.request}
+	inBubble(t, o, func(w *world) {
+		c.start = time.Now()
+		f(w, c)
+	})
+}
+
+// copies yields uploads of one file to any number of objects.
+func copies(path string, size int64, names string) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for i := 0; ; i++ {
+			if !yield(upload.Job{Path: path, Size: size, Spec: upload.Spec{Bucket: "bkt", Object: fmt.Sprintf("%s/%d", names, i)}}) {
+				return
+			}
+		}
+	}
+}
+
+// flood uploads copies of a file until ctx is done, and returns the time that they waited for the rate.
+func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names string, atATime int) (paced time.Duration) {
+	info, err := os.Stat(path)
+	if err != nil {
+		w.t.Error(err)
+		return 0
+	}
+	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Small: atATime, Large: atATime}) {
+		if err != nil && ctx.Err() == nil {
+			w.t.Errorf("%s: %v", res.Spec.Object, err)
+		}
+		paced += res.Paced
+	}
+	return paced
+}
+
+// TestRequestRates checks that a bucket that is too busy refuses hardly any request after a minute, that
+// most of its rate is used, and that users learn why their uploads are slow. The clients do not know its
+// rate.
+func TestRequestRates(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const perSecond, seconds = 60, 100
+	for _, test := range []struct {
+		name     string
+		size     int64
+		machines int
+		atATime  int
+	}{
+		{"small files", 1, 1, 300},
+		{"sessions", q + 1, 1, 40},
+		{"three machines", 1, 3, 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBusyBubble(t, perSecond, func(w *world, c *writes) {
+				path := w.file(data(test.size))
+				ctx, cancel := context.WithTimeout(w.t.Context(), seconds*time.Second)
+				defer cancel()
+				var machines sync.WaitGroup
+				for i := range test.machines {
+					rates := new(upload.RequestRates)
+					rates.Share(i, test.machines)
+					up := w.uploader(withoutStore, func(o *upload.Options) {
+						o.RequestRates, o.ChunkSize = rates, q // so that files of more than that get a session
+					})
+					machines.Go(func() {
+						if paced := w.flood(ctx, up, path, fmt.Sprint(i), test.atATime); paced < 30*time.Second {
+							t.Errorf("the uploads waited %v for the rate, want more in all", paced)
+						}
+						for bucket, rate := range rates.All() {
+							if found := rate.PerSecond(); bucket != "bkt" || found < perSecond/2 || found > 2*perSecond || rate.LastRefused().IsZero() {
+								t.Errorf("%s: %.0f per second, last 429 at %v, want about %d", bucket, found, rate.LastRefused(), perSecond)
+							}
+						}
+					})
+				}
+				machines.Wait()
+				if _, refused := c.between(0, 60); refused == 0 {
+					t.Error("no request is refused at first")
+				}
+				accepted, refused := c.between(60, seconds)
+				if share := float64(refused) / float64(refused+accepted); share > 0.01 {
+					t.Errorf("%.2f %% of the requests are refused after a minute, want at most 1 %%", 100*share)
+				}
+				if want := perSecond * (seconds - 60); accepted < 9*want/10 {
+					t.Errorf("%d requests accepted after a minute, want 0.9 of %d", accepted, want)
+				}
+				t.Logf("%d accepted, %d refused after a minute", accepted, refused)
+				if n := w.saw(upload.Warning); n != test.machines {
+					t.Errorf("%d warnings, want one for each machine", n)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestRatesAfterRefusals checks that no file fails, and that uploads continue soon, after half a minute in
+// which all requests were refused. In an earlier version, retries waited for the rate behind new files, for
+// longer than the gate holds an upload.
+func TestRequestRatesAfterRefusals(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBusyBubble(t, 60, func(w *world, c *writes) {
+		path := w.file(data(1))
+		ctx, cancel := context.WithTimeout(w.t.Context(), 100*time.Second)
+		defer cancel()
+		time.AfterFunc(10*time.Second, func() {
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}})
+		})
+		time.AfterFunc(40*time.Second, func() { w.srv.ClearFaults() })
+		w.flood(ctx, w.uploader(withoutStore), path, "x", 200)
+		accepted, refused := c.between(11, 40)
+		if accepted > 0 || refused > 400 {
+			t.Errorf("%d requests are accepted and %d refused while all are refused, want none and few", accepted, refused)
+		}
+		if accepted, _ := c.between(50, 90); accepted < 400 {
+			t.Errorf("%d requests accepted in the 40 s after that, want at least 10 per second", accepted)
+		}
+	})
+}
+
+// TestRequestRatesOnlyAfter429 checks that nothing is paced without a 429 that concerns the bucket, or if
+// pacing is off.
+func TestRequestRatesOnlyAfter429(t *testing.T) {
+	t.Parallel()
+	const object = "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate."
+	reply := func(status int, reason, message string) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: reason, Message: message}}
+	}
+	for _, test := range []struct {
+		name  string
+		fault fakegcs.Fault
+		rates *upload.RequestRates
+		paced bool
+	}{
+		{name: "503", fault: reply(503, "backendError", "")},
+		{name: "one object", fault: reply(429, "rateLimitExceeded", object)},
+		{name: "lost replies", fault: fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
+		{name: "429 to a read", fault: fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}}},
+		{name: "429, but off", fault: reply(429, "rateLimitExceeded", ""), rates: upload.NoRequestRates},
+		{name: "429", fault: reply(429, "rateLimitExceeded", ""), paced: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBusyBubble(t, 0, func(w *world, c *writes) {
+				w.addFaults(test.fault)
+				path := w.file(data(1))
+				ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
+				defer cancel()
+				up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = test.rates }).With(upload.CallOptions{Skip: upload.SkipIdentical})
+				paced := w.flood(ctx, up, path, "x", 32)
+				if (paced > 0) != test.paced || (w.saw(upload.Warning) > 0) != test.paced {
+					t.Errorf("waited %v for the rate, %d warnings; want pacing %v", paced, w.saw(upload.Warning), test.paced)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestRatesLimit checks that a limit holds from the first request on, for all requests that the
+// service counts.
+func TestRequestRatesLimit(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		size  int64
+		parts *upload.Parts
+	}{
+		{"small files", 1, nil},
+		{"sessions", q + 1, nil},
+		{"compose", 3 * q, upload.InParts(3, q).By(upload.ByCompose)},
+		{"multipart", 2 * session.MultipartMinPart, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBusyBubble(t, 0, func(w *world, c *writes) {
+				const limit, seconds = 10, 6
+				rates := new(upload.RequestRates)
+				rates.Limit(limit)
+				path := w.file(data(test.size))
+				up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates, o.Parallel, o.ChunkSize = rates, test.parts, q })
+				ctx, cancel := context.WithTimeout(w.t.Context(), seconds*time.Second)
+				defer cancel()
+				w.flood(ctx, up, path, "x", 12)
+				for second := range seconds - 1 {
+					if n, _ := c.between(second, second+1); n < limit-2 && second > 0 || n > limit+1 {
+						t.Errorf("%d requests in second %d, want %d", n, second, limit)
+					}
+				}
+				if n := w.saw(upload.Warning); n > 0 && test.parts == nil { // interrupted parts may be left
+					t.Errorf("%d warnings without a 429", n)
+				}
+				rates.Limit(0)
+				rates.Set("bkt", 0)
+				for range 5 {
+					if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Paced > 0 {
+						t.Errorf("without the limit: %v, paced %v", err, res.Paced)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRequestRatesInterrupted checks that an upload that waits for the rate ends at once with its context,
+// is not counted as a request, and does not hold the next one.
+func TestRequestRatesInterrupted(t *testing.T) {
+	t.Parallel()
+	inBusyBubble(t, 0, func(w *world, c *writes) {
+		rates := new(upload.RequestRates)
+		rates.Share(0, 100)
+		rates.Set("bkt", 1)
+		path := w.file(data(1))
+		up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = rates })
+		for range 2 { // the first may start at once
+			if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "first"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		res, err := up.File(ctx, path, spec)
+		if _, ok := errors.AsType[*upload.InterruptedError](err); !ok || time.Since(start) > 5100*time.Millisecond {
+			t.Errorf("after %v: %v, want an InterruptedError after 5s", time.Since(start), err)
+		}
+		if res.Requests != 0 || res.Retries != 0 || res.Paced != 5*time.Second {
+			t.Errorf("%d requests, %d retries, %v paced; want none, and 5s", res.Requests, res.Retries, res.Paced)
+		}
+		rates.Share(0, 1)
+		start = time.Now()
+		if _, err := up.File(w.t.Context(), path, spec); err != nil || time.Since(start) > 2*time.Minute {
+			t.Errorf("the next upload: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestRequestRatesRetries checks that waits for the rate are no tries: an upload whose request must wait
+// longer than all its retries still succeeds.
+func TestRequestRatesRetries(t *testing.T) {
+	t.Parallel()
+	inBusyBubble(t, 0, func(w *world, c *writes) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}})
+		rates := new(upload.RequestRates)
+		rates.Share(7, 100)
+		rates.Set("bkt", 1)
+		res, err := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = rates }).With(upload.CallOptions{Tries: 2}).
+			File(w.t.Context(), w.file(data(1)), spec)
+		if err != nil || res.Retries != 2 || res.Paced < time.Minute {
+			t.Errorf("%v, %d retries, %v paced; want 2 retries and more than a minute", err, res.Retries, res.Paced)
+		}
+	})
+}
