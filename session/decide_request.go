@@ -40,7 +40,6 @@ func (d *doubt) confirms(r *Reply) bool {
 //	401                                       refresh the credentials, repeat; again: fail
 //	403, or an exhausted quota                fail
 //	501 to the start of a multipart upload    fail: the server has no XML API
-//	412 to a deletion                         fail: the object does not meet the precondition
 //	404 (see below)                           absent
 //	other                                     fail
 //

@@ -105,7 +105,7 @@ func TestDecideRequest(t *testing.T) {
 		{"404", status(404), confirmed("ErrNotFound"), append(stat, session.OpCancel), confirmed("absent")},
 		{"404 NoSuchUpload", because(404, "NoSuchUpload"), confirmed("ErrNotFound"), append(append(stat, session.OpCancel), upload...), confirmed("absent")},
 		{"410", status(410), confirmed("ErrNotFound"), []session.Op{session.OpCancel}, confirmed("absent")},
-		{"412", status(412), confirmed("refused"), []session.Op{session.OpDelete}, confirmed("ErrPrecondition")},
+		{"412", status(412), confirmed("refused"), nil, [3]string{}},
 		{"400", status(400), confirmed("refused"), nil, [3]string{}},
 		{"405", status(405), confirmed("refused"), nil, [3]string{}},
 		{"409", status(409), confirmed("refused"), nil, [3]string{}},

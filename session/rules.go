@@ -212,8 +212,6 @@ func permanent(r *Reply, status int) error {
 		return ErrInvalid // no XML API
 	case status == 404 || status == 410 || !r.FromService && status != 400:
 		return ErrNotFound // no such bucket, or another kind of server
-	case r.Op == OpDelete && r.unmet():
-		return ErrPrecondition
 	case begins && ineffective(status):
 		return ErrInvalid
 	case ineffective(status):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"gcsup/session"
@@ -134,8 +135,8 @@ func (d *deleteCall) delete(x *engine.Exchanger) error {
 	_, err := x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		return x.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return c.Delete(ctx, spec) })
 	})
-	if errors.Is(err, session.ErrPrecondition) {
-		err = d.replaced(x, err)
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
+		err = d.replaced(x)
 	}
 	switch {
 	case err == nil, errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrPermission):
@@ -151,15 +152,17 @@ func (d *deleteCall) delete(x *engine.Exchanger) error {
 	return err
 }
 
-// replaced returns the error of a deletion whose precondition failed with err. It is nil if there is no
-// object. The service may answer so to the repeat of a request that deleted it.
-func (d *deleteCall) replaced(x *engine.Exchanger, err error) error {
+// replaced returns the error of a deletion whose precondition, the generation, was refused. It is nil if
+// there is no object. The service may answer so to the repeat of a request that deleted it.
+func (d *deleteCall) replaced(x *engine.Exchanger) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	a, serr := x.To(spec).Ask(d.ctx, session.Request{}, x.To(spec).Stat)
+	a, err := x.To(spec).Ask(d.ctx, session.Request{}, x.To(spec).Stat)
 	switch {
-	case serr != nil:
+	case err != nil && !engine.Refusal(err):
 		return err
+	case err != nil: // the caller may not read it
+		return fmt.Errorf("%w: it was probably replaced after it was listed", session.ErrPrecondition)
 	case a.Object == nil:
 		return nil
 	}

@@ -20,8 +20,8 @@
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
 // Package gcsup/upload/tree lists files for Files, and package
-// gcsup/upload/manifest records which are finished. docs/examples has a small
-// program for each use.
+// gcsup/upload/manifest records which are finished. Package gcsup/upload/mirror makes a
+// prefix equal to a directory. docs/examples has a small program for each use.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
 // Application Default Credentials. This package links no Google SDK: [NewTransport]

@@ -52,6 +52,10 @@ type Options struct {
 	MaxDelete      Limit
 	DeleteExcluded bool
 
+	// Deleting, if not nil, is called before the first deletion with the number of objects that will be
+	// deleted.
+	Deleting func(objects int64)
+
 	// Strict counts an entry that is not a file, and a file that vanished, as a failure, so that
 	// nothing is deleted.
 	Strict bool

@@ -87,6 +87,9 @@ func (m *Mirror) deleteRest(ctx context.Context, u *upload.Uploader, s *surveyor
 	case m.opts.Batch.DryRun:
 		then = append(then, v.planned())
 	case refused == nil:
+		if m.opts.Deleting != nil && v.deletes.n > 0 {
+			m.opts.Deleting(v.deletes.n)
+		}
 		then = append(then, v.delete(ctx, m, u), kept(v.appeared))
 	}
 	if !yieldAll(then, yield) {
