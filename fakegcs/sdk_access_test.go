@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/iam"
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iterator"
@@ -104,11 +103,11 @@ func TestOfficialClientPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := *policy
-	policy.Add("allUsers", iam.Viewer)
+	policy.Add("allUsers", "roles/viewer")
 	if err := handle.SetPolicy(ctx, policy); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := handle.Policy(ctx); err != nil || !is.HasRole("allUsers", iam.Viewer) {
+	if is, err := handle.Policy(ctx); err != nil || !is.HasRole("allUsers", "roles/viewer") {
 		t.Errorf("policy %v, %v", is, err)
 	}
 	if err := handle.SetPolicy(ctx, &stale); !refusedWith(err, 412) {
