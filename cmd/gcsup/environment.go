@@ -12,9 +12,9 @@ import (
 )
 
 // envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
-// GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself.
+// GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself. A name is that of one file.
 var envRules = cmdline.Rules{
-	None: []string{"help", "version", "state-dir"},
+	None: []string{"help", "version", "state-dir", "name"},
 	Exclusive: [][]string{
 		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -74,6 +75,10 @@ type Attempt struct {
 	GivenUp  bool          // no attempt is left
 }
 
+// cheapWatch reports whether notifications need no open file for each file of the directory, as with kqueue on
+// other systems. Without them, scans find new files.
+const cheapWatch = runtime.GOOS == "linux" || runtime.GOOS == "windows"
+
 const (
 	defaultSettle   = 10 * time.Second
 	defaultRescan   = time.Minute
@@ -115,7 +120,7 @@ func Open(dir string, up *upload.Uploader, to upload.Spec, opts *Options) (*Outb
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("outbox %s: not a directory", dir)
 	}
-	o := &Outbox{dir: dir, up: up, to: to, opened: time.Now(), watch: true}
+	o := &Outbox{dir: dir, up: up, to: to, opened: time.Now(), watch: cheapWatch}
 	if opts != nil {
 		o.opts = *opts
 	}

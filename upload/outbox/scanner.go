@@ -140,9 +140,11 @@ func (s *scanner) flush(ctx context.Context) {
 func (s *scanner) inspectAll(ctx context.Context) {
 	s.mu.Lock()
 	names := s.names
-	if len(names) > 0 {
-		s.names = map[string]struct{}{}
+	if len(names) == 0 {
+		s.mu.Unlock()
+		return
 	}
+	s.names = map[string]struct{}{}
 	s.mu.Unlock()
 	for name := range names {
 		if ctx.Err() != nil {
@@ -150,9 +152,7 @@ func (s *scanner) inspectAll(ctx context.Context) {
 		}
 		s.inspect(ctx, name)
 	}
-	if len(names) > 0 {
-		s.flush(ctx)
-	}
+	s.flush(ctx)
 }
 
 // inspect looks at one file, or scans a directory.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -143,12 +144,26 @@ func (t *table) empty() bool { return len(t.files) == 0 }
 // statusFile has the status of the process that runs the outbox, for ReadStatus.
 const statusFile = stateDir + "/status.json"
 
-// saveStatus saves the status every second until ctx is done, and then once more. The channel is closed
-// when it has ended. A status that cannot be saved, because the disk is full, is not missed.
+// saveAtLeast is how often the status is saved if it does not change.
+const saveAtLeast = 20 * time.Second
+
+// saveStatus saves the status, when it has changed and at most once a second, until ctx is done, and then once
+// more. The channel is closed when it has ended. A status that cannot be saved, because the disk is full, is not
+// missed.
 func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
+	var last []byte // without the times that always change
+	var saved time.Time
 	save := func() {
-		text, err := json.Marshal(o.Status())
+		s := o.Status()
+		quiet := s
+		quiet.Time, quiet.Turn = time.Time{}, time.Time{}
+		content, err := json.Marshal(quiet)
+		if err != nil || bytes.Equal(content, last) && time.Since(saved) < saveAtLeast {
+			return
+		}
+		last, saved = content, time.Now()
+		text, err := json.Marshal(s)
 		if err != nil {
 			return
 		}
@@ -175,7 +190,8 @@ func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 }
 
 // ReadStatus returns the status of an outbox that another process may run. It reads the directory. If
-// a process runs the outbox, the status has what that process saved at most a second ago.
+// a process runs the outbox, the status has what that process saved: at most a second ago, or, if nothing changed,
+// at most 20.
 func ReadStatus(dir string) (Status, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
