@@ -22,7 +22,7 @@ const (
 	reasonOver          = "over"     // only temporary objects were left
 	reasonMissingSource = "missing_source"
 	reasonIncomplete    = "incomplete" // the input of a spooled stream did not end
-	reasonOpen          = "open" // the service holds it
+	reasonOpen          = "open"       // the service holds it
 	reasonInUse         = "in_use"
 	reasonUnusable      = "unusable"
 	reasonEndpoint      = "other_endpoint"
