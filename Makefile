@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat live reliability walk simulate kill kill-tree kill-parts kill-sync outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -154,6 +154,12 @@ kill-sync:
 OUTBOX_RUNS = 1000
 outbox:
 	$(FIRE) ./internal/e2e -run OutboxUnderFire -outbox-runs $(OUTBOX_RUNS) -outbox-seed $(SEED)
+
+# kill-spool ends streams of --spool by SIGKILL, SIGSTOP, SIGTERM, a full disk and outages, at seeded
+# points. The full disk needs root, to mount a small file system.
+SPOOLS = 300
+kill-spool:
+	$(FIRE) ./internal/e2e -run SpoolKilled -spools $(SPOOLS) -kill-seed $(SEED)
 
 # shared runs processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -122,7 +123,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 			return err
 		}
 	}
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && token.Spool == nil && missing(token.SourcePath)
+	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(sourceOf(token))
 	discard := j.withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
 	switch {
 	case !useless && !pruned.SourceMissing && !pruned.Incomplete:
@@ -139,6 +140,14 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 	}
 	pruned.Deleted = err == nil
 	return err
+}
+
+// sourceOf returns the path of the source: the file, or the directory of a stream.
+func sourceOf(t *state.Token) string {
+	if t.Spool != nil {
+		return filepath.Join(t.Spool.Dir, t.ID)
+	}
+	return t.SourcePath
 }
 
 // missing reports whether a file does not exist. After another error, such as that of

@@ -10,7 +10,7 @@ import (
 // Result describes an upload. Every call returns one, even if it fails. Object is
 // then nil, and the other fields show the progress.
 type Result struct {
-	ID     string // of the saved upload; "" for a stream or without a store
+	ID     string // of the saved upload; "" for a stream that is not in a spool, or without a store
 	Path   string // of the source; "" for a stream
 	Spec   Spec
 	Object *session.Object // as the service described it: generation, size, CRC32C; of [Uploader.Compare], the object at the destination

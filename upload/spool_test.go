@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -536,4 +537,62 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+// TestSpoolThatCannotBeWritten checks that an upload fails, and does not hang, if its spool cannot be written
+// before the type of the content is known.
+func TestSpoolThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		r, in := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
+			ended <- err
+		}()
+		synctest.Wait()
+		entries, err := os.ReadDir(w.spoolDir())
+		if err != nil || len(entries) != 2 {
+			t.Errorf("%v, %v", entries, err)
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				_ = os.Remove(filepath.Join(w.spoolDir(), e.Name()))
+			}
+		}
+		in.Write([]byte("short"))
+		if err := <-ended; !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error = %v", err)
+		}
+		w.wantSaved(0)
+		w.wantNoObject("obj")
+	})
+}
+
+// TestSpoolMissing checks that Prune removes a saved stream without files only if it is asked to: they may be
+// on a file system that is not mounted.
+func TestSpoolMissing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		up := w.uploader(w.spooling(0))
+		res, err := up.Reader(w.t.Context(), pieces(data(mib)), spec)
+		if !errors.Is(err, session.ErrRetriesExhausted) {
+			t.Fatal(err)
+		}
+		w.srv.ClearFaults()
+		if err := os.RemoveAll(filepath.Join(w.spoolDir(), res.ID)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Resume(w.t.Context(), res.ID); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("resume: %v", err)
+		}
+		for _, missing := range []bool{false, true} {
+			p, err := firstOf(up.Prune(w.t.Context(), &upload.PruneOptions{MissingSource: missing}))
+			if err != nil || p.Deleted != missing {
+				t.Errorf("pruned: %+v, %v", p, err)
+			}
+		}
+		w.wantSaved(0)
+	})
 }

@@ -78,6 +78,7 @@ func (s *spooled) fill(ctx context.Context, r *headReader) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
+		defer r.close() // if nothing more is read
 		s.spool.Fill(spool.Input{
 			Reader: in, Stop: stop,
 			Ended: func(whole chunk.Checkpoint) error {

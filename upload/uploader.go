@@ -92,7 +92,7 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 }
 
 // Reader uploads the bytes of r until EOF. No other call can resume it, because r
-// cannot be read again. If r fails, the upload fails with [chunk.ErrRead], and there
+// cannot be read again, unless [Options].Spool keeps the bytes. If r fails, the upload fails with [chunk.ErrRead], and there
 // is no object.
 //
 // A stream of at most 256 KiB is sent in one request. Any other stream gets a

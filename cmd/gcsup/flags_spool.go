@@ -24,6 +24,7 @@ func (f *spoolFlags) add(fs *pflag.FlagSet) {
 func (f *spoolFlags) check(given *pflag.FlagSet, stream, saved bool) error {
 	flag := given.Lookup("spool")
 	switch {
+	case flag == nil: // sync, which sends no stream
 	case f.dir == "" && flag.Changed:
 		return exit.Usagef("--spool: want a directory")
 	case f.dir == "" && given.Changed("spool-limit"):

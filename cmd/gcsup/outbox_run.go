@@ -33,7 +33,8 @@ type outboxRunFlags struct {
 	settle, rescan time.Duration
 	then           thenFlag
 	ordered        bool
-	attempts, jobs int
+	attempts       int
+	jobs           jobsFlag
 }
 
 // thenFlag is --then.
@@ -91,7 +92,7 @@ func (f *outboxRunFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.then, "then", "what happens to a file that was uploaded, an `ACTION`: remove, keep or move=DIR")
 	fs.BoolVar(&f.ordered, "ordered", false, "upload one file at a time, by name; a file that fails blocks all later ones")
 	fs.IntVar(&f.attempts, "attempts", 10, "after `N` failures in a row, move a file to DIR/.failed, or exit with --ordered; 0: never")
-	fs.IntVar(&f.jobs, "jobs", 0, "upload `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: 32 of up to 8 MiB, and 4 larger ones")
 	f.objects.addService(fs)
 	f.target.addSaving(fs)
 	f.send.addRestarting(fs)
@@ -103,8 +104,6 @@ func (f *outboxRunFlags) check(destination string) (opts upload.Options, to sess
 	switch {
 	case f.attempts < 0:
 		return opts, to, exit.Usagef("--attempts %d: want a number that is not negative", f.attempts)
-	case f.jobs < 0:
-		return opts, to, exit.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case f.ordered && f.jobs > 1:
 		return opts, to, exit.Usagef("--ordered uploads one file at a time: leave out --jobs")
 	case f.rescan < time.Second:
@@ -174,7 +173,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	service := &outboxService{reporter: r, dir: dir, out: r.outcomes(false), notifier: newNotifier(r.console)}
 	box, err := outbox.Open(dir, c.uploader, to, &outbox.Options{
 		Settle: orNone(f.settle), Rescan: f.rescan, Then: f.then.Then, Ordered: f.ordered, Attempts: orNone(f.attempts),
-		Policy: opts.Policy, Jobs: f.jobs, Spec: f.spec,
+		Policy: opts.Policy, Jobs: int(f.jobs), Spec: f.spec,
 		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.warning("warning: %s", text) }, Ready: service.ready,
 	})
 	if err != nil {

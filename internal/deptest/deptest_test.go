@@ -79,7 +79,7 @@ var allowed = map[string][]string{
 // uploads returns the rules for a package that knows the errors of uploads, trees and
 // manifests, and links others too.
 func uploads(others ...string) []string {
-	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/session/state/bucketstore", "gcsup/upload", "gcsup/upload/errkind", "gcsup/upload/manifest", "gcsup/upload/mirror", "gcsup/upload/tree", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/engine", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source",
+	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucket", "gcsup/session/state", "gcsup/session/internal/...", "gcsup/session/state/bucketstore", "gcsup/upload", "gcsup/upload/errkind", "gcsup/upload/manifest", "gcsup/upload/mirror", "gcsup/upload/tree", "gcsup/upload/internal/batch", "gcsup/upload/internal/content", "gcsup/upload/internal/engine", "gcsup/upload/internal/runsort", "gcsup/upload/internal/parts", "gcsup/upload/internal/saved", "gcsup/upload/internal/source", "gcsup/upload/internal/spool",
 		"github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore")
 }
 

@@ -85,7 +85,16 @@ type child struct {
 // run starts gcsup. It is killed at the end of the test if it is still running.
 func run(t *testing.T, env []string, args ...string) *child {
 	t.Helper()
+	return runWith(t, env, nil, args...)
+}
+
+// runWith is run with a standard input. The caller closes its copy of it.
+func runWith(t *testing.T, env []string, stdin *os.File, args ...string) *child {
+	t.Helper()
 	c := &child{t: t, cmd: exec.Command(program, args...), done: make(chan struct{})}
+	if stdin != nil {
+		c.cmd.Stdin = stdin
+	}
 	c.heard = sync.NewCond(&c.mu)
 	c.cmd.Env = env
 	c.cmd.Stderr = &c.err

@@ -13,6 +13,7 @@
 //	retries_exhausted     [session.ErrRetriesExhausted], [bucketstore.ErrSlow]
 //	usage                 [tree.ErrUsage], [tree.ErrCollision], and the errors of package manifest for a wrong file or call
 //	no_input              [chunk.ErrOpen], [chunk.ErrNotRegular], [upload.ErrSourceNeeded], and those of package tree about one file
+//	nothing_deleted       [mirror.ErrIncomplete]
 //	local_io              [chunk.ErrRead], [tree.ErrSort], and every error without a sentinel
 package errkind
 

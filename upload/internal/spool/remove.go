@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gcsup/chunk"
@@ -20,8 +21,9 @@ const leftAfter = 7 * 24 * time.Hour
 // Remove removes the spool of a stream. It is no error if there is none. If a process has it, the
 // error wraps [state.ErrInUse].
 func Remove(ctx context.Context, dir, id string) error {
-	if _, err := os.Lstat(filepath.Join(dir, id)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	_, err := os.Lstat(filepath.Join(dir, id))
+	if _, lerr := os.Lstat(filepath.Join(dir, id+".lock")); errors.Is(err, fs.ErrNotExist) && errors.Is(lerr, fs.ErrNotExist) {
+		return nil // and dir need not exist
 	}
 	_, release, err := lock(ctx, dir, id)
 	if err != nil {
@@ -63,15 +65,16 @@ func sweep(ctx context.Context, locks *state.Dir, dir string) {
 		return
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err != nil || !e.IsDir() || !state.ValidID(e.Name()) || time.Since(info.ModTime()) <= leftAfter {
+		id, _ := strings.CutSuffix(e.Name(), ".lock") // which unlock removes
+		if info, err := e.Info(); err != nil || !state.ValidID(id) || time.Since(info.ModTime()) <= leftAfter {
 			continue
 		}
-		unlock, err := locks.Lock(ctx, e.Name())
+		unlock, err := locks.Lock(ctx, id)
 		if err != nil {
 			continue
 		}
-		if end, err := Ended(dir, e.Name()); err == nil && end == nil {
-			_ = removeLocked(dir, e.Name())
+		if end, err := Ended(dir, id); err == nil && end == nil {
+			_ = removeLocked(dir, id)
 		}
 		unlock()
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -354,5 +356,51 @@ func TestRestoredSegments(t *testing.T) {
 	}
 	if _, err := next.ReadAt(make([]byte, 2), 3*q-1); !errors.Is(err, ErrDamaged) {
 		t.Errorf("read across the gap: %v", err)
+	}
+}
+
+// TestSweep checks that a new stream removes what old streams without an end left, and nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	make := func(id string, age time.Duration, ended bool) {
+		s, err := Create(t.Context(), dir, id, MinLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := io.Reader(bytes.NewReader(bytesOf(10)))
+		if !ended {
+			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, errIO }))
+		}
+		s.Fill(input(r))
+		s.Close()
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(filepath.Join(dir, id), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("old", leftAfter+time.Hour, false)
+	make("new", time.Hour, false)
+	make("ended", leftAfter+time.Hour, true)
+	if err := os.WriteFile(filepath.Join(dir, "killed.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-leftAfter - time.Hour)
+	_ = os.Chtimes(filepath.Join(dir, "killed.lock"), old, old)
+	make("last", 0, true)
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"ended", "last", "new"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("left: %q, %v, want %q", names, err, want)
+	}
+	for _, id := range names {
+		if err := Remove(t.Context(), dir, id); err != nil {
+			t.Error(err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("left after Remove: %v", entries)
 	}
 }
