@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -93,11 +93,22 @@ bench-outbox:
 	go test -run '^$$' -bench Outbox -benchtime 1x ./internal/e2e
 
 # compat uploads to the emulator with other programs, kills them, and runs them
-# again: the official library, and those of gcloud, gsutil, rclone and Node.js that are
-# installed. make compat CLIENT=rclone runs one. With COMPAT_ALL=1 it fails if one is
+# again: the official library, and those of gcloud, gsutil, rclone, restic and Node.js that are
+# installed. It runs Google's tests of the Go library, too. make compat CLIENT=rclone runs
+# one. With COMPAT_ALL=1 it fails if one is
 # missing. internal/compat/install-rclone.sh builds rclone.
 compat:
 	sh internal/compat/compat.sh $(CLIENT)
+
+# compat-node and compat-python run Google's tests of these clients on the emulator, from a
+# checkout that you have: make compat-node DIR=PATH. The failures that are expected are in
+# internal/compat/suite-*.txt, with the reasons.
+compat-node compat-python:
+	SUITE_DIR=$(abspath $(DIR)) COMPAT_SECONDS=1200 sh internal/compat/compat.sh $(@:compat-%=suite-%)
+
+# compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator.md.
+compat-table:
+	go run ./internal/compat/suites -table docs/emulator.md
 
 # live checks the facts of package fakegcstest on the real service, with your
 # credentials, and prints the differences: make live BUCKET=gs://BUCKET. LIVE has flags

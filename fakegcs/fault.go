@@ -58,7 +58,8 @@ const (
 	// Like cut-request, but for the duration For, queries still report the older offset.
 	// [Bytes For]
 	EffectLateCommit = faultplan.EffectLateCommit
-	// Process the request as usual, send Bytes of the reply's body, then close. [Bytes]
+	// Process the request as usual, send Bytes of the reply's body, then reset the
+	// connection. Old HTTP libraries take an orderly close for the end of the body. [Bytes]
 	EffectCutReply = faultplan.EffectCutReply
 	// Process the request as usual, but end the reply's body after Bytes, so that JSON
 	// ends in the middle. [Bytes]

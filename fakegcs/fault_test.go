@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -257,7 +259,7 @@ func TestEffectsOnReplies(t *testing.T) {
 	t.Run("cut-reply", func(t *testing.T) {
 		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 10}), func(w *world) {
 			uri := w.start("x")
-			if a, err := w.try("PUT", uri, data(100)); !errors.Is(err, io.ErrUnexpectedEOF) || len(a.body) != 10 || a.StatusCode != 200 {
+			if a, err := w.try("PUT", uri, data(100)); !errors.Is(err, connReset) || len(a.body) != 10 || a.StatusCode != 200 {
 				t.Errorf("%v %v", a, err)
 			}
 			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 || a.json(t)["size"] != "100" {
@@ -360,6 +362,34 @@ func TestEffectsOnReplies(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestCutReadResets checks over a real socket that a cut body ends with a reset, after all the
+// bytes that were to be sent, even if the client receives them slowly.
+func TestCutReadResets(t *testing.T) {
+	t.Parallel()
+	const cut = 700 << 10
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpRead}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: cut}}}})
+	w.insert("x", string(data(1<<20)))
+	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(64 << 10) // most bytes wait in the server's socket
+		}
+		return conn, err
+	}}}
+	resp, err := w.client.Get(w.url + "/bkt/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if !errors.Is(err, connReset) {
+		t.Errorf("the body ends with %v, want ECONNRESET", err)
+	}
+	if runtime.GOOS == "linux" && !bytes.Equal(got, data(1<<20)[:cut]) {
+		t.Errorf("read %d bytes before the reset, want %d", len(got), cut)
+	}
 }
 
 // Over real sockets a reset is ECONNRESET, even with TLS and HTTP/2.

@@ -105,7 +105,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	}
 	if limit >= 0 {
 		_ = http.NewResponseController(w).Flush() // the client must receive the bytes so far
-		panic(http.ErrAbortHandler)
+		drop(w, true)                             // some HTTP libraries take an orderly close for the end of the body
 	}
 }
 
@@ -199,7 +199,7 @@ func (r *reply) copyTo(w io.Writer, limit int64) int64 {
 	return n
 }
 
-// drop ends the connection without a reply: with a reset (RST) or in order (FIN).
+// drop ends the connection of an unfinished reply: with a reset (RST) or in order (FIN).
 func drop(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil { // HTTP/2: RST_STREAM
@@ -211,6 +211,7 @@ func drop(w http.ResponseWriter, reset bool) {
 			raw = t.NetConn()
 		}
 		if l, ok := raw.(interface{ SetLinger(int) error }); ok {
+			awaitSent(raw)
 			_ = l.SetLinger(0)
 		}
 		_ = raw.Close()

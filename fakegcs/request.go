@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"gcsup/fakegcs/internal/faultplan"
@@ -54,6 +55,8 @@ func parse(r *http.Request) *request {
 		path = strings.TrimPrefix(path, "/storage/v1/")
 	case path == "/b", strings.HasPrefix(path, "/b/"):
 		// Node's client adds this to STORAGE_EMULATOR_HOST. No bucket has such a short name.
+		path = strings.TrimPrefix(path, "/")
+	case projectPath.MatchString(path): // of Node's client, too
 		path = strings.TrimPrefix(path, "/")
 	case path == "/batch/storage/v1", path == "/batch":
 		q.op = byMethod(q.Method, map[string]Op{"POST": OpBatch})
@@ -148,6 +151,10 @@ func (q *request) parseACL(segs []string) {
 	}
 	q.op = byMethod(q.Method, map[string]Op{"GET": OpACLGet, "PATCH": OpACLPatch, "PUT": OpACLPatch, "DELETE": OpACLDelete})
 }
+
+// projectPath matches the paths of the HMAC keys and the service account of a project without
+// /storage/v1. They hide objects of a bucket "projects" from requests of the XML API.
+var projectPath = regexp.MustCompile(`^/projects/[^/]+/(?:serviceAccount|hmacKeys(?:/[^/]+)?)$`)
 
 // parseProject distinguishes the requests for a project: segs is "projects", the project,
 // a name and, for one HMAC key, its ID.

@@ -25,6 +25,9 @@ func TestNodePathsAreServed(t *testing.T) {
 	if a := w.do("GET", "/b/of-node/o/absent", nil); a.StatusCode != 404 || a.json(t)["error"] == nil {
 		t.Errorf("an object that does not exist: %d %s", a.StatusCode, a.body)
 	}
+	if a := w.do("POST", "/projects/p/hmacKeys?serviceAccountEmail=robot@example.com", nil); a.StatusCode != 200 || a.json(t)["kind"] != "storage#hmacKey" {
+		t.Errorf("make a key: %d %s", a.StatusCode, a.body)
+	}
 	if a := w.do("DELETE", "/b/of-node/o/a%2Fb", nil); a.StatusCode != 204 {
 		t.Errorf("delete: %d %s", a.StatusCode, a.body)
 	}

@@ -270,7 +270,7 @@ func (t *retryTests) control(q *request) *reply {
 	case !single && q.Method == http.MethodPost:
 		test, err := newRetryTest(q)
 		switch {
-		case errors.Is(err, errNoMethod):
+		case errors.Is(err, errUnsupported):
 			return textReply(http.StatusNotImplemented, err.Error()+"\n")
 		case err != nil:
 			return textReply(http.StatusBadRequest, err.Error()+"\n")
@@ -291,9 +291,9 @@ func (t *retryTests) control(q *request) *reply {
 	return textReply(http.StatusMethodNotAllowed, "Method Not Allowed\n")
 }
 
-// errNoMethod is the error of a test for a method that the server does not have. Its status
-// is 501, for which suites skip the test, as Google's test bench answers.
-var errNoMethod = errors.New("no such method")
+// errUnsupported is the error of a test for a method or a transport that the server does not have.
+// Its status is 501, for which suites skip the test, as Google's test bench answers.
+var errUnsupported = errors.New("not supported")
 
 // newRetryTest reads a test from the body of q.
 func newRetryTest(q *request) (*retryTest, error) {
@@ -314,12 +314,12 @@ func newRetryTest(q *request) (*retryTest, error) {
 		test.Transport = "HTTP"
 	case "HTTP":
 	default:
-		return nil, fmt.Errorf("transport %q: only HTTP is supported", test.Transport)
+		return nil, fmt.Errorf("%w: only HTTP is supported, not %s", errUnsupported, test.Transport)
 	}
 	methods := allMethods()
 	for method, list := range test.Instructions {
 		if !slices.Contains(methods, method) {
-			return nil, fmt.Errorf("%w: %q", errNoMethod, method)
+			return nil, fmt.Errorf("%w: there is no method %q", errUnsupported, method)
 		}
 		for _, text := range list {
 			if _, err := parseInstruction(text); err != nil {

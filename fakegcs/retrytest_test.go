@@ -99,13 +99,18 @@ func TestRetryConformance(t *testing.T) {
 
 func TestRetryTestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, body := range []string{`{`, `{}`, `{"instructions":{}}`, `{"instructions":{"storage.objects.get":["return-503"]},"transport":"GRPC"}`, `{"instructions":{"storage.objects.insert":["return-5030-after-1K"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
+	for _, body := range []string{`{`, `{}`, `{"instructions":{}}`, `{"instructions":{"storage.objects.insert":["return-5030-after-1K"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
 		if a := w.do("POST", "/retry_test", []byte(body)); a.StatusCode != 400 {
 			t.Errorf("%s: %d", body, a.StatusCode)
 		}
 	}
-	if a := w.do("POST", "/retry_test", []byte(`{"instructions":{"storage.folders.get":["return-503"]}}`)); a.StatusCode != 501 {
-		t.Errorf("a method that the server does not have: %d, want 501, for which suites skip a test", a.StatusCode)
+	for what, body := range map[string]string{
+		"method":    `{"instructions":{"storage.folders.get":["return-503"]}}`,
+		"transport": `{"instructions":{"storage.objects.get":["return-503"]},"transport":"grpc"}`,
+	} {
+		if a := w.do("POST", "/retry_test", []byte(body)); a.StatusCode != 501 {
+			t.Errorf("a %s that the server does not have: %d, want 501, for which suites skip a test", what, a.StatusCode)
+		}
 	}
 	if a := w.do("GET", "/storage/v1/b/bkt", nil, "x-retry-test-id: of-another-server"); a.StatusCode != 404 {
 		t.Errorf("a request with an unknown test: %d", a.StatusCode)

@@ -122,6 +122,10 @@ func (c *conn) SetLinger(sec int) error {
 	return nil
 }
 
+// AwaitRead waits until the peer has read all bytes that were written, or has closed the
+// connection, at most for limit.
+func (c *conn) AwaitRead(limit time.Duration) { c.out.awaitRead(limit) }
+
 // Close closes both directions. The peer reads the written bytes and then io.EOF,
 // and its writes fail with EPIPE. As on a TCP socket, closing with unread data is a
 // reset.
@@ -202,6 +206,23 @@ func (h *half) write(p []byte) (int, error) {
 			h.cond.Broadcast()
 			continue
 		}
+		h.cond.Wait()
+	}
+}
+
+// awaitRead waits until the buffer is empty, at most for limit.
+func (h *half) awaitRead(limit time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	late := false
+	timer := time.AfterFunc(limit, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		late = true
+		h.cond.Broadcast()
+	})
+	defer timer.Stop()
+	for len(h.buf) > 0 && !late {
 		h.cond.Wait()
 	}
 }

@@ -6,14 +6,15 @@
 #   sh internal/compat/compat.sh [CLIENT...]
 #
 # Each client has a script in this directory. COMPAT_SECONDS limits the time of each
-# (default 400).
+# (default 400). With COMPAT_RECORD=1 the results are recorded in results.json, for the table in
+# docs/emulator.md.
 set -eu
 cd "$(dirname "$0")/../.."
 
-clients="gcsup official gcloud rclone gsutil node live"
+clients="gcsup official suite-go gcloud rclone restic gsutil node live"
 if [ $# = 0 ]; then set -- $clients; fi
 for client; do
-	case " $clients " in
+	case " $clients suite-node suite-python " in # these need SUITE_DIR
 	*" $client "*) ;;
 	*)
 		echo "compat: unknown client $client; want one of $clients" >&2
@@ -47,6 +48,20 @@ go build -o "$gcsup" ./cmd/gcsup
 head -c 3000001 /dev/urandom >"$small"
 head -c $large_size /dev/urandom >"$large"
 
+# record CLIENT: records that its script has passed. Those of suites record their counts.
+record() {
+	case $1 in
+	official) version=$(go list -m -f '{{.Version}}' cloud.google.com/go/storage) ;;
+	node) version=$(sed -n 's/^version=//p' internal/compat/node.sh) ;;
+	gcloud) version=$(gcloud version --format 'value("Google Cloud SDK")' 2>/dev/null) ;;
+	gsutil) version=$(gsutil version 2>/dev/null | sed -n 's/^gsutil version: //p') ;;
+	rclone) version=$(rclone version | sed -n 's/^rclone v*//p') ;;
+	restic) version=$(restic version | awk '{ print $2 }') ;;
+	*) return ;;
+	esac
+	[ -z "$version" ] || go run ./internal/compat/suites -record "$1" -version "$version"
+}
+
 failed=
 for client; do
 	export work="$top/work"
@@ -59,7 +74,11 @@ for client; do
 	kill -s KILL -- "-$running" 2>/dev/null || true # what it has left
 	running=
 	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not finished after ${COMPAT_SECONDS:-400} s" >&2; fi
-	if [ $status != 0 ]; then failed="$failed $client"; fi
+	if [ $status != 0 ]; then
+		failed="$failed $client"
+	elif [ -n "${COMPAT_RECORD:-}" ]; then
+		record "$client"
+	fi
 	echo "     $client: $(($(date +%s) - begun)) s"
 	rm -rf "$work"
 done

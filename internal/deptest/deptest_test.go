@@ -72,6 +72,8 @@ var allowed = map[string][]string{
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/filters":     uploads("golang.org/x/sync/errgroup"),
+	"gcsup/internal/compat/front":       {"gcsup/fakegcs/..."},
+	"gcsup/internal/compat/suites":      {},
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }

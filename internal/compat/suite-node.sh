@@ -1,0 +1,21 @@
+# Google's retry conformance tests of the client of Node.js, unmodified, from the checkout of
+# googleapis/nodejs-storage in SUITE_DIR. Its packages are installed, and it is compiled, if
+# that was not done before. The tests start the test bench in a global hook, which is left out.
+. internal/compat/common.sh
+need node
+need npm
+[ -d "${SUITE_DIR:-}/conformance-test" ] || fail "SUITE_DIR is not a checkout of googleapis/nodejs-storage: make compat-node DIR=PATH"
+if [ ! -d "$SUITE_DIR/build/cjs/conformance-test" ]; then
+	(cd "$SUITE_DIR" && limited npm install --no-audit --no-fund --ignore-scripts && limited npm run compile:cjs) >"$work/npm.log" 2>&1 ||
+		fail "$SUITE_DIR cannot be compiled: $(tail "$work/npm.log")"
+fi
+version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$SUITE_DIR/package.json")
+go build -o "$work/suites" ./internal/compat/suites
+
+create=
+start_emulator
+export STORAGE_EMULATOR_HOST="$host/" # the tests append paths to it
+(cd "$SUITE_DIR" && timeout --foreground -k 1 900 node node_modules/.bin/mocha --parallel --reporter json build/cjs/conformance-test/scenarios) >"$work/suite.json" 2>"$work/suite.log" || true
+"$work/suites" -format mocha -list internal/compat/suite-node.txt ${COMPAT_RECORD:+-record suite-node -version "$version"} "$work/suite.json" >"$work/differences" 2>&1 ||
+	fail "$(cat "$work/differences" "$work/suite.log")"
+ok "Google's tests of Node's client $version: $(tail -1 "$work/differences")"
