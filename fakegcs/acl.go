@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
@@ -51,9 +52,9 @@ func (a aclAPI) answer(q *request) *reply {
 		entries = append(entries, rules.entry(q.base(), l, r))
 	}
 	switch q.op {
-	case OpACLDelete:
+	case faults.OpACLDelete:
 		return newReply(http.StatusNoContent)
-	case OpACLList:
+	case faults.OpACLList:
 		kind := "storage#objectAccessControls"
 		if l.object == "" && !l.ofObjects {
 			kind = "storage#bucketAccessControls"
@@ -81,9 +82,9 @@ func (a aclAPI) perform(q *request) (aclRules, *apiError) {
 		return aclRules{}, err
 	}
 	switch q.op {
-	case OpACLList:
+	case faults.OpACLList:
 		return a.rules(l)
-	case OpACLInsert:
+	case faults.OpACLInsert:
 		rule, err := readRule(q, "")
 		if err != nil {
 			return aclRules{}, err
@@ -92,13 +93,13 @@ func (a aclAPI) perform(q *request) (aclRules, *apiError) {
 	}
 	entity := q.rest[1]
 	switch q.op {
-	case OpACLGet:
+	case faults.OpACLGet:
 		all, err := a.rules(l)
 		if err != nil {
 			return aclRules{}, err
 		}
 		return all.only(entity)
-	case OpACLPatch:
+	case faults.OpACLPatch:
 		rule, err := readRule(q, entity)
 		if err != nil {
 			return aclRules{}, err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // Batches, https://cloud.google.com/storage/docs/batch: several calls of the
@@ -99,8 +101,8 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 // and batches, may not.
 func (q *request) batchable() bool {
 	switch q.op {
-	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout,
-		OpBucketPermissions, OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
+	case faults.OpGet, faults.OpList, faults.OpDelete, faults.OpPatch, faults.OpCompose, faults.OpRewrite, faults.OpRestore, faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketList, faults.OpBucketPatch, faults.OpBucketDelete, faults.OpBucketLayout,
+		faults.OpBucketPermissions, faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
 		return !q.xml
 	}
 	return false

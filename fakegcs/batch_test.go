@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // batchOf returns the body of a batch of raw calls.
@@ -25,8 +26,8 @@ func batchOf(calls ...string) []byte {
 // TestBatch sends calls as different clients write them.
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{{
-		Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "flaky"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+	w := newWorld(t, &fakegcs.Options{RequireToken: true, Faults: []faults.Fault{{
+		Match: faults.Match{Op: faults.OpGet, Object: "flaky"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 	}}})
 	w.gcs.AllowToken("good")
 	auth := "Authorization: Bearer good"
@@ -79,7 +80,7 @@ func TestBatch(t *testing.T) {
 	if _, err := parts.NextPart(); err != io.EOF {
 		t.Error("more replies than calls:", err)
 	}
-	if ops := w.gcs.Stats().Ops; ops[fakegcs.OpBatch] != 1 || ops[fakegcs.OpPatch] != 1 || ops[fakegcs.OpDelete] != 1 {
+	if ops := w.gcs.Stats().Ops; ops[faults.OpBatch] != 1 || ops[faults.OpPatch] != 1 || ops[faults.OpDelete] != 1 {
 		t.Errorf("%v", ops)
 	}
 	calls := make([]string, 101)
@@ -99,10 +100,10 @@ func TestBatch(t *testing.T) {
 
 // A connection fault on one call acts on the connection of the batch.
 func TestBatchConnection(t *testing.T) {
-	for _, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectClose, fakegcs.EffectLoseReply, fakegcs.EffectCutReply, fakegcs.EffectStallReply} {
+	for _, effect := range []faults.Effect{faults.EffectReset, faults.EffectClose, faults.EffectLoseReply, faults.EffectCutReply, faults.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
-			bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-				{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Do: fakegcs.Action{Effect: effect}},
+			bubble(t, &fakegcs.Options{Faults: []faults.Fault{
+				{Match: faults.Match{Op: faults.OpDelete}, Do: faults.Action{Effect: effect}},
 			}}, func(w *world) {
 				w.insert("x", "x")
 				w.client.Timeout = time.Minute
@@ -113,7 +114,7 @@ func TestBatchConnection(t *testing.T) {
 					w.Errorf("the batch got a reply: %s", a.body)
 				}
 				_, there := w.gcs.Object("bkt", "x")
-				if never := effect == fakegcs.EffectReset || effect == fakegcs.EffectClose; there != never {
+				if never := effect == faults.EffectReset || effect == faults.EffectClose; there != never {
 					w.Errorf("object exists: %v", there)
 				}
 				if _, err := batch(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestBoundaries uploads in every way, with sizes around multiples of 256 KiB, to
@@ -39,7 +40,7 @@ func TestBoundaries(t *testing.T) {
 		},
 		"cut and resumed": func(w *world, name string, p []byte) answer {
 			uri := w.start(name)
-			if err := w.gcs.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}}); err != nil {
+			if err := w.gcs.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}}); err != nil {
 				w.Fatal(err)
 			}
 			if _, err := w.try("PUT", uri, p); err == nil {
@@ -105,7 +106,7 @@ func TestBoundaries(t *testing.T) {
 
 // An insert whose body was cut off makes no object.
 func TestCutInserts(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}}}})
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}}}})
 	for _, target := range []string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x", "/bkt/x"} {
 		method := "POST"
 		if target == "/bkt/x" {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"gcsup/fakegcs/faults"
 )
 
 // bucketAPI processes the requests for buckets.
@@ -24,25 +26,25 @@ func (a bucketAPI) answer(q *request) *reply {
 		err *apiError
 	)
 	switch q.op {
-	case OpBucketList:
+	case faults.OpBucketList:
 		return a.list(q)
-	case OpBucketInsert:
+	case faults.OpBucketInsert:
 		res, err = a.insert(q)
-	case OpBucketGet:
+	case faults.OpBucketGet:
 		res, err = a.get(q)
-	case OpBucketPatch:
+	case faults.OpBucketPatch:
 		res, err = a.patch(q)
-	case OpBucketLayout:
+	case faults.OpBucketLayout:
 		return a.layout(q)
-	case OpBucketPermissions:
+	case faults.OpBucketPermissions:
 		return a.permissions(q)
-	case OpPolicyGet:
+	case faults.OpPolicyGet:
 		return a.policy(q)
-	case OpPolicySet:
+	case faults.OpPolicySet:
 		return a.setPolicy(q)
-	case OpBucketLock:
+	case faults.OpBucketLock:
 		res, err = a.lock(q)
-	case OpBucketDelete:
+	case faults.OpBucketDelete:
 		if err = a.delete(q); err == nil {
 			return newReply(http.StatusNoContent)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
@@ -36,7 +37,7 @@ type notificationAPI struct{ *store }
 
 func (a notificationAPI) answer(q *request) *reply {
 	var body []byte
-	if q.op == OpNotificationInsert {
+	if q.op == faults.OpNotificationInsert {
 		var err *apiError
 		if body, err = readMetadata(q.in); err != nil {
 			return err.reply(false)
@@ -49,9 +50,9 @@ func (a notificationAPI) answer(q *request) *reply {
 		return err.reply(false)
 	}
 	switch q.op {
-	case OpNotificationInsert:
+	case faults.OpNotificationInsert:
 		return a.insert(b, body)
-	case OpNotificationList:
+	case faults.OpNotificationList:
 		return jsonReply(http.StatusOK, struct {
 			Kind  string         `json:"kind"`
 			Items []notification `json:"items,omitempty"`
@@ -61,7 +62,7 @@ func (a notificationAPI) answer(q *request) *reply {
 	switch {
 	case i < 0:
 		return refuse(http.StatusNotFound, "notFound", "There is no notification %s.", q.rest[0]).reply(false)
-	case q.op == OpNotificationGet:
+	case q.op == faults.OpNotificationGet:
 		return jsonReply(http.StatusOK, b.Notifications[i])
 	}
 	return a.save(b, slices.Delete(slices.Clone(b.Notifications), i, i+1), newReply(http.StatusNoContent))

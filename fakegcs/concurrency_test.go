@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -156,7 +157,7 @@ func TestManyClients(t *testing.T) {
 	}
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
-			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: testsize.Full(64, 24), Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
+			opts := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Times: testsize.Full(64, 24), Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 9}}}}
 			if mode == "directory" {
 				opts.Dir = t.TempDir()
 			}
@@ -209,9 +210,9 @@ func TestManyClients(t *testing.T) {
 
 // Close ends stalled requests over real sockets.
 func TestCloseEndsStalls(t *testing.T) {
-	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallBody, fakegcs.EffectStallReply} {
+	for _, effect := range []faults.Effect{faults.EffectStall, faults.EffectStallBody, faults.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
-			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}}}})
+			w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: effect}}}})
 			uri := w.start("x")
 			done := make(chan error)
 			go func() {
@@ -251,7 +252,7 @@ func TestSessionEndsDuringPut(t *testing.T) {
 			w.do("PUT", uri, nil, "Content-Range: bytes */*")
 		}, 499},
 		{"dead", func(w *world, uri string) {
-			w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectGone}})
+			w.gcs.AddFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectGone}})
 			w.do("PUT", uri, nil, "Content-Range: bytes */*")
 		}, 410},
 	} {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // controlPrefix is the prefix of the paths that control the server. No bucket name
@@ -17,9 +19,9 @@ const controlPrefix = "/_fakegcs/"
 const planLimit = 64 << 20
 
 // newFaults returns the faults to add: a random plan, or those in the body.
-func newFaults(q *request) ([]Fault, error) {
+func newFaults(q *request) ([]faults.Fault, error) {
 	if !q.query.Has("random") {
-		return ParseFaults(http.MaxBytesReader(nil, q.Body, planLimit))
+		return faults.Parse(http.MaxBytesReader(nil, q.Body, planLimit))
 	}
 	var numbers [3]uint64
 	for i, name := range []string{"random", "seed", "size"} {
@@ -33,7 +35,7 @@ func newFaults(q *request) ([]Fault, error) {
 	if numbers[0] > most {
 		return nil, fmt.Errorf("fakegcs: random: %d faults; at most %d", numbers[0], most)
 	}
-	return RandomFaults(numbers[1], int(numbers[0]), int64(numbers[2])), nil
+	return faults.Random(numbers[1], int(numbers[0]), int64(numbers[2])), nil
 }
 
 // control serves the paths that control the server; docs/emulator.md lists them.

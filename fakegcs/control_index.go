@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // The limits of the index page.
@@ -145,7 +147,7 @@ func (p *indexPage) sessions(open []openSession) {
 	p.markup("</table>")
 }
 
-func (p *indexPage) faults(report []FaultCount) {
+func (p *indexPage) faults(report []faults.Count) {
 	p.markup("<h2>Fault plan</h2>")
 	if len(report) == 0 {
 		p.markup("<p>None.</p>")

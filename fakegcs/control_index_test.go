@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // The index page shows the state of the server, escaped, and no session URI.
 func TestIndexPage(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}}})
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpList}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}})
 	for i := range 102 {
 		if _, err := w.gcs.PutObject(fakegcs.Object{Bucket: "bkt", Name: fmt.Sprintf("<b>%03d", i)}, strings.NewReader("x")); err != nil {
 			t.Fatal(err)

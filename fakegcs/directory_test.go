@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -186,7 +187,7 @@ func TestRestart(t *testing.T) {
 	}
 	uri := w.start("unaligned")
 	w.put(uri, 0, q, "*")
-	w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 77}})
+	w.gcs.AddFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q + 77}})
 	w.put(uri, q, 2*q, "*")
 	for _, end := range []string{"canceled", "dead"} {
 		uri := w.start(end)

@@ -9,13 +9,13 @@
 // Clients find it at srv.URL, by STORAGE_EMULATOR_HOST or their endpoint setting.
 // A second call makes requests fail, here the next three that send data:
 //
-//	err := srv.AddFaults(fakegcs.Fault{
-//		Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3,
-//		Do:    fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 300_000},
+//	err := srv.AddFaults(faults.Fault{
+//		Match: faults.Match{Op: faults.OpPut}, Times: 3,
+//		Do:    faults.Action{Effect: faults.EffectCutRequest, Bytes: 300_000},
 //	})
 //
-// A plan of faults can also come from [Options].Faults, from a file ([ParseFaults]),
-// from a seed ([RandomFaults]), or over HTTP. [Server.FaultReport] returns how often
+// A plan of faults can also come from [Options].Faults, from a file ([faults.Parse]),
+// from a seed ([faults.Random]), or over HTTP. [Server.FaultReport] returns how often
 // each fault acted.
 //
 // Elsewhere, [New] returns an [http.Handler] for the HTTP server of the caller. Close

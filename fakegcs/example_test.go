@@ -11,6 +11,7 @@ import (
 	"google.golang.org/api/option"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // The official Go client uploads to fakegcs. Instead of passing the two options, a
@@ -39,9 +40,9 @@ func Example() {
 // A connection breaks in the middle of an upload. The client queries the offset and
 // resumes there.
 func Example_resume() {
-	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
-		Match: fakegcs.Match{Op: fakegcs.OpFinalize},
-		Do:    fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 300_000},
+	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{{
+		Match: faults.Match{Op: faults.OpFinalize},
+		Do:    faults.Action{Effect: faults.EffectCutRequest, Bytes: 300_000},
 	}}})
 	defer srv.Close()
 	content := strings.Repeat("0123456789", 50_000)

@@ -1,13 +1,17 @@
 package fakegcs
 
-import "time"
+import (
+	"time"
+
+	"gcsup/fakegcs/faults"
+)
 
 // fault is the effect of a fault plan or a retry test on one request. Each handler
 // reads the fields that concern it and does not know the effects. newFault sets the
 // fields of one effect. The zero value does nothing.
 type fault struct {
-	effect     Effect // for the request log
-	connection bool   // it acts on the connection, not on the reply
+	effect     faults.Effect // for the request log
+	connection bool          // it acts on the connection, not on the reply
 	entry      entryFault
 	body       bodyFault
 	session    sessionFault
@@ -17,10 +21,10 @@ type fault struct {
 
 // entryFault acts before the operation.
 type entryFault struct {
-	status  *Action // the reply instead of that of the operation, or nil
-	revoke  bool    // the bearer token is refused from now on
-	hangUp  bool    // there is no reply
-	wait    bool    // wait for waitFor, or indefinitely if that is 0
+	status  *faults.Action // the reply instead of that of the operation, or nil
+	revoke  bool           // the bearer token is refused from now on
+	hangUp  bool           // there is no reply
+	wait    bool           // wait for waitFor, or indefinitely if that is 0
 	waitFor time.Duration
 	stalled bool // the waiting request does not block its session
 }
@@ -41,10 +45,10 @@ type sessionFault struct {
 	foreign int64 // number of zeros from another client
 	rewind  int64 // number of lost bytes
 
-	short       int64         // number of bytes of the request that are not kept
-	statusAfter *Action       // the reply after the bytes up to keepTo are kept, or nil
-	keepTo      int64         // with statusAfter: an offset in the object
-	hideFor     time.Duration // how long the older offset is reported after a request that is cut off
+	short       int64          // number of bytes of the request that are not kept
+	statusAfter *faults.Action // the reply after the bytes up to keepTo are kept, or nil
+	keepTo      int64          // with statusAfter: an offset in the object
+	hideFor     time.Duration  // how long the older offset is reported after a request that is cut off
 
 	notFinal      bool          // do not make the object
 	finalizeAfter time.Duration // wait before making the object
@@ -75,79 +79,79 @@ type replyFault struct {
 
 // newFault returns the fault of an action; a nil do is none. data reports whether the
 // request brings bytes to a session.
-func newFault(do *Action, data bool) fault {
+func newFault(do *faults.Action, data bool) fault {
 	if do == nil {
 		return fault{}
 	}
 	f := fault{effect: do.Effect}
 	switch do.Effect {
-	case EffectStatus:
+	case faults.EffectStatus:
 		f.entry.status, f.reply.early = do, do.Early
-	case EffectStatusAfter:
+	case faults.EffectStatusAfter:
 		f.reply.early = do.Early
 		if data {
 			f.session.statusAfter, f.session.keepTo = do, do.Bytes
 		} else {
 			f.entry.status = do
 		}
-	case EffectRevoke:
+	case faults.EffectRevoke:
 		f.entry.revoke = true
-	case EffectReset:
+	case faults.EffectReset:
 		f.connection, f.entry.hangUp, f.reply.reset = true, true, true
-	case EffectClose:
+	case faults.EffectClose:
 		f.connection, f.entry.hangUp, f.reply.readFirst = true, true, true
-	case EffectStall:
+	case faults.EffectStall:
 		f.entry.wait, f.entry.waitFor, f.entry.stalled = true, do.For, true
-	case EffectDelay:
+	case faults.EffectDelay:
 		f.entry.wait, f.entry.waitFor = true, do.For
 
-	case EffectCutRequest:
+	case faults.EffectCutRequest:
 		f.body.cut, f.body.at = true, do.Bytes
-	case EffectLateCommit:
+	case faults.EffectLateCommit:
 		f.body.cut, f.body.at = true, do.Bytes
 		f.session.hideFor = do.For
-	case EffectStallBody:
+	case faults.EffectStallBody:
 		f.body.stall, f.body.at, f.body.stallFor = true, do.Bytes, do.For
-	case EffectCorrupt:
+	case faults.EffectCorrupt:
 		f.body.corrupt, f.body.at = true, do.Bytes
 
-	case EffectNotFound:
+	case faults.EffectNotFound:
 		f.session.forget = true
-	case EffectGone:
+	case faults.EffectGone:
 		f.session.end, f.session.cause = dead, faultCause(do)
-	case EffectCanceled:
+	case faults.EffectCanceled:
 		f.session.end = canceled
-	case EffectForeignWrite:
+	case faults.EffectForeignWrite:
 		f.session.foreign = do.Bytes
-	case EffectRewind:
+	case faults.EffectRewind:
 		f.session.rewind = do.Bytes
-	case EffectShortCommit:
+	case faults.EffectShortCommit:
 		f.session.short = do.Bytes
-	case EffectNotFinal:
+	case faults.EffectNotFinal:
 		f.session.notFinal = true
-	case EffectSlowFinalize:
+	case faults.EffectSlowFinalize:
 		f.session.finalizeAfter = do.For
-	case EffectNoRange:
+	case faults.EffectNoRange:
 		f.session.noRange = true
-	case EffectWrongRange:
+	case faults.EffectWrongRange:
 		f.session.rangeBy = do.Bytes
 
-	case EffectWrongHash:
+	case faults.EffectWrongHash:
 		f.object.wrongHash = true
-	case EffectOmitSize:
+	case faults.EffectOmitSize:
 		f.object.omitSize = true
 
-	case EffectLoseReply:
+	case faults.EffectLoseReply:
 		f.connection, f.reply.lose = true, true
-	case EffectTruncateReply:
+	case faults.EffectTruncateReply:
 		f.reply.truncate, f.reply.truncateTo = true, do.Bytes
-	case EffectCutReply:
+	case faults.EffectCutReply:
 		f.connection, f.reply.cut, f.reply.cutAfter = true, true, do.Bytes
-	case EffectStallReply:
+	case faults.EffectStallReply:
 		f.connection, f.reply.hold, f.reply.holdAfter, f.reply.holdFor = true, true, do.Bytes, do.For
-	case EffectGoAway:
+	case faults.EffectGoAway:
 		f.connection, f.reply.lastOne = true, true
-	case EffectCloseAfter:
+	case faults.EffectCloseAfter:
 		f.connection, f.reply.lastOne, f.reply.closesAfter = true, true, do.For
 	}
 	return f

@@ -3,7 +3,7 @@ package fakegcs
 import (
 	"testing"
 
-	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/faults"
 )
 
 // Each effect sets a field that a handler reads, for the operations that it can act
@@ -12,8 +12,8 @@ func TestEveryEffectActs(t *testing.T) {
 	if newFault(nil, true) != (fault{}) {
 		t.Error("no action is a fault")
 	}
-	for _, effect := range faultplan.Effects() {
-		do := &Action{Effect: effect, Status: 503, Bytes: 1, For: 1}
+	for _, effect := range faults.Effects() {
+		do := &faults.Action{Effect: effect, Status: 503, Bytes: 1, For: 1}
 		for _, data := range []bool{true, false} {
 			f := newFault(do, data)
 			if f.effect != effect {

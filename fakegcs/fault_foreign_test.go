@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // fault returns a plan of one line.
-func fault(op fakegcs.Op, do fakegcs.Action) []fakegcs.Fault {
-	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}
+func fault(op faults.Op, do faults.Action) []faults.Fault {
+	return []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}
 }
 
 // A client must not trust a 404, 410 or 400 of a proxy. Therefore each reply of the
@@ -19,15 +20,15 @@ func fault(op fakegcs.Op, do fakegcs.Action) []fakegcs.Fault {
 func TestEveryUploadReplyIsMarked(t *testing.T) {
 	w := newWorld(t, nil)
 	gone := w.start("gone")
-	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectGone})...)
+	w.gcs.AddFaults(fault(faults.OpQuery, faults.Action{Effect: faults.EffectGone})...)
 	w.do("PUT", gone, nil, "Content-Range: bytes */*")
 	canceled := w.start("canceled")
 	w.do("DELETE", canceled, nil)
 	lost := w.start("lost")
-	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectNotFound})...)
+	w.gcs.AddFaults(fault(faults.OpQuery, faults.Action{Effect: faults.EffectNotFound})...)
 	w.do("PUT", lost, nil, "Content-Range: bytes */*")
 	failing := w.start("failing")
-	w.gcs.AddFaults(fault(fakegcs.OpCancel, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500})...)
+	w.gcs.AddFaults(fault(faults.OpCancel, faults.Action{Effect: faults.EffectStatus, Status: 500})...)
 
 	uri := w.start("x")
 	stripped := strings.Replace(uri, "uploadType=resumable", "", 1)
@@ -75,38 +76,38 @@ func TestForeignRepliesAreNotMarked(t *testing.T) {
 	}
 	const page = "<html>not here</html>"
 	for _, test := range []struct {
-		do                   fakegcs.Action
+		do                   faults.Action
 		body, kind, location string
 	}{
-		{fakegcs.Action{Status: 404, Body: page}, page, "text/html; charset=UTF-8", ""},
-		{fakegcs.Action{Status: 410, Body: page, ContentType: "text/plain"}, page, "text/plain", ""},
-		{fakegcs.Action{Status: 400, ContentType: "text/html"}, "", "text/html", ""},
-		{fakegcs.Action{Status: 302, Location: "http://portal.invalid/login"}, "", "text/html; charset=UTF-8", "http://portal.invalid/login"},
-		{fakegcs.Action{Status: 307, Location: "/elsewhere", Body: page}, page, "text/html; charset=UTF-8", "/elsewhere"},
-		{fakegcs.Action{Status: 308, Location: "ftp://other.invalid"}, "", "text/html; charset=UTF-8", "ftp://other.invalid"},
+		{faults.Action{Status: 404, Body: page}, page, "text/html; charset=UTF-8", ""},
+		{faults.Action{Status: 410, Body: page, ContentType: "text/plain"}, page, "text/plain", ""},
+		{faults.Action{Status: 400, ContentType: "text/html"}, "", "text/html", ""},
+		{faults.Action{Status: 302, Location: "http://portal.invalid/login"}, "", "text/html; charset=UTF-8", "http://portal.invalid/login"},
+		{faults.Action{Status: 307, Location: "/elsewhere", Body: page}, page, "text/html; charset=UTF-8", "/elsewhere"},
+		{faults.Action{Status: 308, Location: "ftp://other.invalid"}, "", "text/html; charset=UTF-8", "ftp://other.invalid"},
 	} {
-		test.do.Effect = fakegcs.EffectStatus
-		for _, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCancel, fakegcs.OpInsert, fakegcs.OpGet} {
+		test.do.Effect = faults.EffectStatus
+		for _, op := range []faults.Op{faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpCancel, faults.OpInsert, faults.OpGet} {
 			w := newWorld(t, &fakegcs.Options{Faults: fault(op, test.do)})
 			uri := w.url + "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x"
-			if op != fakegcs.OpStart {
+			if op != faults.OpStart {
 				uri = w.start("x")
 			}
 			var a answer
 			switch op {
-			case fakegcs.OpStart:
+			case faults.OpStart:
 				a = w.do("POST", uri, nil)
-			case fakegcs.OpPut:
+			case faults.OpPut:
 				a = w.do("PUT", uri, data(q), chunkRange(0, q, "*"))
-			case fakegcs.OpFinalize:
+			case faults.OpFinalize:
 				a = w.do("PUT", uri, data(q), chunkRange(0, q, "262144"))
-			case fakegcs.OpQuery:
+			case faults.OpQuery:
 				a = w.do("PUT", uri, nil, "Content-Range: bytes */*")
-			case fakegcs.OpCancel:
+			case faults.OpCancel:
 				a = w.do("DELETE", uri, nil)
-			case fakegcs.OpInsert:
+			case faults.OpInsert:
 				a = w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", nil)
-			case fakegcs.OpGet:
+			case faults.OpGet:
 				a = w.do("GET", "/storage/v1/b/bkt/o/x", nil)
 			}
 			h := a.Header
@@ -123,7 +124,7 @@ func TestForeignRepliesAreNotMarked(t *testing.T) {
 // If a connection is closed just after a reply, the next request on it is lost, and
 // none of its bytes are committed.
 func TestConnectionClosedAfterReply(t *testing.T) {
-	plan := fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: 20 * time.Millisecond})
+	plan := fault(faults.OpQuery, faults.Action{Effect: faults.EffectCloseAfter, For: 20 * time.Millisecond})
 	bubble(t, &fakegcs.Options{Faults: plan}, func(w *world) {
 		uri := w.start("x")
 		if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 308 || a.Header.Get("X-GUploader-UploadID") == "" || a.Header.Get("Connection") != "" {
@@ -139,7 +140,7 @@ func TestConnectionClosedAfterReply(t *testing.T) {
 		if a, err := w.put(uri, 0, 4*q, "*"); err != nil || a.StatusCode != 308 {
 			t.Errorf("another connection: %v, %v", a.Response, err)
 		}
-		if requests := w.gcs.Requests(); len(requests) != 4 || requests[1].Fault != fakegcs.EffectCloseAfter || requests[1].Status != 308 {
+		if requests := w.gcs.Requests(); len(requests) != 4 || requests[1].Fault != faults.EffectCloseAfter || requests[1].Status != 308 {
 			t.Errorf("requests %+v", requests)
 		}
 	})
@@ -147,7 +148,7 @@ func TestConnectionClosedAfterReply(t *testing.T) {
 
 // The reply before the connection closes is complete, with its body.
 func TestCloseAfterSendsTheBody(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Rate: 1 << 30, Faults: []fakegcs.Fault{{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: time.Millisecond}}}})
+	w := newWorld(t, &fakegcs.Options{Rate: 1 << 30, Faults: []faults.Fault{{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: time.Millisecond}}}})
 	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(3*q)); a.json(t)["size"] != "786432" {
 		t.Errorf("insert: %s", a.body)
@@ -165,8 +166,8 @@ func TestCloseAfterSendsTheBody(t *testing.T) {
 
 // Google's test bench omits the size of an empty object, and so can a fault.
 func TestReplyWithoutSize(t *testing.T) {
-	omit := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectOmitSize}}
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{omit}})
+	omit := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectOmitSize}}
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{omit}})
 	finished := w.do("PUT", w.start("x"), data(9), "Content-Range: bytes 0-8/9")
 	for name, a := range map[string]answer{
 		"finalize": finished,
@@ -211,9 +212,9 @@ func TestClockApart(t *testing.T) {
 			if made["timeCreated"] != want || made["updated"] != want {
 				t.Errorf("created at %v, updated at %v, want %s", made["timeCreated"], made["updated"], want)
 			}
-			w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-				fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502, Body: "bad gateway"}},
-				fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: time.Millisecond}})
+			w.gcs.AddFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+				faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 502, Body: "bad gateway"}},
+				faults.Fault{Do: faults.Action{Effect: faults.EffectCloseAfter, For: time.Millisecond}})
 			for range 4 {
 				check(w.do("GET", "/storage/v1/b/bkt/o/x", nil))
 				time.Sleep(time.Second)
@@ -237,12 +238,12 @@ func TestForeignFaultsAreValidated(t *testing.T) {
 		{`[{"do":{"effect":"close-after"}}]`, "do.for: missing"},
 		{`[{"do":{"effect":"omit-size","bytes":1}}]`, "do.bytes"},
 	} {
-		if _, err := fakegcs.ParseFaults(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := faults.Parse(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.plan, err, test.want)
 		}
 	}
 	plan := `[{"do":{"effect":"status","status":307,"location":"https://other.invalid/"}},{"do":{"effect":"close-after","for":"15ms"}}]`
-	faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
+	faults, err := faults.Parse(strings.NewReader(plan))
 	if err != nil || faults[0].Do.Location != "https://other.invalid/" || faults[1].Do.For != 15*time.Millisecond {
 		t.Errorf("%+v, %v", faults, err)
 	}

@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // These tests check which requests a fault matches.
 
 // Nth counts the requests on each object separately.
 func TestNth(t *testing.T) {
-	opts := &fakegcs.Options{Faults: []fakegcs.Fault{{
-		Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: 2}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500},
+	opts := &fakegcs.Options{Faults: []faults.Fault{{
+		Match: faults.Match{Op: faults.OpPut, Nth: 2}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 500},
 	}}}
 	bubble(t, opts, func(w *world) {
 		one, two := w.start("one"), w.start("two")
@@ -32,10 +33,10 @@ func TestNth(t *testing.T) {
 
 // Nth counts all matching requests, even those on which another fault acted.
 func TestNthBesideOthers(t *testing.T) {
-	status := func(nth, status int) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Nth: nth}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	status := func(nth, status int) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: faults.OpGet, Nth: nth}, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
 	}
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{status(1, 501), status(2, 502), status(4, 504)}})
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{status(1, 501), status(2, 502), status(4, 504)}})
 	get := func() int { return w.do("GET", "/storage/v1/b/bkt/o/x", nil).StatusCode }
 	for i, want := range []int{501, 502, 404, 504, 404} {
 		if got := get(); got != want {
@@ -52,8 +53,8 @@ func TestNthBesideOthers(t *testing.T) {
 
 // A chunk "a-b/*" that reaches the declared length carries the last byte.
 func TestFinalizeByDeclaredLength(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}})
 	uri := w.start("x", fmt.Sprint("X-Upload-Content-Length: ", 2*q))
 	for i, step := range []struct{ from, status int }{{0, 308}, {q, 503}, {q, 200}} {
@@ -67,12 +68,12 @@ func TestFinalizeByDeclaredLength(t *testing.T) {
 // with the last byte is: the official Writer ends an upload of a multiple of its chunk size
 // with "bytes */N". Before the object can be made, the same request is a query.
 func TestFinalizeWithoutBytes(t *testing.T) {
-	for name, do := range map[string]fakegcs.Action{
-		"status":       {Effect: fakegcs.EffectStatus, Status: 503},
-		"status after": {Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q},
+	for name, do := range map[string]faults.Action{
+		"status":       {Effect: faults.EffectStatus, Status: 503},
+		"status after": {Effect: faults.EffectStatusAfter, Status: 503, Bytes: q},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: do}}})
+			w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Do: do}}})
 			uri := w.start("x")
 			total := fmt.Sprint("Content-Range: bytes */", 2*q)
 			for i, step := range []struct{ from, status int }{{0, 308}, {-1, 308}, {q, 308}, {-1, 503}, {-1, 200}, {-1, 200}} {
@@ -104,8 +105,8 @@ func TestFaultByNameInBody(t *testing.T) {
 		"multipart": {"multipart", "multipart/related; boundary='sep'", multipart},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fault := fakegcs.Fault{Match: fakegcs.Match{Object: "x", Nth: 2}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
-			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{fault}})
+			fault := faults.Fault{Match: faults.Match{Object: "x", Nth: 2}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+			w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{fault}})
 			for i, want := range []int{200, 503, 200} {
 				a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
 				if a.StatusCode != want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // An uploader that only queries the offset after each error finishes under any random
@@ -22,11 +23,11 @@ func TestRandomFaults(t *testing.T) {
 		seed := base + i
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			size := int(seed % uint64(6*q))
-			faults := fakegcs.RandomFaults(seed, 12, int64(size))
-			if again := fakegcs.RandomFaults(seed, 12, int64(size)); !reflect.DeepEqual(faults, again) {
+			list := faults.Random(seed, 12, int64(size))
+			if again := faults.Random(seed, 12, int64(size)); !reflect.DeepEqual(list, again) {
 				t.Error("the same seed returned another plan")
 			}
-			bubble(t, &fakegcs.Options{Faults: faults}, func(w *world) {
+			bubble(t, &fakegcs.Options{Faults: list}, func(w *world) {
 				total := fmt.Sprint(size)
 				var uri string
 				for uri == "" {

@@ -3,13 +3,16 @@ package fakegcs
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // statusReply returns the reply of a status fault.
-func statusReply(a *Action, asXML bool, now time.Time) *reply {
+func statusReply(a *faults.Action, asXML bool, now time.Time) *reply {
 	var r *reply
-	if a.Foreign() {
+	if imitatesProxy(a) {
 		r = newReply(a.Status).set("Content-Type", "text/html; charset=UTF-8")
 		r.foreign = true
 		if a.ContentType != "" {
@@ -22,7 +25,7 @@ func statusReply(a *Action, asXML bool, now time.Time) *reply {
 	} else {
 		r = faultCause(a).reply(asXML)
 	}
-	if v := a.RetryAfterAt(now); v != "" {
+	if v := retryAfter(a, now); v != "" {
 		r.set("Retry-After", v)
 	}
 	return r
@@ -53,7 +56,7 @@ func (q *request) resource(o *Object) objectResource {
 }
 
 // faultCause returns the error of a status or gone fault.
-func faultCause(a *Action) *apiError {
+func faultCause(a *faults.Action) *apiError {
 	e := &apiError{status: a.Status, reason: a.Reason, message: a.Message}
 	if e.status == 0 {
 		e.status = http.StatusServiceUnavailable
@@ -101,4 +104,21 @@ func usualReason(status int) string {
 		return "rateLimitExceeded"
 	}
 	return "backendError"
+}
+
+// imitatesProxy reports whether the reply of a status fault imitates a proxy between the
+// client and the service.
+func imitatesProxy(a *faults.Action) bool {
+	return a.Body != "" || a.ContentType != "" || a.Location != ""
+}
+
+// retryAfter returns the value of the Retry-After header in a reply at time
+// now, or "" for none.
+func retryAfter(a *faults.Action, now time.Time) string {
+	late, relative := strings.CutPrefix(a.RetryAfter, "+")
+	if !relative {
+		return a.RetryAfter
+	}
+	d, _ := time.ParseDuration(late) // validated
+	return now.Add(d).UTC().Format(http.TimeFormat)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
 )
 
@@ -83,41 +84,41 @@ func TestEffects(t *testing.T) {
 	t.Parallel()
 	const size = 4 * q
 	for _, test := range []struct {
-		do     fakegcs.Action
+		do     faults.Action
 		status int           // of the faulty request; 0 if there is no reply
 		err    error         // of the client, if there is no reply
 		after  string        // the Range of the next query
 		took   time.Duration // virtual
 		dead   bool
 	}{
-		{do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"}, status: 503, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Early: true}, status: 429, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 1000}, status: 503, after: "bytes=0-263143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectRevoke}, status: 401, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectReset}, err: connReset, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectClose}, err: io.EOF, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 5}, err: connReset, after: "bytes=0-524287"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest}, err: connReset, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}, err: connReset, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}, err: connReset, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectGoAway}, status: 308, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStall}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStall, For: 9 * time.Second}, status: 308, took: 9 * time.Second, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 5}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-524287"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 5, For: time.Second}, status: 308, took: time.Second, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectStallReply}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: 3 * time.Second}, status: 308, took: 3 * time.Second, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}, status: 308, after: "bytes=0-524287"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 1}, status: 308, after: "bytes=0-786430"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectNoRange}, status: 308, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectWrongRange, Bytes: -q}, status: 308, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}, status: 308, after: "bytes=0-786431"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429, Reason: "rateLimitExceeded"}, status: 410, after: "410 Gone", dead: true},
-		{do: fakegcs.Action{Effect: fakegcs.EffectNotFound}, status: 404, after: "404 Not Found", dead: true},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCanceled}, status: 499, after: "499 status code 499", dead: true},
+		{do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "7"}, status: 503, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectStatus, Status: 429, Early: true}, status: 429, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q + 1000}, status: 503, after: "bytes=0-263143"},
+		{do: faults.Action{Effect: faults.EffectRevoke}, status: 401, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectReset}, err: connReset, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectClose}, err: io.EOF, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 5}, err: connReset, after: "bytes=0-524287"},
+		{do: faults.Action{Effect: faults.EffectCutRequest}, err: connReset, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectLateCommit, Bytes: q, For: time.Minute}, err: connReset, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectLoseReply}, err: connReset, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectGoAway}, status: 308, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectStall}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-262143"},
+		{do: faults.Action{Effect: faults.EffectStall, For: 9 * time.Second}, status: 308, took: 9 * time.Second, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectStallBody, Bytes: q + 5}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-524287"},
+		{do: faults.Action{Effect: faults.EffectStallBody, Bytes: q + 5, For: time.Second}, status: 308, took: time.Second, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectStallReply}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Second}, status: 308, took: 3 * time.Second, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectShortCommit, Bytes: q}, status: 308, after: "bytes=0-524287"},
+		{do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 1}, status: 308, after: "bytes=0-786430"},
+		{do: faults.Action{Effect: faults.EffectNoRange}, status: 308, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectWrongRange, Bytes: -q}, status: 308, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectWrongHash}, status: 308, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectGone, Status: 429, Reason: "rateLimitExceeded"}, status: 410, after: "410 Gone", dead: true},
+		{do: faults.Action{Effect: faults.EffectNotFound}, status: 404, after: "404 Not Found", dead: true},
+		{do: faults.Action{Effect: faults.EffectCanceled}, status: 499, after: "499 status code 499", dead: true},
 	} {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
-			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
+			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
 				uri := w.start("x")
 				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
 					t.Fatalf("first chunk: %v %v", a, err)
@@ -170,11 +171,11 @@ func TestEffectsOnReplies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends many MiB, or many requests")
 	}
-	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
-		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}
+	on := func(op faults.Op, do faults.Action) *fakegcs.Options {
+		return &fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}}
 	}
 	t.Run("retry-after", func(t *testing.T) {
-		bubble(t, on("", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
+		bubble(t, on("", faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
 			a := w.do("GET", "/storage/v1/b/bkt", nil)
 			want := time.Now().Add(5 * time.Second).UTC().Format(http.TimeFormat)
 			if a.StatusCode != 403 || a.Header.Get("Retry-After") != want || !strings.Contains(a.body, `"reason": "userRateLimitExceeded"`) || !strings.Contains(a.body, `"domain": "usageLimits"`) {
@@ -183,28 +184,28 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("html", func(t *testing.T) {
-		bubble(t, on("", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502, Body: "<html>"}), func(w *world) {
+		bubble(t, on("", faults.Action{Effect: faults.EffectStatus, Status: 502, Body: "<html>"}), func(w *world) {
 			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 502 || a.body != "<html>" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
 				t.Errorf("%d %q", a.StatusCode, a.body)
 			}
 		})
 	})
 	t.Run("no-range", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectNoRange}), func(w *world) {
+		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectNoRange}), func(w *world) {
 			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "" {
 				t.Errorf("%v %v", a.Header, err)
 			}
 		})
 	})
 	t.Run("wrong-range", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectWrongRange, Bytes: 100}), func(w *world) {
+		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectWrongRange, Bytes: 100}), func(w *world) {
 			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.Header.Get("Range") != "bytes=0-262243" {
 				t.Errorf("%v %v", a.Header, err)
 			}
 		})
 	})
 	t.Run("wrong-hash", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectWrongHash}), func(w *world) {
+		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectWrongHash}), func(w *world) {
 			uri := w.start("x")
 			a, err := w.put(uri, 0, q, "*")
 			good := w.do("PUT", uri, nil, "Content-Range: bytes */*")
@@ -214,7 +215,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("not-final", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectNotFinal}), func(w *world) {
+		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectNotFinal}), func(w *world) {
 			uri := w.start("x")
 			if a, err := w.put(uri, 0, 100, "100"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-99" {
 				t.Errorf("%v %v", a.Header, err)
@@ -225,7 +226,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("slow-finalize", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: time.Hour}), func(w *world) {
+		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectSlowFinalize, For: time.Hour}), func(w *world) {
 			uri := w.start("x")
 			done := make(chan answer)
 			go func() { done <- w.do("PUT", uri, data(100)) }()
@@ -239,7 +240,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("late-commit", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}), func(w *world) {
+		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectLateCommit, Bytes: q, For: time.Minute}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, 2*q, "*")
 			early := w.committed(uri)
@@ -250,14 +251,14 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("corrupt", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 50}), func(w *world) {
+		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectCorrupt, Bytes: 50}), func(w *world) {
 			if a := w.do("PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100))); a.StatusCode != 400 {
 				t.Errorf("%d %s", a.StatusCode, a.body)
 			}
 		})
 	})
 	t.Run("cut-reply", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 10}), func(w *world) {
+		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectCutReply, Bytes: 10}), func(w *world) {
 			uri := w.start("x")
 			if a, err := w.try("PUT", uri, data(100)); !errors.Is(err, connReset) || len(a.body) != 10 || a.StatusCode != 200 {
 				t.Errorf("%v %v", a, err)
@@ -268,7 +269,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("truncate-reply", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 10}), func(w *world) {
+		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
 			uri := w.start("x")
 			if a := w.do("PUT", uri, data(100)); len(a.body) != 10 || a.StatusCode != 200 || a.ContentLength != 10 {
 				t.Errorf("%v", a)
@@ -277,7 +278,7 @@ func TestEffectsOnReplies(t *testing.T) {
 				t.Errorf("query: %d %s", a.StatusCode, a.body)
 			}
 		})
-		bubble(t, on(fakegcs.OpRead, fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 10}), func(w *world) {
+		bubble(t, on(faults.OpRead, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
 			w.insert("x", string(data(100)))
 			if a := w.do("GET", "/bkt/x", nil); a.body != string(data(10)) || a.ContentLength != 10 {
 				t.Errorf("read %d bytes of %d", len(a.body), a.ContentLength)
@@ -285,7 +286,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("foreign-write", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
+		bubble(t, on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "786450")
 			if got := w.committed(uri); got != "bytes=0-786440" {
@@ -302,7 +303,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("foreign-write beyond the total", func(t *testing.T) {
-		bubble(t, on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: 9 * q}), func(w *world) {
+		bubble(t, on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 9 * q}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, fmt.Sprint(2*q))
 			if got := w.committed(uri); got != "bytes=0-524287" {
@@ -312,7 +313,7 @@ func TestEffectsOnReplies(t *testing.T) {
 	})
 	for _, dir := range []bool{false, true} {
 		t.Run(fmt.Sprint("rewind, directory ", dir), func(t *testing.T) {
-			opts := on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q + 1})
+			opts := on(faults.OpPut, faults.Action{Effect: faults.EffectRewind, Bytes: q + 1})
 			opts.Faults[0].Skip = 1
 			if dir {
 				opts.Dir = t.TempDir()
@@ -341,7 +342,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	}
 	t.Run("rewind in discard mode", func(t *testing.T) {
-		opts := on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q})
+		opts := on(faults.OpQuery, faults.Action{Effect: faults.EffectRewind, Bytes: q})
 		opts.Discard = true
 		bubble(t, opts, func(w *world) {
 			uri := w.start("x")
@@ -352,7 +353,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("offset range", func(t *testing.T) {
-		opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{From: q, To: q + 1}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}}}
+		opts := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{From: q, To: q + 1}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 500}}}}
 		bubble(t, opts, func(w *world) {
 			uri := w.start("x")
 			for _, step := range []struct{ from, to, status int }{{0, q, 308}, {q, 2 * q, 500}, {0, 2 * q, 500}, {q + 1, 2 * q, 503}} {
@@ -369,7 +370,7 @@ func TestEffectsOnReplies(t *testing.T) {
 func TestCutReadResets(t *testing.T) {
 	t.Parallel()
 	const cut = 700 << 10
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpRead}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: cut}}}})
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpRead}, Do: faults.Action{Effect: faults.EffectCutReply, Bytes: cut}}}})
 	w.insert("x", string(data(1<<20)))
 	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -387,16 +388,16 @@ func TestCutReadResets(t *testing.T) {
 	if !errors.Is(err, connReset) {
 		t.Errorf("the body ends with %v, want ECONNRESET", err)
 	}
-	if runtime.GOOS == "linux" && !bytes.Equal(got, data(1<<20)[:cut]) {
+	if runtime.GOOS == "linux" && !bytes.Equal(got, data(1 << 20)[:cut]) {
 		t.Errorf("read %d bytes before the reset, want %d", len(got), cut)
 	}
 }
 
 // Over real sockets a reset is ECONNRESET, even with TLS and HTTP/2.
 func TestResetIsAReset(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-		{Do: fakegcs.Action{Effect: fakegcs.EffectClose}},
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Do: faults.Action{Effect: faults.EffectReset}},
+		{Do: faults.Action{Effect: faults.EffectClose}},
 	}})
 	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, connReset) {
 		t.Errorf("reset: %v, want ECONNRESET", err)
@@ -408,9 +409,9 @@ func TestResetIsAReset(t *testing.T) {
 
 // Bytes that are lost while the last step waits do not become part of an object.
 func TestRewindDuringSlowFinalize(t *testing.T) {
-	bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: time.Minute}},
-		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q}},
+	bubble(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectSlowFinalize, For: time.Minute}},
+		{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectRewind, Bytes: q}},
 	}}, func(w *world) {
 		uri := w.start("x")
 		last := make(chan answer, 1)
@@ -463,8 +464,8 @@ func TestWrongHashEverywhere(t *testing.T) {
 			if !told() {
 				t.Fatal("the reply has no checksum")
 			}
-			err := w.gcs.AddFaults(fakegcs.Fault{
-				Match: fakegcs.Match{}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash},
+			err := w.gcs.AddFaults(faults.Fault{
+				Match: faults.Match{}, Times: -1, Do: faults.Action{Effect: faults.EffectWrongHash},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -491,7 +492,7 @@ func TestStallInReply(t *testing.T) {
 			t.Run(fmt.Sprint(lasts, at), func(t *testing.T) {
 				bubble(t, nil, func(w *world) {
 					w.insert("x", string(data(2*q)))
-					fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpRead}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply, Bytes: at, For: lasts}}
+					fault := faults.Fault{Match: faults.Match{Op: faults.OpRead}, Do: faults.Action{Effect: faults.EffectStallReply, Bytes: at, For: lasts}}
 					if err := w.gcs.AddFaults(fault); err != nil {
 						t.Fatal(err)
 					}

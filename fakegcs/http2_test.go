@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // secureBubble is bubble with TLS, and a client for only HTTP/2 or only HTTP/1.1.
@@ -33,44 +34,44 @@ func TestEffectsOverHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, do := range []fakegcs.Action{
-		{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"},
-		{Effect: fakegcs.EffectStatus, Status: 503, Early: true},
-		{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 1000},
-		{Effect: fakegcs.EffectRevoke},
-		{Effect: fakegcs.EffectReset},
-		{Effect: fakegcs.EffectClose},
-		{Effect: fakegcs.EffectCutRequest},
-		{Effect: fakegcs.EffectCutRequest, Bytes: q + 5},
-		{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Hour},
-		{Effect: fakegcs.EffectCutReply, Bytes: 7},
-		{Effect: fakegcs.EffectTruncateReply, Bytes: 7},
-		{Effect: fakegcs.EffectLoseReply},
-		{Effect: fakegcs.EffectGoAway},
-		{Effect: fakegcs.EffectStall},
-		{Effect: fakegcs.EffectStall, For: 9 * time.Second},
-		{Effect: fakegcs.EffectStallBody, Bytes: q + 5},
-		{Effect: fakegcs.EffectStallBody, Bytes: q + 5, For: time.Second},
-		{Effect: fakegcs.EffectStallReply},
-		{Effect: fakegcs.EffectStallReply, Bytes: 5},
-		{Effect: fakegcs.EffectStallReply, Bytes: 5, For: time.Second},
-		{Effect: fakegcs.EffectSlowFinalize, For: time.Second},
-		{Effect: fakegcs.EffectDelay, For: time.Second},
-		{Effect: fakegcs.EffectShortCommit, Bytes: q},
-		{Effect: fakegcs.EffectNoRange},
-		{Effect: fakegcs.EffectNotFinal},
-		{Effect: fakegcs.EffectWrongRange, Bytes: 9},
-		{Effect: fakegcs.EffectForeignWrite, Bytes: 9},
-		{Effect: fakegcs.EffectRewind, Bytes: 9},
-		{Effect: fakegcs.EffectWrongHash},
-		{Effect: fakegcs.EffectCorrupt, Bytes: 9},
-		{Effect: fakegcs.EffectGone},
-		{Effect: fakegcs.EffectNotFound},
-		{Effect: fakegcs.EffectCanceled},
+	for _, do := range []faults.Action{
+		{Effect: faults.EffectStatus, Status: 503, RetryAfter: "7"},
+		{Effect: faults.EffectStatus, Status: 503, Early: true},
+		{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q + 1000},
+		{Effect: faults.EffectRevoke},
+		{Effect: faults.EffectReset},
+		{Effect: faults.EffectClose},
+		{Effect: faults.EffectCutRequest},
+		{Effect: faults.EffectCutRequest, Bytes: q + 5},
+		{Effect: faults.EffectLateCommit, Bytes: q, For: time.Hour},
+		{Effect: faults.EffectCutReply, Bytes: 7},
+		{Effect: faults.EffectTruncateReply, Bytes: 7},
+		{Effect: faults.EffectLoseReply},
+		{Effect: faults.EffectGoAway},
+		{Effect: faults.EffectStall},
+		{Effect: faults.EffectStall, For: 9 * time.Second},
+		{Effect: faults.EffectStallBody, Bytes: q + 5},
+		{Effect: faults.EffectStallBody, Bytes: q + 5, For: time.Second},
+		{Effect: faults.EffectStallReply},
+		{Effect: faults.EffectStallReply, Bytes: 5},
+		{Effect: faults.EffectStallReply, Bytes: 5, For: time.Second},
+		{Effect: faults.EffectSlowFinalize, For: time.Second},
+		{Effect: faults.EffectDelay, For: time.Second},
+		{Effect: faults.EffectShortCommit, Bytes: q},
+		{Effect: faults.EffectNoRange},
+		{Effect: faults.EffectNotFinal},
+		{Effect: faults.EffectWrongRange, Bytes: 9},
+		{Effect: faults.EffectForeignWrite, Bytes: 9},
+		{Effect: faults.EffectRewind, Bytes: 9},
+		{Effect: faults.EffectWrongHash},
+		{Effect: faults.EffectCorrupt, Bytes: 9},
+		{Effect: faults.EffectGone},
+		{Effect: faults.EffectNotFound},
+		{Effect: faults.EffectCanceled},
 	} {
 		t.Run(fmt.Sprint(do.Effect, do.Bytes, do.For), func(t *testing.T) {
 			outcome := func(http2 bool) (seen string) {
-				opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: do}}}
+				opts := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Do: do}}}
 				secureBubble(t, cert, http2, opts, func(w *world) {
 					uri := w.start("x")
 					start := time.Now()

@@ -3,6 +3,8 @@ package fakegcs
 import (
 	"sync"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // Idempotency tokens: the service does not execute a request with the token of an earlier
@@ -29,7 +31,7 @@ const (
 // intention identifies the requests that have one effect together.
 type intention struct {
 	token, bucket, object, generation string
-	op                                Op
+	op                                faults.Op
 }
 
 // firstReplies keeps the replies of requests that must not be executed again.
@@ -68,7 +70,7 @@ func (f *firstReplies) once(q *request, now time.Time, execute func() *reply) *r
 // intention returns the intention of q. ok is false if q is executed each time.
 func (q *request) intention() (i intention, ok bool) {
 	token := q.Header.Get(idempotencyHeader)
-	if token == "" || q.xml || q.op != OpInsert && q.op != OpDelete && q.op != OpPatch {
+	if token == "" || q.xml || q.op != faults.OpInsert && q.op != faults.OpDelete && q.op != faults.OpPatch {
 		return intention{}, false
 	}
 	q.nameUpload()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // generationOf returns the generation in a reply, or of the live object if the reply has
@@ -33,8 +34,8 @@ const insertPath = "/upload/storage/v1/b/bkt/o?uploadType=media&name="
 // with its token. With NoIdempotencyTokens, it has two.
 func TestRepeatedInsert(t *testing.T) {
 	for _, none := range []bool{false, true} {
-		w := newWorld(t, &fakegcs.Options{NoIdempotencyTokens: none, Faults: []fakegcs.Fault{
-			{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+		w := newWorld(t, &fakegcs.Options{NoIdempotencyTokens: none, Faults: []faults.Fault{
+			{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}},
 		}})
 		if _, err := w.try("POST", insertPath+"a", data(9), token(1)); err == nil {
 			t.Fatal("the reply was not lost")
@@ -141,8 +142,8 @@ func TestReplyKept(t *testing.T) {
 // TestReplyIsCopied checks that an effect on the reply to a request does not change the reply to
 // its repeat.
 func TestReplyIsCopied(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 3}},
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 3}},
 	}})
 	cut := w.do("POST", insertPath+"a&fields=generation", nil, token(1))
 	whole := w.do("POST", insertPath+"a&fields=generation", nil, token(1))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // XML API multipart uploads, https://cloud.google.com/storage/docs/multipart-uploads.
@@ -61,9 +63,9 @@ func (m *multiparts) answer(q *request) *reply {
 		err *apiError
 	)
 	switch q.op {
-	case OpPartsStart:
+	case faults.OpPartsStart:
 		r, err = m.start(q)
-	case OpPartsUploads:
+	case faults.OpPartsUploads:
 		r, err = m.list(q)
 	default:
 		var p *multipartUpload
@@ -71,13 +73,13 @@ func (m *multiparts) answer(q *request) *reply {
 			break
 		}
 		switch q.op {
-		case OpPartsPut:
+		case faults.OpPartsPut:
 			r, err = m.putPart(q, p)
-		case OpPartsComplete:
+		case faults.OpPartsComplete:
 			r, err = m.complete(q, p)
-		case OpPartsAbort:
+		case faults.OpPartsAbort:
 			r, err = m.abort(p)
-		case OpPartsList:
+		case faults.OpPartsList:
 			r, err = p.list(q)
 		}
 	}

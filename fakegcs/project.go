@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
@@ -65,11 +66,11 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 	var k hmacKey
 	var err *apiError
 	switch q.op {
-	case OpServiceAccount:
+	case faults.OpServiceAccount:
 		return jsonReply(http.StatusOK, map[string]string{
 			"kind": "storage#serviceAccount", "email_address": "service-0@gs-project-accounts.iam.gserviceaccount.com",
 		})
-	case OpHMACInsert:
+	case faults.OpHMACInsert:
 		account := q.query.Get("serviceAccountEmail")
 		if account == "" {
 			return refuse(http.StatusBadRequest, "required", "Required parameter: serviceAccountEmail").reply(false)
@@ -78,11 +79,11 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 		return jsonReply(http.StatusOK, map[string]any{
 			"kind": "storage#hmacKey", "metadata": k.shown(q.base()), "secret": base64.StdEncoding.EncodeToString(randomBytes(30)),
 		})
-	case OpHMACList:
+	case faults.OpHMACList:
 		return p.answerList(q, project)
-	case OpHMACGet:
+	case faults.OpHMACGet:
 		k, err = p.get(project, q.rest[2])
-	case OpHMACUpdate:
+	case faults.OpHMACUpdate:
 		body, refused := readMetadata(q.in)
 		if refused != nil {
 			return refused.reply(false)
@@ -92,7 +93,7 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 			return invalid("Invalid key metadata: %v", err).reply(false)
 		}
 		k, err = p.update(project, q.rest[2], given.State, given.Etag, now)
-	case OpHMACDelete:
+	case faults.OpHMACDelete:
 		if err := p.delete(project, q.rest[2], now); err != nil {
 			return err.reply(false)
 		}

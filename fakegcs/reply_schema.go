@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gcsup/fakegcs/faults"
 )
 
 // schema has the names that a fields parameter may select in a resource: all of
@@ -35,21 +37,21 @@ func schemaOf(q *request) schema {
 		notification = "custom_attributes etag event_types id kind object_name_prefix payload_format selfLink topic"
 	)
 	switch q.op {
-	case OpBucketPermissions:
+	case faults.OpBucketPermissions:
 		return names("kind permissions", nil)
-	case OpNotificationList:
+	case faults.OpNotificationList:
 		return names("items kind", map[string]schema{"items": names(notification, nil)})
-	case OpNotificationInsert, OpNotificationGet:
+	case faults.OpNotificationInsert, faults.OpNotificationGet:
 		return names(notification, nil)
-	case OpList:
+	case faults.OpList:
 		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
-	case OpBucketList:
+	case faults.OpBucketList:
 		return names("items kind nextPageToken unreachable", map[string]schema{"items": names(bucket, nil)})
-	case OpBucketInsert, OpBucketGet, OpBucketPatch:
+	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketPatch:
 		return names(bucket, nil)
-	case OpStart, OpPut, OpFinalize, OpQuery, OpInsert, OpGet, OpPatch, OpCompose, OpRestore:
+	case faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpInsert, faults.OpGet, faults.OpPatch, faults.OpCompose, faults.OpRestore:
 		return names(object, nil)
-	case OpRewrite:
+	case faults.OpRewrite:
 		if len(q.rest) > 0 && q.rest[0] == "copyTo" {
 			return names(object, nil)
 		}

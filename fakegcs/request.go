@@ -6,13 +6,14 @@ import (
 	"regexp"
 	"strings"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/faultplan"
 )
 
 // request is an HTTP request with its parsed URL and headers.
 type request struct {
 	*http.Request
-	op             Op
+	op             faults.Op
 	xml            bool // a request of the XML API: errors are XML
 	bucket, object string
 	query          url.Values
@@ -37,12 +38,12 @@ func parse(r *http.Request) *request {
 		meant.Method = http.MethodPatch
 		r = &meant
 	}
-	q := &request{Request: r, op: OpUnknown, query: r.URL.Query()}
+	q := &request{Request: r, op: faults.OpUnknown, query: r.URL.Query()}
 	path := r.URL.EscapedPath()
 	upload := false
 	switch {
 	case strings.HasPrefix(path, controlPrefix), path == "/retry_test", path == "/retry_tests", strings.HasPrefix(path, "/retry_test/"):
-		q.op = OpControl
+		q.op = faults.OpControl
 		return q
 	case strings.HasPrefix(path, "/upload/storage/v1/"):
 		upload, path = true, strings.TrimPrefix(path, "/upload/storage/v1/")
@@ -59,7 +60,7 @@ func parse(r *http.Request) *request {
 	case projectPath.MatchString(path): // of Node's client, too
 		path = strings.TrimPrefix(path, "/")
 	case path == "/batch/storage/v1", path == "/batch":
-		q.op = byMethod(q.Method, map[string]Op{"POST": OpBatch})
+		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpBatch})
 		return q
 	default:
 		q.xml = true
@@ -96,48 +97,48 @@ func (q *request) parseJSON(path string, upload bool) {
 	}
 	switch {
 	case len(segs) == 3 && segs[2] == "storageLayout" && !upload:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketLayout})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketLayout})
 	case len(segs) == 3 && segs[2] == "iam" && !upload:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpPolicyGet, "PUT": OpPolicySet})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpPolicyGet, "PUT": faults.OpPolicySet})
 	case len(segs) == 3 && segs[2] == "lockRetentionPolicy" && !upload:
-		q.op = byMethod(q.Method, map[string]Op{"POST": OpBucketLock})
+		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpBucketLock})
 	case (len(segs) == 3 || len(segs) == 4) && (segs[2] == bucketACL || segs[2] == defaultACL) && !upload:
 		q.object = ""
 		q.parseACL(segs[2:])
 	case len(segs) == 4 && segs[2] == "iam" && segs[3] == "testPermissions" && !upload:
-		q.object, q.op = "", byMethod(q.Method, map[string]Op{"GET": OpBucketPermissions})
+		q.object, q.op = "", byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketPermissions})
 	case len(segs) == 3 && segs[2] == "notificationConfigs" && !upload:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpNotificationList, "POST": OpNotificationInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationList, "POST": faults.OpNotificationInsert})
 	case len(segs) == 4 && segs[2] == "notificationConfigs" && !upload:
 		q.object, q.rest = "", segs[3:]
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpNotificationGet, "DELETE": OpNotificationDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationGet, "DELETE": faults.OpNotificationDelete})
 	case len(segs) > 2 && segs[2] != "o":
 		q.rest = segs[2:]
 	case len(segs) == 1:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketList, "POST": OpBucketInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketList, "POST": faults.OpBucketInsert})
 	case len(segs) == 2:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketGet, "PATCH": OpBucketPatch, "PUT": OpBucketPatch, "DELETE": OpBucketDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketGet, "PATCH": faults.OpBucketPatch, "PUT": faults.OpBucketPatch, "DELETE": faults.OpBucketDelete})
 	case upload:
 		q.object = q.query.Get("name")
 		q.parseUpload()
 	case len(segs) == 3:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpList})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpList})
 	case len(q.rest) == 0:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpGet, "PATCH": OpPatch, "PUT": OpPatch, "DELETE": OpDelete})
-		if q.op == OpGet && q.query.Get("alt") == "media" {
-			q.op = OpRead
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpGet, "PATCH": faults.OpPatch, "PUT": faults.OpPatch, "DELETE": faults.OpDelete})
+		if q.op == faults.OpGet && q.query.Get("alt") == "media" {
+			q.op = faults.OpRead
 		}
 	case q.rest[0] == objectACL && len(q.rest) <= 2:
 		q.parseACL(q.rest)
 	case q.Method != http.MethodPost:
 	case q.rest[0] == "moveTo" && len(q.rest) == 3 && q.rest[1] == "o":
-		q.op = OpMove
+		q.op = faults.OpMove
 	case q.rest[0] == "compose":
-		q.op = OpCompose
+		q.op = faults.OpCompose
 	case q.rest[0] == "restore":
-		q.op = OpRestore
+		q.op = faults.OpRestore
 	case (q.rest[0] == "rewriteTo" || q.rest[0] == "copyTo") && len(q.rest) == 5 && q.rest[1] == "b" && q.rest[3] == "o":
-		q.op = OpRewrite
+		q.op = faults.OpRewrite
 	}
 }
 
@@ -146,10 +147,10 @@ func (q *request) parseJSON(path string, upload bool) {
 func (q *request) parseACL(segs []string) {
 	q.rest = segs
 	if len(segs) == 1 {
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpACLList, "POST": OpACLInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpACLList, "POST": faults.OpACLInsert})
 		return
 	}
-	q.op = byMethod(q.Method, map[string]Op{"GET": OpACLGet, "PATCH": OpACLPatch, "PUT": OpACLPatch, "DELETE": OpACLDelete})
+	q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpACLGet, "PATCH": faults.OpACLPatch, "PUT": faults.OpACLPatch, "DELETE": faults.OpACLDelete})
 }
 
 // projectPath matches the paths of the HMAC keys and the service account of a project without
@@ -162,19 +163,19 @@ func (q *request) parseProject(segs []string) {
 	q.rest = segs[1:]
 	switch {
 	case len(segs) == 3 && segs[2] == "serviceAccount":
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpServiceAccount})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpServiceAccount})
 	case len(segs) == 3 && segs[2] == "hmacKeys":
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpHMACList, "POST": OpHMACInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpHMACList, "POST": faults.OpHMACInsert})
 	case len(segs) == 4 && segs[2] == "hmacKeys":
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpHMACGet, "PUT": OpHMACUpdate, "DELETE": OpHMACDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpHMACGet, "PUT": faults.OpHMACUpdate, "DELETE": faults.OpHMACDelete})
 	}
 }
 
-func byMethod(method string, ops map[string]Op) Op {
+func byMethod(method string, ops map[string]faults.Op) faults.Op {
 	if op, ok := ops[method]; ok {
 		return op
 	}
-	return OpUnknown
+	return faults.OpUnknown
 }
 
 // parseUpload distinguishes the requests to an /upload/ path.
@@ -189,11 +190,11 @@ func (q *request) parseUpload() {
 	switch q.query.Get("uploadType") {
 	case "resumable":
 		if q.Method == http.MethodPost || q.Method == http.MethodPut {
-			q.op = OpStart
+			q.op = faults.OpStart
 		}
 	case "media", "multipart":
 		if q.Method == http.MethodPost || q.Method == http.MethodPut {
-			q.op = OpInsert
+			q.op = faults.OpInsert
 		}
 	}
 }
@@ -204,20 +205,20 @@ func (q *request) parseSession() {
 	q.upload = q.query.Get("upload_id")
 	switch q.Method {
 	case http.MethodDelete:
-		q.op = OpCancel
+		q.op = faults.OpCancel
 		return
 	case http.MethodPut, http.MethodPost:
 	default:
 		return
 	}
-	q.op = OpPut
+	q.op = faults.OpPut
 	header := q.Header.Get("Content-Range")
 	if header == "" { // the body is the whole object
 		q.contentRange = contentRange{first: 0, last: -1, total: q.ContentLength}
 		if q.ContentLength > 0 {
 			q.contentRange.last = q.ContentLength - 1
 		}
-		q.op = OpFinalize
+		q.op = faults.OpFinalize
 		return
 	}
 	q.rangeGiven = true
@@ -226,9 +227,9 @@ func (q *request) parseSession() {
 	switch {
 	case err != nil:
 	case c.query:
-		q.op = OpQuery
+		q.op = faults.OpQuery
 	case c.last < 0, c.last+1 == c.total:
-		q.op = OpFinalize
+		q.op = faults.OpFinalize
 	}
 }
 
@@ -246,23 +247,23 @@ func (q *request) parseXML(path string) {
 		q.parseSession()
 	case q.subresource() != "":
 	case q.bucket == "":
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketList})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketList})
 	case !slash || q.object == "":
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpList, "HEAD": OpBucketGet, "PUT": OpBucketInsert, "DELETE": OpBucketDelete})
-		if q.op == OpList && q.query.Has("uploads") {
-			q.op = OpPartsUploads
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpList, "HEAD": faults.OpBucketGet, "PUT": faults.OpBucketInsert, "DELETE": faults.OpBucketDelete})
+		if q.op == faults.OpList && q.query.Has("uploads") {
+			q.op = faults.OpPartsUploads
 		}
 	case q.query.Has("uploads"):
-		q.op = byMethod(q.Method, map[string]Op{"POST": OpPartsStart})
+		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpPartsStart})
 	case q.query.Has("uploadId"):
-		q.op = byMethod(q.Method, map[string]Op{"PUT": OpPartsPut, "POST": OpPartsComplete, "DELETE": OpPartsAbort, "GET": OpPartsList})
+		q.op = byMethod(q.Method, map[string]faults.Op{"PUT": faults.OpPartsPut, "POST": faults.OpPartsComplete, "DELETE": faults.OpPartsAbort, "GET": faults.OpPartsList})
 	case q.Method == http.MethodPost && strings.EqualFold(q.Header.Get("x-goog-resumable"), "start"),
 		q.Method == http.MethodPut && strings.EqualFold(q.Header.Get("x-goog-resumable"), "start"):
-		q.op = OpStart
+		q.op = faults.OpStart
 	case q.Method == http.MethodPut && q.Header.Get("x-goog-copy-source") != "":
-		q.op = OpRewrite
+		q.op = faults.OpRewrite
 	default:
-		q.op = byMethod(q.Method, map[string]Op{"GET": OpRead, "HEAD": OpGet, "PUT": OpInsert, "DELETE": OpDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpRead, "HEAD": faults.OpGet, "PUT": faults.OpInsert, "DELETE": faults.OpDelete})
 	}
 }
 
@@ -270,7 +271,7 @@ func (q *request) parseXML(path string) {
 // uploadType, or one for metadata.
 func (q *request) misdirected() bool {
 	path := strings.TrimSuffix(q.URL.EscapedPath(), "/")
-	if q.op != OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
+	if q.op != faults.OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
 		return false
 	}
 	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/") || strings.HasPrefix(path, "/b/")
@@ -293,13 +294,13 @@ func (q *request) base() string {
 // also answer reads of an object, even with 404:
 // https://github.com/firebase/firebase-tools/pull/3647
 func (q *request) toUploadServer() bool {
-	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.op == OpGet || q.op == OpRead || q.query.Has("upload_id")
+	return q.isSession() || q.op == faults.OpStart || q.op == faults.OpInsert || q.op == faults.OpGet || q.op == faults.OpRead || q.query.Has("upload_id")
 }
 
 // isSession reports whether the request goes to a session URI.
 func (q *request) isSession() bool {
 	switch q.op {
-	case OpPut, OpFinalize, OpQuery, OpCancel:
+	case faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpCancel:
 		return true
 	}
 	return false
@@ -307,7 +308,7 @@ func (q *request) isSession() bool {
 
 // sessionData reports whether the request brings bytes to a session.
 func (q *request) sessionData() bool {
-	return q.op == OpPut || q.op == OpFinalize && !q.contentRange.query
+	return q.op == faults.OpPut || q.op == faults.OpFinalize && !q.contentRange.query
 }
 
 // dataSpan returns the object bytes [from, to) that the request carries, for faults
@@ -315,7 +316,7 @@ func (q *request) sessionData() bool {
 // bytes. In a multipart insert, the bytes of the metadata count too.
 func (q *request) dataSpan() (from, to int64, ok bool) {
 	switch {
-	case q.op == OpInsert, q.op == OpPartsPut:
+	case q.op == faults.OpInsert, q.op == faults.OpPartsPut:
 	case !q.sessionData(), q.rangeErr != nil:
 		return 0, 0, false
 	case q.contentRange.last >= 0:

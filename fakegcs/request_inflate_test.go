@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 func zipped(t *testing.T, p []byte) []byte {
@@ -62,7 +62,7 @@ func TestGzipInFlight(t *testing.T) {
 
 	// If the stream breaks, multiples of 256 KiB are committed.
 	uri = w.start("broken")
-	if err := w.gcs.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 2*q + 9}}); err != nil {
+	if err := w.gcs.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: 2*q + 9}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.try("PUT", uri, zipped(t, content), inFlight); err == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/writerate"
 )
 
@@ -40,12 +41,12 @@ func (s *Server) admitWrite(q *request) *apiError {
 // returns false for other requests. An upload of several requests thereby counts once.
 func (q *request) changes() (bucket, object string, ok bool) {
 	switch q.op {
-	case OpStart, OpInsert:
+	case faults.OpStart, faults.OpInsert:
 		q.nameUpload()
-	case OpPartsStart, OpDelete, OpPatch, OpCompose, OpRestore:
-	case OpMove: // o/SOURCE/moveTo/o/OBJECT
+	case faults.OpPartsStart, faults.OpDelete, faults.OpPatch, faults.OpCompose, faults.OpRestore:
+	case faults.OpMove: // o/SOURCE/moveTo/o/OBJECT
 		return q.bucket, q.rest[2], true
-	case OpRewrite:
+	case faults.OpRewrite:
 		if !q.xml && len(q.rest) >= 5 { // rewriteTo/b/BUCKET/o/OBJECT
 			return q.rest[2], strings.Join(q.rest[4:], "/"), true
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // Request is the record of one finished HTTP request.
@@ -15,7 +17,7 @@ type Request struct {
 	Elapsed      time.Duration `json:"elapsed_ns"`
 	Method       string        `json:"method"`
 	Path         string        `json:"path"` // with the query; secrets such as an upload_id are shown as REDACTED
-	Op           Op            `json:"op"`
+	Op           faults.Op     `json:"op"`
 	Bucket       string        `json:"bucket,omitempty"`
 	Object       string        `json:"object,omitempty"`
 	ContentRange string        `json:"content_range,omitempty"`
@@ -23,7 +25,7 @@ type Request struct {
 	Status       int           `json:"status"`   // 0: no reply was sent
 	Sent         int64         `json:"sent"`     // body bytes of the reply
 	Range        string        `json:"range,omitempty"`
-	Fault        Effect        `json:"fault,omitempty"` // the effect that acted on it
+	Fault        faults.Effect `json:"fault,omitempty"` // the effect that acted on it
 	UserAgent    string        `json:"user_agent,omitempty"`
 
 	// IdempotencyToken is the header X-Goog-Gcs-Idempotency-Token. Replayed reports that the
@@ -42,11 +44,11 @@ func (r Request) LogValue() slog.Value {
 // Stats are totals since the server was made, without requests on fakegcs's own
 // paths.
 type Stats struct {
-	Requests int64        `json:"requests"`
-	Received int64        `json:"received"` // bytes of request bodies
-	Sent     int64        `json:"sent"`     // bytes of reply bodies
-	Ops      map[Op]int64 `json:"ops"`      // requests by operation
-	Faults   int64        `json:"faults"`   // requests that a fault acted on
+	Requests int64               `json:"requests"`
+	Received int64               `json:"received"` // bytes of request bodies
+	Sent     int64               `json:"sent"`     // bytes of reply bodies
+	Ops      map[faults.Op]int64 `json:"ops"`      // requests by operation
+	Faults   int64               `json:"faults"`   // requests that a fault acted on
 }
 
 // requestLog keeps the latest requests and the totals.
@@ -60,7 +62,7 @@ type requestLog struct {
 
 // note records a finished request.
 func (l *requestLog) note(q *request, out *sent, start time.Time) {
-	if q.op == OpControl {
+	if q.op == faults.OpControl {
 		return
 	}
 	r := Request{
@@ -106,7 +108,7 @@ func (l *requestLog) add(r Request) {
 	l.stats.Received += r.Received
 	l.stats.Sent += r.Sent
 	if l.stats.Ops == nil {
-		l.stats.Ops = map[Op]int64{}
+		l.stats.Ops = map[faults.Op]int64{}
 	}
 	l.stats.Ops[r.Op]++
 	if r.Fault != "" {
@@ -135,7 +137,7 @@ func (s *Server) Stats() Stats {
 	s.requests.mu.Lock()
 	defer s.requests.mu.Unlock()
 	st := s.requests.stats
-	st.Ops = map[Op]int64{}
+	st.Ops = map[faults.Op]int64{}
 	for op, n := range s.requests.stats.Ops {
 		st.Ops[op] = n
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 func TestReset(t *testing.T) {
@@ -16,7 +17,7 @@ func TestReset(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			opts := &fakegcs.Options{
 				Buckets: []fakegcs.Bucket{{Name: "bkt"}}, BucketRate: 1000, RequireToken: true,
-				Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
+				Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpList}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}},
 			}
 			if mode == "directory" {
 				opts.Dir = t.TempDir()
@@ -39,7 +40,7 @@ func TestReset(t *testing.T) {
 			if status := w.do("GET", "/storage/v1/b/bkt/o", nil, auth).StatusCode; status != 503 {
 				t.Errorf("the fault of the options: %d", status)
 			}
-			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+			stall := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStall}}
 			if err := srv.AddFaults(stall); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gcsup/fakegcs/faults"
 )
 
 // The Retry Test API of Google's storage-testbench,
@@ -38,27 +40,27 @@ type retryTest struct {
 }
 
 // retryMethods maps operations to methods of the JSON API.
-var retryMethods = map[Op]string{
-	OpStart: "storage.objects.insert", OpPut: "storage.objects.insert", OpFinalize: "storage.objects.insert", OpQuery: "storage.objects.insert",
-	OpInsert: "storage.objects.insert", OpCancel: "storage.objects.delete", OpGet: "storage.objects.get", OpRead: "storage.objects.get",
-	OpList: "storage.objects.list", OpDelete: "storage.objects.delete", OpPatch: "storage.objects.patch", OpCompose: "storage.objects.compose",
-	OpRewrite: "storage.objects.rewrite", OpBucketInsert: "storage.buckets.insert", OpBucketGet: "storage.buckets.get",
-	OpBucketList: "storage.buckets.list", OpBucketPatch: "storage.buckets.patch", OpBucketDelete: "storage.buckets.delete",
-	OpBucketLayout: "storage.buckets.getStorageLayout",
-	OpRestore:      "storage.objects.restore",
+var retryMethods = map[faults.Op]string{
+	faults.OpStart: "storage.objects.insert", faults.OpPut: "storage.objects.insert", faults.OpFinalize: "storage.objects.insert", faults.OpQuery: "storage.objects.insert",
+	faults.OpInsert: "storage.objects.insert", faults.OpCancel: "storage.objects.delete", faults.OpGet: "storage.objects.get", faults.OpRead: "storage.objects.get",
+	faults.OpList: "storage.objects.list", faults.OpDelete: "storage.objects.delete", faults.OpPatch: "storage.objects.patch", faults.OpCompose: "storage.objects.compose",
+	faults.OpRewrite: "storage.objects.rewrite", faults.OpBucketInsert: "storage.buckets.insert", faults.OpBucketGet: "storage.buckets.get",
+	faults.OpBucketList: "storage.buckets.list", faults.OpBucketPatch: "storage.buckets.patch", faults.OpBucketDelete: "storage.buckets.delete",
+	faults.OpBucketLayout: "storage.buckets.getStorageLayout",
+	faults.OpRestore:      "storage.objects.restore",
 
-	OpBucketPermissions:  "storage.buckets.testIamPermissions",
-	OpNotificationInsert: "storage.notifications.insert", OpNotificationGet: "storage.notifications.get",
-	OpNotificationList: "storage.notifications.list", OpNotificationDelete: "storage.notifications.delete",
+	faults.OpBucketPermissions:  "storage.buckets.testIamPermissions",
+	faults.OpNotificationInsert: "storage.notifications.insert", faults.OpNotificationGet: "storage.notifications.get",
+	faults.OpNotificationList: "storage.notifications.list", faults.OpNotificationDelete: "storage.notifications.delete",
 
-	OpMove: "storage.objects.move", OpBucketLock: "storage.buckets.lockRetentionPolicy", OpPolicyGet: "storage.buckets.getIamPolicy",
-	OpPolicySet: "storage.buckets.setIamPolicy", OpServiceAccount: "storage.serviceaccount.get",
-	OpHMACInsert: "storage.hmacKey.create", OpHMACGet: "storage.hmacKey.get", OpHMACList: "storage.hmacKey.list",
-	OpHMACUpdate: "storage.hmacKey.update", OpHMACDelete: "storage.hmacKey.delete",
+	faults.OpMove: "storage.objects.move", faults.OpBucketLock: "storage.buckets.lockRetentionPolicy", faults.OpPolicyGet: "storage.buckets.getIamPolicy",
+	faults.OpPolicySet: "storage.buckets.setIamPolicy", faults.OpServiceAccount: "storage.serviceaccount.get",
+	faults.OpHMACInsert: "storage.hmacKey.create", faults.OpHMACGet: "storage.hmacKey.get", faults.OpHMACList: "storage.hmacKey.list",
+	faults.OpHMACUpdate: "storage.hmacKey.update", faults.OpHMACDelete: "storage.hmacKey.delete",
 }
 
 // aclMethods maps the operations on access control lists to the last part of their methods.
-var aclMethods = map[Op]string{OpACLList: ".list", OpACLGet: ".get", OpACLInsert: ".insert", OpACLPatch: ".patch", OpACLDelete: ".delete"}
+var aclMethods = map[faults.Op]string{faults.OpACLList: ".list", faults.OpACLGet: ".get", faults.OpACLInsert: ".insert", faults.OpACLPatch: ".patch", faults.OpACLDelete: ".delete"}
 
 // aclMethod returns the method of q on an access control list.
 func aclMethod(q *request) string {
@@ -69,7 +71,7 @@ func aclMethod(q *request) string {
 	case q.rest[0] == defaultACL:
 		resource = "storage.default_object_acl"
 	}
-	if q.op == OpACLPatch && q.Method == http.MethodPut {
+	if q.op == faults.OpACLPatch && q.Method == http.MethodPut {
 		return resource + ".update"
 	}
 	return resource + aclMethods[q.op]
@@ -99,11 +101,11 @@ func retryMethod(q *request) string {
 	switch {
 	case aclMethods[q.op] != "":
 		return aclMethod(q)
-	case q.op == OpPatch && q.Method == http.MethodPut:
+	case q.op == faults.OpPatch && q.Method == http.MethodPut:
 		return objectUpdate
-	case q.op == OpBucketPatch && q.Method == http.MethodPut:
+	case q.op == faults.OpBucketPatch && q.Method == http.MethodPut:
 		return bucketUpdate
-	case q.op == OpRewrite && !q.xml && q.rest[0] == "copyTo":
+	case q.op == faults.OpRewrite && !q.xml && q.rest[0] == "copyTo":
 		return objectCopy
 	}
 	return retryMethods[q.op]
@@ -122,7 +124,7 @@ const resetInstruction = "return-reset-connection"
 
 // instruction is a parsed instruction.
 type instruction struct {
-	do Action
+	do faults.Action
 	// at is an offset in bytes. A request instruction is due if the request carries the
 	// bytes of the object up to at or more; 0 is always due. A reply instruction is due
 	// if the reply has at least that many bytes.
@@ -146,30 +148,30 @@ func parseInstruction(text string) (instruction, error) {
 	in := instruction{}
 	switch {
 	case text == resetInstruction:
-		in.do.Effect = EffectReset
+		in.do.Effect = faults.EffectReset
 	case returnStatus.MatchString(text):
-		in.do = Action{Effect: EffectStatus, Status: int(number(returnStatus.FindStringSubmatch(text)[1]))}
+		in.do = faults.Action{Effect: faults.EffectStatus, Status: int(number(returnStatus.FindStringSubmatch(text)[1]))}
 	case returnAfter.MatchString(text):
 		m := returnAfter.FindStringSubmatch(text)
 		in.at = number(m[2]) << 10
-		in.do = Action{Effect: EffectStatusAfter, Status: int(number(m[1])), Bytes: in.at}
+		in.do = faults.Action{Effect: faults.EffectStatusAfter, Status: int(number(m[1])), Bytes: in.at}
 	case brokenFinal.MatchString(text):
-		in.do, in.onReply = Action{Effect: EffectTruncateReply, Bytes: number(brokenFinal.FindStringSubmatch(text)[1])}, true
+		in.do, in.onReply = faults.Action{Effect: faults.EffectTruncateReply, Bytes: number(brokenFinal.FindStringSubmatch(text)[1])}, true
 	case brokenStream.MatchString(text):
 		in.at, in.onReply = fewBytes, true
 		if k := brokenStream.FindStringSubmatch(text)[1]; k != "" {
 			in.at = number(k) << 10
 		}
-		in.do = Action{Effect: EffectCutReply, Bytes: in.at}
+		in.do = faults.Action{Effect: faults.EffectCutReply, Bytes: in.at}
 	case stallAfter.MatchString(text):
 		m := stallAfter.FindStringSubmatch(text)
 		in.at = number(m[2]) << 10
-		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // because 0 means indefinitely
+		in.do = faults.Action{Effect: faults.EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // because 0 means indefinitely
 	default:
 		err = fmt.Errorf("there is no instruction %q", text)
 	}
 	if err == nil {
-		err = Fault{Do: in.do}.Validate()
+		err = faults.Fault{Do: in.do}.Validate()
 	}
 	return in, err
 }
@@ -177,7 +179,7 @@ func parseInstruction(text string) (instruction, error) {
 // take consumes and returns the next action for q, or nil if none is due. It is
 // called when q arrives, with a nil rep, and again with the reply. It fails if the
 // test does not exist, because a mistyped id must not pass a test.
-func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
+func (t *retryTests) take(q *request, rep *reply) (*faults.Action, *apiError) {
 	id := q.Header.Get("x-retry-test-id")
 	if id == "" {
 		return nil, nil
@@ -195,8 +197,8 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	if err != nil { // cannot happen: newRetryTest parsed all instructions
 		return nil, errInternal(err)
 	}
-	if in.do.Effect == EffectStallBody && method == retryMethods[OpRead] {
-		in.do.Effect, in.do.Bytes, in.onReply = EffectStallReply, in.at, true
+	if in.do.Effect == faults.EffectStallBody && method == retryMethods[faults.OpRead] {
+		in.do.Effect, in.do.Bytes, in.onReply = faults.EffectStallReply, in.at, true
 	}
 	if in.onReply != (rep != nil) || rep == nil && !in.due(q) || rep != nil && !in.dueFor(q, rep) {
 		return nil, nil
@@ -213,9 +215,9 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 // instruction.
 func (in *instruction) due(q *request) bool {
 	switch in.do.Effect {
-	case EffectStatusAfter, EffectStallBody:
+	case faults.EffectStatusAfter, faults.EffectStallBody:
 		from, to, ok := q.dataSpan()
-		if in.do.Effect == EffectStallBody {
+		if in.do.Effect == faults.EffectStallBody {
 			in.do.Bytes = max(0, in.at-from)
 		}
 		return ok && (to < 0 || to >= in.at)
@@ -234,9 +236,9 @@ func (in *instruction) dueFor(q *request, r *reply) bool {
 		return false
 	}
 	switch in.do.Effect {
-	case EffectTruncateReply:
+	case faults.EffectTruncateReply:
 		return q.isSession() && length > 0
-	case EffectStallReply:
+	case faults.EffectStallReply:
 		return length < 0 || length > in.at
 	}
 	if length < in.at && length >= 0 {

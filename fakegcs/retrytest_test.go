@@ -16,6 +16,7 @@ import (
 	"github.com/googleapis/gax-go/v2/callctx"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestRetryConformance runs Google's retry conformance scenarios for uploads with the
@@ -332,7 +333,7 @@ func TestControl(t *testing.T) {
 	w.do("PUT", uri, data(5), "Content-Range: bytes 0-4/5")
 	list := w.gcs.Requests()
 	last := list[len(list)-1]
-	if last.Op != fakegcs.OpFinalize || last.Object != "x" || last.ContentRange != "bytes 0-4/5" || last.Received != 5 || last.Status != 200 || !strings.Contains(last.Path, "upload_id=REDACTED") {
+	if last.Op != faults.OpFinalize || last.Object != "x" || last.ContentRange != "bytes 0-4/5" || last.Received != 5 || last.Status != 200 || !strings.Contains(last.Path, "upload_id=REDACTED") {
 		t.Errorf("last request: %+v", last)
 	}
 }
@@ -368,7 +369,7 @@ func TestTokens(t *testing.T) {
 		if s := get(token); s != 200 {
 			t.Errorf("with a token: %d", s)
 		}
-		if err := w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}}); err != nil {
+		if err := w.gcs.AddFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectRevoke}}); err != nil {
 			t.Fatal(err)
 		}
 		if s := get(token); s != http.StatusUnauthorized {

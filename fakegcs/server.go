@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/blob"
 	"gcsup/fakegcs/internal/connlimit"
 	"gcsup/fakegcs/internal/disk"
@@ -54,7 +55,7 @@ type Options struct {
 	// none.
 	RequireToken bool
 	// Faults is the initial fault plan.
-	Faults []Fault
+	Faults []faults.Fault
 	// Buckets and Objects exist from the start, and their buckets are created as needed.
 	// A bucket that Dir has already is left as it is.
 	Buckets []Bucket
@@ -186,13 +187,13 @@ func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
 // AddFaults appends to the fault plan. It adds nothing if one of the faults is not
 // valid.
-func (s *Server) AddFaults(faults ...Fault) error {
-	for i, f := range faults {
+func (s *Server) AddFaults(list ...faults.Fault) error {
+	for i, f := range list {
 		if err := f.Validate(); err != nil {
 			return fmt.Errorf("fakegcs: fault %d: %w", i+1, err)
 		}
 	}
-	s.plan.Add(faults)
+	s.plan.Add(list)
 	return nil
 }
 
@@ -200,7 +201,7 @@ func (s *Server) AddFaults(faults ...Fault) error {
 func (s *Server) ClearFaults() { s.plan.Clear() }
 
 // FaultReport returns each fault of the plan with its counts, in their order.
-func (s *Server) FaultReport() []FaultCount { return s.plan.Report() }
+func (s *Server) FaultReport() []faults.Count { return s.plan.Report() }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +247,7 @@ var hangup = &reply{}
 // answer returns the reply to q, and applies the faults of the plan and of retry tests.
 func (s *Server) answer(q *request) *reply {
 	r := s.respond(q)
-	if q.op == OpControl || r == hangup {
+	if q.op == faults.OpControl || r == hangup {
 		return r
 	}
 	if r.missing != "" && s.missing.first(r.missing) {
@@ -272,7 +273,7 @@ func (s *Server) answer(q *request) *reply {
 
 // respond applies the faults that act before the operation of q, and performs it.
 func (s *Server) respond(q *request) *reply {
-	if q.op == OpControl {
+	if q.op == faults.OpControl {
 		return s.control(q)
 	}
 	s.sessions.identify(q)
@@ -294,7 +295,7 @@ func (s *Server) respond(q *request) *reply {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
 	if err := s.store.billed(q); err != nil {
-		if q.op == OpRead {
+		if q.op == faults.OpRead {
 			return err.mediaReply(q.xml)
 		}
 		return err.reply(q.xml)
@@ -355,42 +356,42 @@ func (s *Server) execute(q *request) *reply {
 func (s *Server) operate(q *request) *reply {
 	objects := objectAPI{s.store}
 	switch q.op {
-	case OpStart:
+	case faults.OpStart:
 		return s.sessions.start(q)
-	case OpPut, OpFinalize, OpQuery, OpCancel:
+	case faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpCancel:
 		return s.sessions.answer(q)
-	case OpInsert:
+	case faults.OpInsert:
 		return objects.insert(q)
-	case OpGet:
+	case faults.OpGet:
 		return objects.get(q)
-	case OpRead:
+	case faults.OpRead:
 		return objects.read(q)
-	case OpList:
+	case faults.OpList:
 		return objects.list(q)
-	case OpDelete:
+	case faults.OpDelete:
 		return objects.delete(q)
-	case OpPatch:
+	case faults.OpPatch:
 		return objects.patch(q)
-	case OpCompose:
+	case faults.OpCompose:
 		return objects.compose(q)
-	case OpRewrite:
+	case faults.OpRewrite:
 		return objects.rewrite(q)
-	case OpRestore:
+	case faults.OpRestore:
 		return objects.restore(q)
-	case OpMove:
+	case faults.OpMove:
 		return objects.move(q)
-	case OpACLList, OpACLGet, OpACLInsert, OpACLPatch, OpACLDelete:
+	case faults.OpACLList, faults.OpACLGet, faults.OpACLInsert, faults.OpACLPatch, faults.OpACLDelete:
 		return aclAPI{s.store}.answer(q)
-	case OpHMACInsert, OpHMACGet, OpHMACList, OpHMACUpdate, OpHMACDelete, OpServiceAccount:
+	case faults.OpHMACInsert, faults.OpHMACGet, faults.OpHMACList, faults.OpHMACUpdate, faults.OpHMACDelete, faults.OpServiceAccount:
 		return s.projects.answer(q, s.now())
-	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
+	case faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpPartsList, faults.OpPartsUploads:
 		return s.multiparts.answer(q)
-	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions,
-		OpBucketLock, OpPolicyGet, OpPolicySet:
+	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketList, faults.OpBucketPatch, faults.OpBucketDelete, faults.OpBucketLayout, faults.OpBucketPermissions,
+		faults.OpBucketLock, faults.OpPolicyGet, faults.OpPolicySet:
 		return bucketAPI{s.store}.answer(q)
-	case OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
+	case faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
 		return notificationAPI{s.store}.answer(q)
-	case OpBatch:
+	case faults.OpBatch:
 		return s.batch(q)
 	}
 	return q.unknown()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // A foreign write of any size needs little memory, and Close ends it.
@@ -15,7 +16,7 @@ func TestLargeForeignWrite(t *testing.T) {
 		t.Skip("sends many MiB, or many requests")
 	}
 	large := func(n int64) *fakegcs.Options {
-		return &fakegcs.Options{NoMD5: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: n}}}}
+		return &fakegcs.Options{NoMD5: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectForeignWrite, Bytes: n}}}}
 	}
 	w := newWorld(t, large(1<<30))
 	uri := w.start("x")

@@ -3,6 +3,8 @@ package fakegcs
 import (
 	"io"
 	"net/http"
+
+	"gcsup/fakegcs/faults"
 )
 
 // Resumable uploads,
@@ -38,7 +40,7 @@ func (s *sessions) answer(q *request) *reply {
 		return err.reply(u.XML)
 	}
 	switch {
-	case q.op == OpCancel:
+	case q.op == faults.OpCancel:
 		return u.cancel(q)
 	case q.contentRange.query:
 		return u.query(q)
@@ -124,9 +126,9 @@ func (s *sessions) identify(q *request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case q.op == OpPut && c.total < 0 && c.last+1 == u.Total:
-		q.op = OpFinalize
-	case q.op == OpQuery && c.total >= 0 && u.State == active && c.total == u.committedLocked(u.store.now()):
-		q.op = OpFinalize // the last byte is there, and only the total was missing
+	case q.op == faults.OpPut && c.total < 0 && c.last+1 == u.Total:
+		q.op = faults.OpFinalize
+	case q.op == faults.OpQuery && c.total >= 0 && u.State == active && c.total == u.committedLocked(u.store.now()):
+		q.op = faults.OpFinalize // the last byte is there, and only the total was missing
 	}
 }

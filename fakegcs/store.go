@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"gcsup/fakegcs/faults"
 )
 
 // store has the buckets and their objects. Its methods that end in Locked need mu.
@@ -86,12 +88,12 @@ func (s *store) billed(q *request) *apiError {
 	}
 	names := []string{q.bucket}
 	switch {
-	case q.op == OpBucketInsert, q.op == OpUnknown:
+	case q.op == faults.OpBucketInsert, q.op == faults.OpUnknown:
 		return nil
-	case q.op == OpRewrite && q.xml:
+	case q.op == faults.OpRewrite && q.xml:
 		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
 		names = append(names, source)
-	case q.op == OpRewrite:
+	case q.op == faults.OpRewrite:
 		names = append(names, q.rest[2])
 	}
 	s.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // recorder is a TB that records its calls.
@@ -41,7 +42,7 @@ func TestNewServer(t *testing.T) {
 // The cleanup ends a stalled request and closes the listener.
 func TestNewServerCleanup(t *testing.T) {
 	r := &recorder{}
-	srv := fakegcs.NewServer(r, &fakegcs.Options{Faults: []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}})
+	srv := fakegcs.NewServer(r, &fakegcs.Options{Faults: []faults.Fault{{Do: faults.Action{Effect: faults.EffectStall}}}})
 	stalled := make(chan error, 1)
 	go func() {
 		_, err := srv.Client().Get(srv.URL + "/storage/v1/b")

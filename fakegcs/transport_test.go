@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestTLS uploads with TLS and the generated authority, over HTTP/1.1 and HTTP/2, and
@@ -23,10 +24,10 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
-			gcs, err := fakegcs.New(&fakegcs.Options{Faults: []fakegcs.Fault{
-				{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-				{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
-				{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 7}},
+			gcs, err := fakegcs.New(&fakegcs.Options{Faults: []faults.Fault{
+				{Match: faults.Match{Op: faults.OpBucketGet}, Do: faults.Action{Effect: faults.EffectReset}},
+				{Match: faults.Match{Op: faults.OpBucketGet}, Do: faults.Action{Effect: faults.EffectGoAway}},
+				{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutReply, Bytes: 7}},
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +156,7 @@ func TestOptionsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, opts := range []*fakegcs.Options{
-		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {BucketRate: -1}, {SplitAfter: -1}, {Faults: []fakegcs.Fault{{}}}, {Dir: file},
+		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {BucketRate: -1}, {SplitAfter: -1}, {Faults: []faults.Fault{{}}}, {Dir: file},
 	} {
 		if _, err := fakegcs.New(opts); err == nil || !strings.HasPrefix(err.Error(), "fakegcs: ") {
 			t.Errorf("New(%+v) = %v", opts, err)
@@ -176,7 +177,7 @@ func TestTranscoding(t *testing.T) {
 	if a := w.do("GET", "/bkt/z", nil, "Accept-Encoding: gzip"); a.body != zipped || a.Header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%q %v", a.body, a.Header)
 	}
-	w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 3}})
+	w.gcs.AddFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectCutReply, Bytes: 3}})
 	if a, err := w.try("GET", "/bkt/z", nil); a.body != "hel" || err == nil {
 		t.Errorf("cut after 3 bytes: %q %v", a.body, err)
 	}

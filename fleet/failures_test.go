@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 )
 
 // failing returns a fault for all requests of an operation on an object.
-func failing(op fakegcs.Op, object string) fakegcs.Fault {
-	return fakegcs.Fault{
-		Match: fakegcs.Match{Op: op, Bucket: bucket, Object: object}, Times: -1,
-		Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+func failing(op faults.Op, object string) faults.Fault {
+	return faults.Fault{
+		Match: faults.Match{Op: op, Bucket: bucket, Object: object}, Times: -1,
+		Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 	}
 }
 
@@ -50,9 +51,9 @@ func (w *world) status(q *fleet.Queue) *fleet.Status {
 // the others are uploaded. After the cause is removed, a retry uploads them.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
-	refused := failing(fakegcs.OpPut, "tree/large")
+	refused := failing(faults.OpPut, "tree/large")
 	refused.Do.Status = 403
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}})
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{refused}})
 	for i := range 10 {
 		w.write(fmt.Sprintf("small/%d", i), 1000+i, uint64(i))
 	}
@@ -159,7 +160,7 @@ func TestOutage(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	down := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 	if err := w.gcs.AddFaults(down); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestOutageOfWrites(t *testing.T) {
 	w.write("other", 9<<20, 2)
 	q := w.queue()
 	w.submit(q)
-	if err := w.gcs.AddFaults(failing(fakegcs.OpInsert, ""), failing(fakegcs.OpPut, "")); err != nil {
+	if err := w.gcs.AddFaults(failing(faults.OpInsert, ""), failing(faults.OpPut, "")); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
@@ -239,8 +240,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("status after cancel: %+v", s)
 	}
 	ops := w.gcs.Stats().Ops
-	if ops[fakegcs.OpStart] == 0 || ops[fakegcs.OpCancel] != ops[fakegcs.OpStart] {
-		t.Errorf("%d sessions were started, and %d canceled", ops[fakegcs.OpStart], ops[fakegcs.OpCancel])
+	if ops[faults.OpStart] == 0 || ops[faults.OpCancel] != ops[faults.OpStart] {
+		t.Errorf("%d sessions were started, and %d canceled", ops[faults.OpStart], ops[faults.OpCancel])
 	}
 }
 

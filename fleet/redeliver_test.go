@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 )
 
@@ -23,7 +24,7 @@ func TestRedeliveredGroup(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var inserts atomic.Int32
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpInsert && r.Bucket == bucket && inserts.Add(1) == sent {
+		if r.Op == faults.OpInsert && r.Bucket == bucket && inserts.Add(1) == sent {
 			stop()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/upload"
 )
@@ -30,7 +31,7 @@ func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during fu
 	}
 	var mu sync.Mutex
 	w.onRequest.Store(new(func(r fakegcs.Request) {
-		if r.Bucket == bucket && r.Op == fakegcs.OpInsert {
+		if r.Bucket == bucket && r.Op == faults.OpInsert {
 			mu.Lock()
 			defer mu.Unlock()
 			inserts = append(inserts, r)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/session"
 	"gcsup/upload"
@@ -135,7 +136,7 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 	}
 	var inserts atomic.Int64
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpInsert && inserts.Add(1) == 3 { // all files were read, in any order
+		if r.Op == faults.OpInsert && inserts.Add(1) == 3 { // all files were read, in any order
 			w.write("a", 1001, 2)
 			if got := w.submit(q); got.Queued != 3 || got.Changed != 1 {
 				t.Errorf("submit of a changed file that is in the queue: %+v", got)
@@ -157,8 +158,8 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 // into the queue.
 func TestSubmitToMissingBucket(t *testing.T) {
 	t.Parallel()
-	missing := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Bucket: bucket}, Times: -1, Do: missing}}})
+	missing := faults.Action{Effect: faults.EffectStatus, Status: 404}
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Bucket: bucket}, Times: -1, Do: missing}}})
 	w.write("a", 1000, 1)
 	tree, err := tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true})
 	if err != nil {

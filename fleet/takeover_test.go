@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/session"
 	sessionbucket "gcsup/session/bucket"
@@ -22,7 +23,7 @@ func chunked(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 1 << 20 }
 func (w *world) afterPuts(object string, n int32, f func()) {
 	var puts atomic.Int32
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpPut && (object == "" || r.Object == object) && puts.Add(1) == n {
+		if r.Op == faults.OpPut && (object == "" || r.Object == object) && puts.Add(1) == n {
 			f()
 		}
 	}
@@ -48,7 +49,7 @@ func (w *world) resumedAt(object string) int64 {
 	at := int64(-1)
 	for _, r := range w.gcs.Requests() {
 		var to int64
-		if r.Op == fakegcs.OpQuery && r.Object == object && strings.HasPrefix(r.Range, "bytes=0-") {
+		if r.Op == faults.OpQuery && r.Object == object && strings.HasPrefix(r.Range, "bytes=0-") {
 			if n, _ := fmt.Sscanf(r.Range, "bytes=0-%d", &to); n == 1 {
 				at = to + 1
 			}
@@ -82,7 +83,7 @@ func TestTakeover(t *testing.T) {
 	resumed := make(chan time.Time, 1)
 	var once sync.Once
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpPut && r.Object == "tree/large" {
+		if r.Op == faults.OpPut && r.Object == "tree/large" {
 			once.Do(func() { resumed <- r.Time })
 		}
 	}
@@ -119,7 +120,7 @@ func TestOtherChunkSize(t *testing.T) {
 	started := make(chan struct{})
 	var once sync.Once
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpInsert && r.Bucket == stateBucket && strings.HasSuffix(r.Object, ".gcsup") {
+		if r.Op == faults.OpInsert && r.Bucket == stateBucket && strings.HasSuffix(r.Object, ".gcsup") {
 			once.Do(func() {
 				<-started
 				first.kill()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -32,7 +32,7 @@ func TestAccept(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(content)
 		up := w.uploader(resumable)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		if res, err := up.With(acceptSize(large)).File(w.t.Context(), path, spec); err == nil || !res.Resumable {
 			t.Fatalf("not interrupted: %v", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
@@ -59,9 +60,9 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 	t.Parallel()
 	const size, half = 9*chunk.Granularity + 5, 4 * chunk.Granularity
 	path, data := sourceFile(t, size)
-	plan := &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-		{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "part1"}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+	plan := &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+		{Match: faults.Match{Op: faults.OpPut, Object: "part1"}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}},
 	}}
 	inBubble(t, plan, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		src, err := chunk.Open(path)
@@ -126,10 +127,10 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := srv.Stats().Ops[fakegcs.OpInsert]; n != int64(jobs) {
+		if n := srv.Stats().Ops[faults.OpInsert]; n != int64(jobs) {
 			t.Errorf("%d requests for %d jobs", n, jobs)
 		}
-		if err := srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
+		if err := srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "last"}, shared)
@@ -242,13 +243,13 @@ func TestRequestsOfAMinute(t *testing.T) {
 // TestCanceledStreamEndsItsSession checks that a stream which is canceled, and
 // can never be resumed, leaves no session open at the service.
 func TestCanceledStreamEndsItsSession(t *testing.T) {
-	stall := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 100}}}}
+	stall := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 100}}}}
 	inBubble(t, stall, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.Window = chunk.Granularity
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := u.Reader(ctx, bytes.NewReader(make([]byte, 3*chunk.Granularity)), Spec{Bucket: "bkt", Object: "obj"})
-		if n := srv.Stats().Ops[fakegcs.OpCancel]; !errors.Is(err, context.DeadlineExceeded) || n != 1 {
+		if n := srv.Stats().Ops[faults.OpCancel]; !errors.Is(err, context.DeadlineExceeded) || n != 1 {
 			t.Errorf("%v, and %d requests to end the session, want one", err, n)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -115,12 +116,12 @@ func TestAutoJobsOutage(t *testing.T) {
 		uploads        = 32
 	)
 	for _, tt := range []struct {
-		do      fakegcs.Action
+		do      faults.Action
 		count   int
 		perFile float64 // requests during the outage, of each file in flight
 	}{
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, testsize.FullOnce(10_000, 3_000), 1.2},
-		{fakegcs.Action{Effect: fakegcs.EffectReset}, 3_000, 3}, // net/http and the uploader repeat a request at once if a reused connection is reset
+		{faults.Action{Effect: faults.EffectStatus, Status: 503}, testsize.FullOnce(10_000, 3_000), 1.2},
+		{faults.Action{Effect: faults.EffectReset}, 3_000, 3}, // net/http and the uploader repeat a request at once if a reused connection is reset
 	}[:testsize.FullOnce(2, 1)] {
 		// Each connection needs nine seconds for a large file, so that all of them are under way.
 		inBubble(t, &fakegcs.Options{Latency: latency, Rate: 1 << 20, Discard: true, NoMD5: true, KeepRequests: 100_000}, func(w *world) {
@@ -180,21 +181,21 @@ func TestAutoJobsOutage(t *testing.T) {
 // failures of one object, and of the network.
 func TestAutoJobsRefused(t *testing.T) {
 	t.Parallel()
-	half := func(do fakegcs.Action) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 400, Do: do}
+	half := func(do faults.Action) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 400, Do: do}
 	}
 	const hot = "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete)."
 	for _, tt := range []struct {
 		name   string
-		fault  fakegcs.Fault
+		fault  faults.Fault
 		limits [2]int
 	}{
-		{"503", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}), [2]int{1, 16}},
-		{"429", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "bucketRateLimitExceeded"}), [2]int{1, 16}},
-		{"403", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "userRateLimitExceeded"}), [2]int{1, 16}},
-		{"one object", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: hot}), [2]int{32, 1024}},
-		{"500", half(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}), [2]int{32, 1024}},
-		{"reset", half(fakegcs.Action{Effect: fakegcs.EffectReset}), [2]int{32, 1024}},
+		{"503", half(faults.Action{Effect: faults.EffectStatus, Status: 503}), [2]int{1, 16}},
+		{"429", half(faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "bucketRateLimitExceeded"}), [2]int{1, 16}},
+		{"403", half(faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "userRateLimitExceeded"}), [2]int{1, 16}},
+		{"one object", half(faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: hot}), [2]int{32, 1024}},
+		{"500", half(faults.Action{Effect: faults.EffectStatus, Status: 500}), [2]int{32, 1024}},
+		{"reset", half(faults.Action{Effect: faults.EffectReset}), [2]int{32, 1024}},
 	} {
 		inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
 			w.addFaults(tt.fault)
@@ -347,7 +348,7 @@ func TestAutoJobsOfBatches(t *testing.T) {
 func TestAutoJobsNotTried(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(status(404, fakegcs.Match{Op: fakegcs.OpInsert}))
+		w.addFaults(status(404, faults.Match{Op: faults.OpInsert}))
 		got := files(w.t.Context(), w.uploader(withoutStore), slices.Collect(w.limited(100, 10)), &upload.BatchOptions{SmallLimiter: &backoff.Limiter{First: 1, Max: 1}})
 		if n := len(w.srv.Requests()); n != 1 || ended(got, upload.ErrNotTried) != 99 {
 			t.Errorf("%d requests, %d files not tried, want 1 and 99", n, ended(got, upload.ErrNotTried))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -94,7 +95,7 @@ func TestAutoPartsInOrder(t *testing.T) {
 		synctest.Wait() // the server counts a request when it ends, after the reply
 		var names []string
 		for _, r := range w.srv.Requests() {
-			if r.Op == fakegcs.OpStart {
+			if r.Op == faults.OpStart {
 				names = append(names, r.Object)
 			}
 		}
@@ -177,12 +178,12 @@ func TestAutoPartsUndivided(t *testing.T) {
 	class := spec
 	class.StorageClass = "ARCHIVE"
 	const denied = `{"kind":"storage#testIamPermissionsResponse"}`
-	reply := func(op fakegcs.Op, status int, body string) []fakegcs.Fault {
-		do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}
+	reply := func(op faults.Op, status int, body string) []faults.Fault {
+		do := faults.Action{Effect: faults.EffectStatus, Status: status}
 		if body != "" {
 			do.Body, do.ContentType = body, "application/json"
 		}
-		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: do}}
+		return []faults.Fault{{Match: faults.Match{Op: op}, Times: -1, Do: do}}
 	}
 	for i, test := range []struct {
 		name     string
@@ -190,7 +191,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 		notify   string // a notification
 		spec     upload.Spec
 		with     func(*upload.Options)
-		faults   []fakegcs.Fault
+		faults   []faults.Fault
 		want     string // "" if it is divided
 		requests int    // before the upload
 	}{
@@ -203,10 +204,10 @@ func TestAutoPartsUndivided(t *testing.T) {
 		{name: "class of the object", spec: class, want: "temporary objects of the storage class ARCHIVE are billed for 365 days", requests: 4},
 		{name: "notifications", notify: `{"topic":"t","payload_format":"NONE"}`, spec: spec, want: "the bucket sends Pub/Sub notifications", requests: 4},
 		{name: "notifications of others", notify: `{"topic":"t","payload_format":"NONE","object_name_prefix":"logs/"}`, spec: spec, requests: 4},
-		{name: "no permission to delete", faults: reply(fakegcs.OpBucketPermissions, 200, denied), spec: spec, want: "the permission storage.objects.delete is missing", requests: 4},
-		{name: "no permission to read the bucket", faults: reply(fakegcs.OpBucketGet, 403, ""), spec: spec, want: "the settings of the bucket cannot be read (storage.buckets.get)", requests: 2},
-		{name: "an emulator without permissions", faults: reply(fakegcs.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
-		{name: "an emulator without notifications", faults: reply(fakegcs.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
+		{name: "no permission to delete", faults: reply(faults.OpBucketPermissions, 200, denied), spec: spec, want: "the permission storage.objects.delete is missing", requests: 4},
+		{name: "no permission to read the bucket", faults: reply(faults.OpBucketGet, 403, ""), spec: spec, want: "the settings of the bucket cannot be read (storage.buckets.get)", requests: 2},
+		{name: "an emulator without permissions", faults: reply(faults.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
+		{name: "an emulator without notifications", faults: reply(faults.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
 		{name: "a rate limit", with: func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(1 << 20) }, spec: spec, want: "one connection reaches the rate limit"},
 		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
 	} {
@@ -312,11 +313,11 @@ func TestPartsCost(t *testing.T) {
 func TestPartsBucketFailsOnce(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, op := range []fakegcs.Op{fakegcs.OpBucketGet, fakegcs.OpBucketPermissions, fakegcs.OpNotificationList} {
+	for _, op := range []faults.Op{faults.OpBucketGet, faults.OpBucketPermissions, faults.OpNotificationList} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				asked := map[string]int{}
 				got := files(w.t.Context(), w.uploader(byParts, func(o *upload.Options) {
 					o.Exchange = func(x upload.Exchange) {
@@ -330,7 +331,7 @@ func TestPartsBucketFailsOnce(t *testing.T) {
 				}
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				want := map[fakegcs.Op]string{fakegcs.OpBucketGet: "bucket", fakegcs.OpBucketPermissions: "permissions", fakegcs.OpNotificationList: "notifications"}
+				want := map[faults.Op]string{faults.OpBucketGet: "bucket", faults.OpBucketPermissions: "permissions", faults.OpNotificationList: "notifications"}
 				for o, name := range want {
 					n := 1
 					if o == op {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 )
 
@@ -18,8 +19,8 @@ func TestBatchAtTheGate(t *testing.T) {
 	t.Parallel()
 	const jobs, size = 64, 1 << 20
 	path, _ := sourceFile(t, size)
-	down := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{down}}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{down}}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0 // one request each
 		shared := u.newBudget()
 		start := time.Now()
@@ -38,7 +39,7 @@ func TestBatchAtTheGate(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := srv.Stats().Ops[fakegcs.OpInsert]; n > 2*jobs+5+(420-32)/32 {
+		if n := srv.Stats().Ops[faults.OpInsert]; n > 2*jobs+5+(420-32)/32 {
 			t.Errorf("%d requests for %d jobs", n, 2*jobs)
 		}
 	})

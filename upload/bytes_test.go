@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -47,10 +47,10 @@ func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	eachFault(t, testsize.Full(1, 2), []point{
-		{"one request", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
-		{"session", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
-	}, func(w *world, at string, _ fakegcs.Action) {
+		{"one request", faults.Match{Op: faults.OpInsert}, objectFaults},
+		{"session", faults.Match{Op: faults.OpPut}, dataFaults},
+		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
+	}, func(w *world, at string, _ faults.Action) {
 		content := data(8*mib + 7)
 		if at == "one request" {
 			content = data(q + 7)

@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -91,8 +91,8 @@ func TestConfirm(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				// The last request fails once, and the session is lost.
 				w.addFaults(
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+					faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+					faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 				)
 				calls, object := 0, "obj"
 				up := w.uploader().With(upload.CallOptions{Confirm: func(context.Context) error {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -16,8 +16,8 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	w.t.Helper()
 	path = w.file(data(large))
 	w.addFaults(
-		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
-		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+		faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	)
 	up = w.uploader(largeChunks)
 	res, err := up.File(w.t.Context(), path, spec)
@@ -33,21 +33,21 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 func TestCancelErrors(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	canceling := func(do fakegcs.Action, times int) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
+	canceling := func(do faults.Action, times int) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Times: times, Do: do}
 	}
 	for _, tt := range []struct {
 		name  string
-		fault fakegcs.Fault
+		fault faults.Fault
 		want  error
 		saved int
 	}{
-		{"403", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
-		{"401 once", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
-		{"401 always", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
-		{"503 once", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
-		{"503 always", canceling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
-		{"not found", canceling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
+		{"403", canceling(faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
+		{"401 once", canceling(faults.Action{Effect: faults.EffectStatus, Status: 401}, 1), nil, 0},
+		{"401 always", canceling(faults.Action{Effect: faults.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
+		{"503 once", canceling(faults.Action{Effect: faults.EffectStatus, Status: 503}, 1), nil, 0},
+		{"503 always", canceling(faults.Action{Effect: faults.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
+		{"not found", canceling(faults.Action{Effect: faults.EffectNotFound}, 1), nil, 0},
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
@@ -60,7 +60,7 @@ func TestCancelErrors(t *testing.T) {
 	}
 	inBubble(t, nil, func(w *world) {
 		up, id, _ := w.unfinished()
-		w.addFaults(canceling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
+		w.addFaults(canceling(faults.Action{Effect: faults.EffectStall}, -1))
 		ctx, cancel := context.WithCancelCause(w.t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the user said so")) })
 		// The error of an upload would have its numbers, which are 0 here.
@@ -73,8 +73,8 @@ func TestCancelErrors(t *testing.T) {
 	inBubble(t, nil, func(w *world) { // finished, and the reply lost
 		path := w.file(data(9 * mib))
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}},
+			faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 		)
 		res, _ := w.uploader().File(w.t.Context(), path, spec)
 		w.srv.ClearFaults()
@@ -90,13 +90,13 @@ func TestCancelErrors(t *testing.T) {
 func TestCancelBelievesStrangers(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	for _, do := range []fakegcs.Action{
-		{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
-		{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
+	for _, do := range []faults.Action{
+		{Effect: faults.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
+		{Effect: faults.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: do})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: do})
 			err := up.Cancel(w.t.Context(), id)
 			ids, _ := w.store.List(w.t.Context())
 			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -53,7 +54,7 @@ func TestRunningHash(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 			content := data(12*q + 1)
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 			if stream {
 				_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
 				if !errors.Is(err, session.ErrChecksum) || strings.Count(w.trace(), "put ") != 2 {
@@ -77,7 +78,7 @@ func TestRunningHashAfterRestart(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 		content := data(12*q + 1)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 2, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || w.saw(upload.Restarted) != 2 || res.BytesResent != 4*q {
 			t.Errorf("%+v, %v, want two new sessions, each after the first part\n%s", res, err, w.trace())
@@ -93,8 +94,8 @@ func TestRangeMD5(t *testing.T) {
 	inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * q}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 		)
 		_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\nstart ") {
@@ -109,11 +110,11 @@ func TestRangeMD5(t *testing.T) {
 func TestDamageAtTheEndStartsOver(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpFinalize} {
+	for _, op := range []faults.Op{faults.OpPut, faults.OpFinalize} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			const size = 9 * mib
 			content := data(size)
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 100}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 100}})
 			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 			if err != nil || res.BytesSent != 2*size || w.saw(upload.Restarted) != 1 {
 				t.Errorf("%s: %+v, %v\n%s", op, res, err, w.trace())
@@ -134,7 +135,7 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 		content := data(9 * mib)
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
-		refuse := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}}
+		refuse := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 400, Reason: "invalid"}}
 		w.addFaults(refuse)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrProtocol) || !res.Resumable {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -12,14 +13,14 @@ import (
 func TestUnalignedCommit(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
+	short := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 100}}
 	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 33*q + 1} {
 		content := data(size)
 		for _, chunkSize := range []int64{0, q, 4 * q} {
 			if chunkSize == 0 && size < 8*mib {
 				continue // goes in one request
 			}
-			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{short}}, func(w *world) {
 				_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = chunkSize }).File(w.t.Context(), w.file(content), spec)
 				if err != nil {
 					t.Errorf("file of %d by %d: %v\n%s", size, chunkSize, err, w.trace())
@@ -27,7 +28,7 @@ func TestUnalignedCommit(t *testing.T) {
 				w.wantObject("obj", content)
 			})
 		}
-		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{short}}, func(w *world) {
 			if _, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec); err != nil {
 				t.Errorf("stream of %d: %v\n%s", size, err, w.trace())
 			}
@@ -43,7 +44,7 @@ func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
 		if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -73,7 +74,7 @@ func TestCompare(t *testing.T) {
 				for i := range jobs {
 					jobs[i].Spec.EncryptionKey, jobs[i].Spec.Gzip = c.key, false
 				}
-				inserts := w.srv.Stats().Ops[fakegcs.OpInsert]
+				inserts := w.srv.Stats().Ops[faults.OpInsert]
 				got, err := compared(w.t.Context(), up, slices.Values(jobs), &upload.BatchOptions{Listing: listing})
 				if err != nil || len(got) != count {
 					t.Fatalf("%d outcomes, error %v", len(got), err)
@@ -84,7 +85,7 @@ func TestCompare(t *testing.T) {
 						t.Errorf("key %v, listing %v: file %d: %v, object %+v, error %v; want %v", !c.key.IsZero(), listing != nil, i, o.Difference, o.Object, o.err, c.want[i])
 					}
 				}
-				if n := w.srv.Stats().Ops[fakegcs.OpInsert]; n != inserts {
+				if n := w.srv.Stats().Ops[faults.OpInsert]; n != inserts {
 					t.Errorf("%d uploads", n-inserts)
 				}
 			}
@@ -94,11 +95,11 @@ func TestCompare(t *testing.T) {
 
 // TestCompareFails checks the errors of buckets and listings.
 func TestCompareFails(t *testing.T) {
-	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusForbidden}}
+	refused := faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusForbidden}}
 	for _, c := range []struct {
 		name, bucket string
 		listing      bool
-		faults       []fakegcs.Fault
+		faults       []faults.Fault
 		outcomes     int   // for three files without an object
 		file, failed error // of each file, and of the listing
 	}{
@@ -106,9 +107,9 @@ func TestCompareFails(t *testing.T) {
 		{"unlisted", "bkt", false, nil, 3, nil, nil},
 		{"no bucket", "missing", false, nil, 3, session.ErrNotFound, nil},
 		{"no bucket, listed", "missing", true, nil, 0, nil, session.ErrNotFound},
-		{"listing refused", "bkt", true, []fakegcs.Fault{refused}, 3, nil, nil},
-		{"listing refused, unlisted", "bkt", false, []fakegcs.Fault{refused}, 3, nil, nil},
-		{"object refused", "bkt", false, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: refused.Do}}, 3, session.ErrPermission, nil},
+		{"listing refused", "bkt", true, []faults.Fault{refused}, 3, nil, nil},
+		{"listing refused, unlisted", "bkt", false, []faults.Fault{refused}, 3, nil, nil},
+		{"object refused", "bkt", false, []faults.Fault{{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: refused.Do}}, 3, session.ErrPermission, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: c.faults}, func(w *world) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -64,7 +64,7 @@ func TestListToken(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.put(names("%04d", 0, 2500)...)
-		fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 2, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}}
+		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 2, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}
 		if err := w.srv.AddFaults(fault); err != nil {
 			t.Fatal(err)
 		}
@@ -91,13 +91,13 @@ func TestDelete(t *testing.T) {
 		}
 		do("PATCH", "/storage/v1/b/bkt/o/held", `{"temporaryHold":true}`)
 		do("DELETE", "/storage/v1/b/bkt/o/absent", "")
-		on := func(object string, times int, do fakegcs.Action) fakegcs.Fault {
-			return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete, Object: object}, Times: times, Do: do}
+		on := func(object string, times int, do faults.Action) faults.Fault {
+			return faults.Fault{Match: faults.Match{Op: faults.OpDelete, Object: object}, Times: times, Do: do}
 		}
 		err := w.srv.AddFaults(
-			on("lost", 2, fakegcs.Action{Effect: fakegcs.EffectLoseReply}),
-			on("slow", 2, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}),
-			on("proxy", 3, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no such page</html>"}),
+			on("lost", 2, faults.Action{Effect: faults.EffectLoseReply}),
+			on("slow", 2, faults.Action{Effect: faults.EffectStatus, Status: 503}),
+			on("proxy", 3, faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>no such page</html>"}),
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestDeleteStranger(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			w.put("a")
 			objects := w.listed()
-			fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Body: "<html>log in</html>"}}
+			fault := faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Body: "<html>log in</html>"}}
 			if err := w.srv.AddFaults(fault); err != nil {
 				t.Fatal(err)
 			}
@@ -152,8 +152,8 @@ func TestDelete412(t *testing.T) {
 		w.put("a")
 		objects := w.listed()
 		err := w.srv.AddFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412, Reason: "conditionNotMet"}},
+			faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
+			faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 412, Reason: "conditionNotMet"}},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestDeleteDown(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.put(names("%04d", 0, 500)...)
 		objects := w.listed()
-		fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: 1 << 20, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+		fault := faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1 << 20, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 		if err := w.srv.AddFaults(fault); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestDeleteDown(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if requests := w.srv.Stats().Ops[fakegcs.OpDelete]; counts[upload.ErrNotTried] < 400 || counts[upload.ErrNotTried]+counts[session.ErrRetriesExhausted] != 500 || requests > 500 {
+		if requests := w.srv.Stats().Ops[faults.OpDelete]; counts[upload.ErrNotTried] < 400 || counts[upload.ErrNotTried]+counts[session.ErrRetriesExhausted] != 500 || requests > 500 {
 			t.Errorf("%v with %d requests", counts, requests)
 		}
 	})

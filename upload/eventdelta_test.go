@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -52,8 +53,8 @@ func (w *world) wantDeltas(name string, res *upload.Result) (least int64) {
 func TestEventDeltas(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	cut := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q / 2}}
-	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 3, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}
+	cut := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q / 2}}
+	lost := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 3, Do: faults.Action{Effect: faults.EffectNotFound}}
 	type call func(w *world, up *upload.Uploader) (*upload.Result, error)
 	file := func(size int64, spec upload.Spec) call {
 		return func(w *world, up *upload.Uploader) (*upload.Result, error) {
@@ -65,21 +66,21 @@ func TestEventDeltas(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		with   func(*upload.Options)
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		call   call
 		loses  bool // committed bytes
 	}{
 		{"small", resumable, nil, file(1000, spec), false},
-		{"small, sent twice", largeChunks, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}}, file(1000, spec), false},
-		{"one session", resumable, []fakegcs.Fault{cut}, file(large, spec), false},
-		{"lost session", resumable, []fakegcs.Fault{lost}, file(large, spec), true},
-		{"compressed", resumable, []fakegcs.Fault{cut}, file(large, zipped), false},
-		{"stream", func(o *upload.Options) { smallWindow(o) }, []fakegcs.Fault{cut}, func(w *world, up *upload.Uploader) (*upload.Result, error) {
+		{"small, sent twice", largeChunks, []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}, file(1000, spec), false},
+		{"one session", resumable, []faults.Fault{cut}, file(large, spec), false},
+		{"lost session", resumable, []faults.Fault{lost}, file(large, spec), true},
+		{"compressed", resumable, []faults.Fault{cut}, file(large, zipped), false},
+		{"stream", func(o *upload.Options) { smallWindow(o) }, []faults.Fault{cut}, func(w *world, up *upload.Uploader) (*upload.Result, error) {
 			return up.Reader(w.t.Context(), pieces(data(large)), spec)
 		}, false},
-		{"parts by compose", byParts, []fakegcs.Fault{cut}, file(partsLarge, spec), false},
-		{"parts by compose, one is lost", byParts, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}}, file(partsLarge, spec), true},
-		{"parts by multipart", byMultipart, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q}}}, file(4*session.MultipartMinPart+1, spec), false},
+		{"parts by compose", byParts, []faults.Fault{cut}, file(partsLarge, spec), false},
+		{"parts by compose, one is lost", byParts, []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}}}, file(partsLarge, spec), true},
+		{"parts by multipart", byMultipart, []faults.Fault{{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q}}}, file(4*session.MultipartMinPart+1, spec), false},
 		{"nothing is sent", resumable, nil, func(w *world, up *upload.Uploader) (*upload.Result, error) {
 			if _, err := w.uploader(quiet).Bytes(w.t.Context(), data(1000), spec); err != nil {
 				return nil, err
@@ -119,7 +120,7 @@ func TestEventDeltasOfAResume(t *testing.T) {
 					}
 					w.wantDeltas("first call", (<-result).res)
 					if lost {
-						w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+						w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectNotFound}})
 					}
 					res, err := up.Resume(w.t.Context(), id)
 					if err != nil {

@@ -9,15 +9,16 @@ import (
 	"path/filepath"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // A program that resumes the uploads of earlier processes when it starts.
 func ExampleUploader_Saved() {
-	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
 		// The service fails after 4 MiB, once.
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
+		{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
 	}})
 	defer emulator.Close()
 	dir, err := os.MkdirTemp("", "gcsup")

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -99,9 +100,9 @@ func (s *tableStore) Locked(_ context.Context, id string) (bool, error) {
 
 // A program with its own store instead of a directory.
 func Example_ownStore() {
-	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
 		// The service fails after 4 MiB, once.
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
+		{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
 	}})
 	defer emulator.Close()
 	dir, err := os.MkdirTemp("", "gcsup")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -18,9 +19,9 @@ import (
 
 // An upload that is interrupted, and resumed by the next call.
 func ExampleUploader_File() {
-	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
 		// The service fails after 4 MiB, once.
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
+		{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
 	}})
 	defer emulator.Close()
 	dir, err := os.MkdirTemp("", "gcsup")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -46,14 +47,14 @@ func (d *decisions) want(t *testing.T, want ...string) {
 // TestExchangeNext checks the decision after each reply, with its reason.
 func TestExchangeNext(t *testing.T) {
 	t.Parallel()
-	status := func(op fakegcs.Op, status int) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	status := func(op faults.Op, status int) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
 	}
 	t.Run("the session is lost, and then the upload is refused", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			w.addFaults(
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-				status(fakegcs.OpFinalize, 403))
+				faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectNotFound}},
+				status(faults.OpFinalize, 403))
 			var d decisions
 			_, err := w.uploader(largeChunks, d.listen).File(w.t.Context(), w.file(data(large)), spec)
 			failed, ok := errors.AsType[*session.Error](err)
@@ -82,7 +83,7 @@ func TestExchangeNext(t *testing.T) {
 	})
 	t.Run("parts", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.addFaults(status(fakegcs.OpPartsComplete, 503))
+			w.addFaults(status(faults.OpPartsComplete, 503))
 			var d decisions
 			if _, err := w.uploader(byMultipart, d.listen).File(w.t.Context(), w.file(data(multipartLarge)), spec); err != nil {
 				t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -67,12 +67,12 @@ func TestFileSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
 	eachFault(t, testsize.Full(1, 3), []point{
-		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
-		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
-		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
-		{"small", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
-	}, func(w *world, at string, do fakegcs.Action) {
+		{"start", faults.Match{Op: faults.OpStart}, nil},
+		{"first data", faults.Match{Op: faults.OpPut}, dataFaults},
+		{"middle", faults.Match{Op: faults.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
+		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
+		{"small", faults.Match{Op: faults.OpInsert}, objectFaults},
+	}, func(w *world, at string, do faults.Action) {
 		with := func(o *upload.Options) { o.ChunkSize = 2 * q }
 		if at == "small" {
 			with = func(*upload.Options) {}
@@ -85,7 +85,7 @@ func TestFileSurvives(t *testing.T) {
 		w.wantSaved(0)
 		w.wantFaults()
 		seen := len(w.srv.Requests())
-		if do.Effect == fakegcs.EffectStall {
+		if do.Effect == faults.EffectStall {
 			seen++ // the server records it when it has ended
 		}
 		if res.Requests != seen {

@@ -20,6 +20,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -76,8 +77,8 @@ func ended(got map[string]fileResult, target error) (n int) {
 	return n
 }
 
-func status(code int, match fakegcs.Match) fakegcs.Fault {
-	return fakegcs.Fault{Match: match, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code}}
+func status(code int, match faults.Match) faults.Fault {
+	return faults.Fault{Match: match, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: code}}
 }
 
 // TestFiles checks that files of all sizes are uploaded, that a file that fails does
@@ -152,16 +153,16 @@ func TestFilesOfLostBuckets(t *testing.T) {
 	n := testsize.Full(200, 100)
 	for _, tt := range []struct {
 		name     string
-		fault    *fakegcs.Fault
+		fault    *faults.Fault
 		bucket   string
 		want     error
 		tried    int // at most
 		notTried bool
 	}{
 		{"missing bucket", nil, "missing", session.ErrNotFound, 70, true},
-		{"rejected credentials", new(status(401, fakegcs.Match{})), "bkt", session.ErrCredentials, 140, true},
-		{"denied", new(status(403, fakegcs.Match{})), "bkt", session.ErrPermission, 70, true},
-		{"denied to replace", &fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Message: "x does not have storage.objects.delete access"}}, "bkt", session.ErrPermission, n, false},
+		{"rejected credentials", new(status(401, faults.Match{})), "bkt", session.ErrCredentials, 140, true},
+		{"denied", new(status(403, faults.Match{})), "bkt", session.ErrPermission, 70, true},
+		{"denied to replace", &faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Message: "x does not have storage.objects.delete access"}}, "bkt", session.ErrPermission, n, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -198,7 +199,7 @@ func TestFilesDeniedSometimes(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(100, 10)
 		for i := 10; i < 100; i++ {
-			w.addFaults(status(403, fakegcs.Match{Object: fmt.Sprint(i)}))
+			w.addFaults(status(403, faults.Match{Object: fmt.Sprint(i)}))
 		}
 		got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 1})
 		if ended(got, nil) != 10 || ended(got, upload.ErrNotTried) != 0 {
@@ -213,7 +214,7 @@ func TestFilesInAnOutage(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(status(503, fakegcs.Match{}))
+		w.addFaults(status(503, faults.Match{}))
 		jobs := w.jobs(300, 10)
 		start := time.Now()
 		got := files(w.t.Context(), w.uploader(), jobs, nil)
@@ -241,7 +242,7 @@ func TestFilesInAnOutage(t *testing.T) {
 
 		// One object that always fails ends nothing.
 		w.srv.ClearFaults()
-		w.addFaults(status(503, fakegcs.Match{Object: "7"}))
+		w.addFaults(status(503, faults.Match{Object: "7"}))
 		got = files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 2})
 		if ended(got, nil) != 299 {
 			t.Errorf("%d uploaded, want 299", ended(got, nil))
@@ -278,7 +279,7 @@ func TestBudgetOfABatch(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 				jobs := w.jobs(int(n*mib/tt.size), tt.size)
 				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Small: 32, Sizes: tt.sizes})
 				if failed := ended(got, session.ErrRetriesExhausted); failed != len(jobs) {
@@ -345,7 +346,7 @@ func TestFilesSkip(t *testing.T) {
 					}
 				}
 				after := w.srv.Stats()
-				if after.Ops[fakegcs.OpInsert] != before.Ops[fakegcs.OpInsert] {
+				if after.Ops[faults.OpInsert] != before.Ops[faults.OpInsert] {
 					t.Errorf("%v: a dry run uploads", rule)
 				}
 				if listed && after.Requests != before.Requests {
@@ -575,7 +576,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 	// used up its minute.
 	for _, chunkSize := range []int64{8 * mib, 0}[:testsize.Full(2, 1)] {
 		inBubble(t, &fakegcs.Options{Rate: 1 << 20, Discard: true, NoMD5: true}, func(w *world) {
-			w.addFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
+			w.addFaults(status(503, faults.Match{Op: faults.OpInsert}))
 			path := w.file(nil)
 			if err := os.Truncate(path, 128*mib); err != nil {
 				t.Fatal(err)
@@ -595,8 +596,8 @@ func TestFilesBesideALargeOne(t *testing.T) {
 // end the others.
 func TestFilesAndAHotObject(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{
-			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
+		w.addFaults(faults.Fault{Match: faults.Match{Object: "0"}, Times: -1, Do: faults.Action{
+			Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
 			Message: "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete).",
 		}})
 		got := files(w.t.Context(), w.uploader(), w.jobs(10, 10), &upload.BatchOptions{Small: 1})
@@ -715,7 +716,7 @@ func TestFilesResumeForgottenMetadata(t *testing.T) {
 func TestFilesCountsOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(status(503, fakegcs.Match{}))
+		w.addFaults(status(503, faults.Match{}))
 		var passes atomic.Int64
 		sizes := func(yield func(int64) bool) {
 			passes.Add(1)

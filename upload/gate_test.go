@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -39,11 +39,11 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 		t.Run(apart.String(), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				const n = 32
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				w.briefly(n, apart)
 				ops := w.srv.Stats().Ops
-				if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
-					t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[fakegcs.OpQuery], n)
+				if data := ops[faults.OpPut]; data > n+5 || ops[faults.OpQuery] > 5 {
+					t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[faults.OpQuery], n)
 				}
 			})
 		})
@@ -58,14 +58,14 @@ func TestStranger404AtTheGate(t *testing.T) {
 	for _, code := range []int{503, 404} {
 		inBubble(t, nil, func(w *world) {
 			const n = 32
-			html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
+			html := faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>no backend</html>"}
 			w.addFaults(
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
+				faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: html},
+				faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: html})
 			w.briefly(n, 0)
 			// Without the gate there are 160 requests.
 			ops := w.srv.Stats().Ops
-			if total := ops[fakegcs.OpPut] + ops[fakegcs.OpQuery]; total > n+5 {
+			if total := ops[faults.OpPut] + ops[faults.OpQuery]; total > n+5 {
 				t.Errorf("%d: %d requests after the start for %d uploads in 32 s", code, total, n)
 			}
 		})

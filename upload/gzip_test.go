@@ -17,6 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -137,7 +138,7 @@ func zip(t *testing.T, content []byte) []byte {
 // interruptZipped is interrupt for a compressed file.
 func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Options)) *upload.Result {
 	w.t.Helper()
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: at, To: at + 1}, Do: faults.Action{Effect: faults.EffectStall}}
 	w.addFaults(stall)
 	res := w.timeOut(path, zipped, with...)
 	if !res.Resumable {
@@ -278,15 +279,15 @@ func TestGzipFinished(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	for _, level := range []int{0, 1} {
-		for name, lost := range map[string][]fakegcs.Fault{
-			"lost reply":              {{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
-			"lost reply, and session": {{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}, {Match: fakegcs.Match{Op: fakegcs.OpQuery}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 410}}},
+		for name, lost := range map[string][]faults.Fault{
+			"lost reply":              {{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}}},
+			"lost reply, and session": {{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}}, {Match: faults.Match{Op: faults.OpQuery}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 410}}},
 		} {
 			t.Run(fmt.Sprint(name, " level ", level), func(t *testing.T) {
 				inBubble(t, &fakegcs.Options{Faults: lost}, func(w *world) {
 					content := text(6 * q)
 					path := w.file(content)
-					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStall}})
 					w.timeOut(path, zipped, zippedParts)
 					w.wantSaved(1)
 					w.wantUnzipped("obj", content, true)
@@ -475,11 +476,11 @@ func TestGzipSurvives(t *testing.T) {
 	skipShort(t)
 	content := text(7*q + 12345)
 	eachFault(t, testsize.FullOnce(1, 6), []point{
-		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
-		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
-		{"small", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
-	}, func(w *world, at string, _ fakegcs.Action) {
+		{"start", faults.Match{Op: faults.OpStart}, nil},
+		{"middle", faults.Match{Op: faults.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
+		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
+		{"small", faults.Match{Op: faults.OpInsert}, objectFaults},
+	}, func(w *world, at string, _ faults.Action) {
 		with := func(o *upload.Options) { o.Window, o.ChunkSize = int(2*q), 2*q }
 		if at == "small" {
 			with = func(*upload.Options) {}

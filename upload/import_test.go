@@ -13,6 +13,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -62,7 +63,7 @@ func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 7 * mib}}
 	w.addFaults(stall)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -352,8 +353,8 @@ func TestImportedChecksums(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The last reply gets lost, and the process with it.
-			lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
-			down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Skip: 1, Times: 100, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+			lost := faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}}
+			down := faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Skip: 1, Times: 100, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 			w.addFaults(lost, down)
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 			defer cancel()

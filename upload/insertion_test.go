@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -23,13 +24,13 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content, earlier, other := data(1000), []byte("from before"), []byte("of another writer")
-	forbidden := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
-	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
-	failed := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	forbidden := faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}
+	lost := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}
+	failed := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
 		for _, tt := range []struct {
 			name    string
-			fault   fakegcs.Fault
+			fault   faults.Fault
 			age     time.Duration // of the object that is there already; 0 if there is none
 			between bool          // another writer comes in between
 			hidden  bool          // the caller may not read the object
@@ -85,7 +86,7 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 					w.wantObject("obj", tt.object)
 					writes := -foreign
 					for _, r := range w.srv.Requests() {
-						if r.Op == fakegcs.OpInsert && (r.Status == 200 || r.Fault == fakegcs.EffectLoseReply) {
+						if r.Op == faults.OpInsert && (r.Status == 200 || r.Fault == faults.EffectLoseReply) {
 							writes++
 						}
 					}
@@ -107,7 +108,7 @@ func TestManyUploadsToPeerThatClosesIdleConnections(t *testing.T) {
 	const workers, files = 32, 20
 	for _, after := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, &fakegcs.Options{Latency: 3 * time.Millisecond}, func(w *world) {
-			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
 			path := w.file(data(1000))
 			up := w.uploader(withoutStore)
 			var retries atomic.Int64
@@ -142,7 +143,7 @@ func TestPeerThatClosesIdleConnections(t *testing.T) {
 	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, nil, func(w *world) {
 			content := data(9 * mib)
-			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
 			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", after, err, w.trace())

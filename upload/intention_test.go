@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // changing returns the requests that change something by the JSON API, and fails if one of them
@@ -38,20 +39,20 @@ func (w *world) changing() (list []fakegcs.Request) {
 // that no other request has it.
 func TestRepeatHasItsToken(t *testing.T) {
 	t.Parallel()
-	unavailable := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
-	lost := fakegcs.Action{Effect: fakegcs.EffectLoseReply}
-	for op, effects := range map[fakegcs.Op][]fakegcs.Action{
-		fakegcs.OpStart:    {unavailable, lost},
-		fakegcs.OpPut:      {unavailable}, // after a lost reply, other bytes are sent
-		fakegcs.OpFinalize: {unavailable},
-		fakegcs.OpCompose:  {unavailable}, // after a lost reply, the object is found
-		fakegcs.OpDelete:   {unavailable, lost},
-		fakegcs.OpInsert:   {unavailable, lost},
+	unavailable := faults.Action{Effect: faults.EffectStatus, Status: 503}
+	lost := faults.Action{Effect: faults.EffectLoseReply}
+	for op, effects := range map[faults.Op][]faults.Action{
+		faults.OpStart:    {unavailable, lost},
+		faults.OpPut:      {unavailable}, // after a lost reply, other bytes are sent
+		faults.OpFinalize: {unavailable},
+		faults.OpCompose:  {unavailable}, // after a lost reply, the object is found
+		faults.OpDelete:   {unavailable, lost},
+		faults.OpInsert:   {unavailable, lost},
 	} {
 		for _, do := range effects {
-			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}, func(w *world) {
+			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}}, func(w *world) {
 				content, with, s := data(partsLarge), byParts, spec
-				if op == fakegcs.OpInsert {
+				if op == faults.OpInsert {
 					content, with, s.IfGenerationMatch = data(1000), withoutStore, new(int64)
 				}
 				if _, err := w.uploader(with).File(w.t.Context(), w.file(content), s); err != nil {
@@ -66,7 +67,7 @@ func TestRepeatHasItsToken(t *testing.T) {
 				}
 				for token, n := range tokens {
 					want := map[bool]int{true: 2, false: 1}[token == repeated]
-					if op == fakegcs.OpDelete && do == lost && token == repeated {
+					if op == faults.OpDelete && do == lost && token == repeated {
 						want = 3 // the first 404 must be confirmed
 					}
 					if n != want {
@@ -82,14 +83,14 @@ func TestRepeatHasItsToken(t *testing.T) {
 // must be executed again.
 func TestNewTokens(t *testing.T) {
 	t.Parallel()
-	fault := func(op fakegcs.Op, do fakegcs.Action) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: do}
+	fault := func(op faults.Op, do faults.Action) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Do: do}
 	}
-	notFinal := fakegcs.Action{Effect: fakegcs.EffectNotFinal}
-	for name, faults := range map[string][]fakegcs.Fault{
-		"a new session":                {fault(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectNotFound})},
-		"nothing of it was committed":  {fault(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: large})},
-		"it did not finish the object": {fault(fakegcs.OpFinalize, notFinal), fault(fakegcs.OpFinalize, notFinal), fault(fakegcs.OpFinalize, notFinal)},
+	notFinal := faults.Action{Effect: faults.EffectNotFinal}
+	for name, faults := range map[string][]faults.Fault{
+		"a new session":                {fault(faults.OpPut, faults.Action{Effect: faults.EffectNotFound})},
+		"nothing of it was committed":  {fault(faults.OpPut, faults.Action{Effect: faults.EffectShortCommit, Bytes: large})},
+		"it did not finish the object": {fault(faults.OpFinalize, notFinal), fault(faults.OpFinalize, notFinal), fault(faults.OpFinalize, notFinal)},
 	} {
 		inBubble(t, &fakegcs.Options{Faults: faults}, func(w *world) {
 			if _, err := w.uploader(largeChunks).File(w.t.Context(), w.file(data(large)), spec); err != nil {
@@ -111,8 +112,8 @@ func TestNewTokens(t *testing.T) {
 // the service would return the reply to the first insert.
 func TestGuardedInsertHasItsToken(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}}, func(w *world) {
 		if _, err := w.uploader().File(w.t.Context(), w.file(data(1000)), spec); err != nil {
 			t.Fatal(err)
@@ -129,8 +130,8 @@ func TestLostReplyMakesOneGeneration(t *testing.T) {
 	t.Parallel()
 	for _, forgets := range []bool{false, true} {
 		for _, conditional := range []bool{false, true} {
-			inBubbleWithMD5(t, &fakegcs.Options{NoMD5: true, NoIdempotencyTokens: forgets, Faults: []fakegcs.Fault{
-				{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+			inBubbleWithMD5(t, &fakegcs.Options{NoMD5: true, NoIdempotencyTokens: forgets, Faults: []faults.Fault{
+				{Match: faults.Match{Op: faults.OpInsert}, Times: 2, Do: faults.Action{Effect: faults.EffectLoseReply}},
 			}}, func(w *world) {
 				s := spec
 				if conditional {

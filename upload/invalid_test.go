@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -33,7 +33,7 @@ func TestHugeChunkSize(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
 		if err != nil || res.Requests > 6 {
 			t.Errorf("%d requests, %v", res.Requests, err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -103,7 +104,7 @@ func (n *pausedNet) wake() {
 }
 
 // fail makes the server fail.
-func (w *world) fail(faults ...fakegcs.Fault) {
+func (w *world) fail(faults ...faults.Fault) {
 	w.t.Helper()
 	if err := w.srv.AddFaults(faults...); err != nil {
 		w.t.Fatal(err)
@@ -113,7 +114,7 @@ func (w *world) fail(faults ...fakegcs.Fault) {
 // sessionRequests returns how many requests of sessions the server received.
 func (w *world) sessionRequests() (n int) {
 	for _, r := range w.srv.Requests() {
-		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpStart || r.Op == fakegcs.OpFinalize || r.Op == fakegcs.OpQuery {
+		if r.Op == faults.OpPut || r.Op == faults.OpStart || r.Op == faults.OpFinalize || r.Op == faults.OpQuery {
 			n++
 		}
 	}
@@ -129,8 +130,8 @@ func TestSuspendedMachineStops(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(content)
 		first, second := w.machine("first"), w.machine("second")
-		w.fail(fakegcs.Fault{
-			Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib},
+		w.fail(faults.Fault{
+			Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib},
 		})
 		result := make(chan error)
 		go func() {
@@ -172,8 +173,8 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 		path := w.file(data(large))
 		first, second := w.machine("first"), w.machine("second")
 		ctx, interrupt := context.WithCancel(w.t.Context())
-		w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, Times: 100},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, Times: 100})
+		w.fail(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}, Times: 100},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}, Times: 100})
 		result := make(chan *upload.Result)
 		go func() {
 			res, _ := first.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
@@ -230,7 +231,7 @@ func TestHolderFinishes(t *testing.T) {
 			}
 		}, sends: true},
 		{name: "no permission to look", during: func(w *world) {
-			w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "obj"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, Times: 9})
+			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpGet, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: 9})
 		}, sends: true},
 		{name: "only a new object", want: upload.Spec{IfGenerationMatch: new(int64)}, err: session.ErrPrecondition},
 	} {
@@ -239,9 +240,9 @@ func TestHolderFinishes(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
 				first, second := w.machine("first"), w.machine("second", func(o *upload.Options) { o.Restart = test.restart })
-				w.fail(fakegcs.Fault{
-					Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"},
-					Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "5"},
+				w.fail(faults.Fault{
+					Match: faults.Match{Op: faults.OpFinalize, Object: "obj"},
+					Do:    faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"},
 				})
 				result := make(chan error)
 				go func() {
@@ -302,9 +303,9 @@ func TestHolderFinishesAnotherSource(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
 				path, first, second := w.file(content), w.machine("first"), w.machine("second")
-				w.fail(fakegcs.Fault{
-					Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"},
-					Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "5"},
+				w.fail(faults.Fault{
+					Match: faults.Match{Op: faults.OpFinalize, Object: "obj"},
+					Do:    faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"},
 				})
 				result := make(chan error)
 				go func() {
@@ -334,11 +335,11 @@ func TestHolderFinishesAnotherSource(t *testing.T) {
 // replied that it did not exist.
 func TestHolderMakesNothing(t *testing.T) {
 	t.Parallel()
-	for name, faults := range map[string][]fakegcs.Fault{
+	for name, faults := range map[string][]faults.Fault{
 		"seen": nil,
 		"hidden": {{
-			Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "obj"},
-			Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>", ContentType: "text/html"},
+			Match: faults.Match{Op: faults.OpGet, Object: "obj"},
+			Do:    faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>", ContentType: "text/html"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -406,8 +407,8 @@ func TestSharedSource(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) { // an MD5 would also be compared
 				path := w.file(content)
-				w.fail(fakegcs.Fault{
-					Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+				w.fail(faults.Fault{
+					Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 				})
 				ctx, interrupt := context.WithCancel(w.t.Context())
 				first := w.machine("first", resumable, func(o *upload.Options) {
@@ -465,7 +466,7 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The first insert acquires the lease, the others save.
-			w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: faults.Action{Effect: faults.EffectStall}})
 			ctx, cancel := context.WithCancelCause(w.t.Context())
 			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("sibling: %w", state.ErrInUse)) })
 			res, err := a.File(ctx, path, spec)
@@ -494,7 +495,7 @@ func TestResumeAndCancelWait(t *testing.T) {
 				first, second := w.machine("first"), w.machine("second")
 				var events []upload.Event
 				observed := &machine{Uploader: second.With(upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }})}
-				w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				w.fail(faults.Fault{Match: faults.Match{Op: faults.OpFinalize, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				result := make(chan error)
 				go func() {
 					_, err := first.File(w.t.Context(), path, spec)
@@ -511,7 +512,7 @@ func TestResumeAndCancelWait(t *testing.T) {
 					t.Error(err)
 				}
 				for _, r := range w.srv.Requests()[before:] {
-					if r.Op == fakegcs.OpGet && r.Object != "state/"+id+".gcsup" {
+					if r.Op == faults.OpGet && r.Object != "state/"+id+".gcsup" {
 						t.Errorf("looked at gs://%s/%s", r.Bucket, r.Object)
 					}
 				}
@@ -534,7 +535,7 @@ func TestSavedLoadsAhead(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
 		m := w.machine("m", resumable)
-		w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, Times: -1})
+		w.fail(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: -1})
 		path := w.file(data(mib))
 		var want, got []string
 		for i := range 40 {

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -53,7 +53,7 @@ func jobsFor(names []string) iter.Seq[upload.Job] {
 // lists returns how many requests for a page the server received.
 func (w *world) lists() int {
 	synctest.Wait() // the server counts a request when it ends, after the reply
-	return int(w.srv.Stats().Ops[fakegcs.OpList])
+	return int(w.srv.Stats().Ops[faults.OpList])
 }
 
 func TestLookup(t *testing.T) {
@@ -121,7 +121,7 @@ func TestLookupReadsAhead(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2000)
 		w.put(all...)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Second}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Second}})
 		start := time.Now()
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil || job.Object == nil {
@@ -141,14 +141,14 @@ func TestLookupRetries(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
-		for _, do := range []fakegcs.Action{
-			{Effect: fakegcs.EffectStatus, Status: 503},
-			{Effect: fakegcs.EffectTruncateReply, Bytes: 5000},
-			{Effect: fakegcs.EffectReset},
-			{Effect: fakegcs.EffectStatus, Status: 401},
-			{Effect: fakegcs.EffectStall},
+		for _, do := range []faults.Action{
+			{Effect: faults.EffectStatus, Status: 503},
+			{Effect: faults.EffectTruncateReply, Bytes: 5000},
+			{Effect: faults.EffectReset},
+			{Effect: faults.EffectStatus, Status: 401},
+			{Effect: faults.EffectStall},
 		} {
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: do})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Do: do})
 		}
 		n := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
@@ -171,15 +171,15 @@ func TestLookupFails(t *testing.T) {
 	skipShort(t)
 	for i, test := range []struct {
 		name  string
-		do    fakegcs.Action
+		do    faults.Action
 		times int
 		want  error
 	}{
-		{"no bucket", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}, 1, session.ErrNotFound},
-		{"forbidden", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, 1, session.ErrPermission},
-		{"credentials", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 2, session.ErrCredentials},
-		{"outage", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1, session.ErrRetriesExhausted},
-		{"login page", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, -1, session.ErrRetriesExhausted},
+		{"no bucket", faults.Action{Effect: faults.EffectStatus, Status: 404}, 1, session.ErrNotFound},
+		{"forbidden", faults.Action{Effect: faults.EffectStatus, Status: 403}, 1, session.ErrPermission},
+		{"credentials", faults.Action{Effect: faults.EffectStatus, Status: 401}, 2, session.ErrCredentials},
+		{"outage", faults.Action{Effect: faults.EffectStatus, Status: 503}, -1, session.ErrRetriesExhausted},
+		{"login page", faults.Action{Effect: faults.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, -1, session.ErrRetriesExhausted},
 	} {
 		if i%testsize.Full(1, 2) != 0 {
 			continue
@@ -189,7 +189,7 @@ func TestLookupFails(t *testing.T) {
 				all := names("%04d", 0, 1050)
 				w.put(all...)
 				// The second page fails.
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: test.times, Do: test.do})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: test.times, Do: test.do})
 				n, failures, listed := 0, 0, 0
 				for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 					if err != nil {
@@ -223,7 +223,7 @@ func TestLookupTokenExpires(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}})
 		n := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil || job.Object == nil {
@@ -234,7 +234,7 @@ func TestLookupTokenExpires(t *testing.T) {
 		if n != len(all) || w.lists() != 4 {
 			t.Errorf("%d jobs, %d requests, want %d and 4", n, w.lists(), len(all))
 		}
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}})
 		failures := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil {
@@ -258,7 +258,7 @@ func TestLookupEnds(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)
 			w.put(all...)
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
 			start, n := time.Now(), 0
 			for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all[:1000])) {
 				if n++; n > stopAt {
@@ -272,7 +272,7 @@ func TestLookupEnds(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)
 			w.put(all...)
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
 			enough := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(w.t.Context())
 			start, n := time.Now(), 0

@@ -17,6 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -151,7 +152,7 @@ func TestMultipartUnsuitable(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
 				if test.fault {
-					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}})
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
 				}
 				res, err := w.uploader(test.with).File(w.t.Context(), w.file(content), test.spec)
 				if !errors.Is(err, test.err) {
@@ -190,10 +191,10 @@ func TestMultipartFaults(t *testing.T) {
 	if testing.Short() {
 		every = 16
 	}
-	for i, op := range []fakegcs.Op{fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete, fakegcs.OpGet} {
-		for j, do := range []fakegcs.Action{
-			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectReset},
-			{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectCutReply}, {Effect: fakegcs.EffectStall},
+	for i, op := range []faults.Op{faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete, faults.OpGet} {
+		for j, do := range []faults.Action{
+			{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStatus, Status: 429}, {Effect: faults.EffectReset},
+			{Effect: faults.EffectLoseReply}, {Effect: faults.EffectCutReply}, {Effect: faults.EffectStall},
 		} {
 			if (i+j)%every != 0 {
 				continue
@@ -202,18 +203,18 @@ func TestMultipartFaults(t *testing.T) {
 				t.Parallel()
 				for skip := range testsize.FullOnce(3, 1) {
 					inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) { // with MD5, as the service
-						w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: skip, Do: do})
+						w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do})
 						res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
 						if err != nil {
 							t.Fatalf("position %d: %v\n%s", skip, err, w.trace())
 						}
 						again := res.BytesSent - multipartLarge
-						if lost := do.Effect == fakegcs.EffectLoseReply || do.Effect == fakegcs.EffectCutReply; again > session.MultipartMinPart || lost && again > 1 { // a byte may be written to a connection that is being closed
+						if lost := do.Effect == faults.EffectLoseReply || do.Effect == faults.EffectCutReply; again > session.MultipartMinPart || lost && again > 1 { // a byte may be written to a connection that is being closed
 							t.Errorf("position %d: sent %d bytes again\n%s", skip, again, w.trace())
 						}
 						w.wantObject("obj", content)
 						w.wantSaved(0)
-						if op != fakegcs.OpPartsStart { // a lost one leaves an upload without parts
+						if op != faults.OpPartsStart { // a lost one leaves an upload without parts
 							w.wantNoUploads()
 						}
 					})
@@ -384,23 +385,23 @@ func TestMultipartGone(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	gone := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}
+	gone := faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}
 	for _, test := range []struct {
-		op          fakegcs.Op
+		op          faults.Op
 		skip, times int
 		restarts    int
 		err         error
 	}{
-		{fakegcs.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
-		{fakegcs.OpPartsComplete, 0, 1, 0, nil}, // likewise
-		{fakegcs.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
-		{fakegcs.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
-		{fakegcs.OpPartsList, 0, -1, 2, session.ErrSessionLost},
+		{faults.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
+		{faults.OpPartsComplete, 0, 1, 0, nil}, // likewise
+		{faults.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
+		{faults.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
+		{faults.OpPartsList, 0, -1, 2, session.ErrSessionLost},
 	} {
 		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
 				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
 				if !errors.Is(err, test.err) {
 					t.Fatalf("%v\n%s", err, w.trace())
@@ -558,7 +559,7 @@ func TestMultipartDamaged(t *testing.T) {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Times: times, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: times, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 				path := w.file(content)
 				_, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
 				if !errors.Is(err, want) {
@@ -587,7 +588,7 @@ func TestMultipartMemory(t *testing.T) {
 	content := data(multipartLarge)
 	little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
 		res, err := w.uploader(little).File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.BytesReread != multipartLarge-1 { // the last part has one byte
 			t.Errorf("%+v, %v", res, err)
@@ -597,7 +598,7 @@ func TestMultipartMemory(t *testing.T) {
 	})
 	// The source changes between the two reads.
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		path := w.file(content)
 		var once sync.Once
 		_, err := w.uploader(little, func(o *upload.Options) {
@@ -629,7 +630,7 @@ func TestMultipartUnsaved(t *testing.T) {
 			t.Errorf("error = %v", err)
 		}
 		for _, r := range w.srv.Requests() {
-			if r.Op == fakegcs.OpPartsPut {
+			if r.Op == faults.OpPartsPut {
 				t.Error("a part was sent")
 			}
 		}
@@ -653,14 +654,14 @@ func TestMultipartKilled(t *testing.T) {
 		every = 16
 	}
 	for at := range 9 {
-		for i, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectLoseReply} {
+		for i, effect := range []faults.Effect{faults.EffectReset, faults.EffectLoseReply} {
 			if (at+i)%every != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d %s", at, effect), func(t *testing.T) {
 				t.Parallel()
 				inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-					w.addFaults(fakegcs.Fault{Skip: at, Do: fakegcs.Action{Effect: effect}})
+					w.addFaults(faults.Fault{Skip: at, Do: faults.Action{Effect: effect}})
 					path := w.file(content)
 					p := &process{Store: w.store}
 					ctx, die := context.WithCancel(w.t.Context())
@@ -704,7 +705,7 @@ func TestMultipartOldObject(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	for _, do := range []fakegcs.Action{{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectLoseReply}} {
+	for _, do := range []faults.Action{{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectLoseReply}} {
 		t.Run(string(do.Effect), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
@@ -714,7 +715,7 @@ func TestMultipartOldObject(t *testing.T) {
 				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, old); err != nil {
 					t.Fatal(err)
 				}
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsComplete}, Do: do})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Do: do})
 				res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
 				if err != nil || res.BytesSent != multipartLarge || res.Object.Metadata["old"] != "" {
 					t.Errorf("%+v, %v\n%s", res, err, w.trace())
@@ -733,16 +734,16 @@ func TestMultipartProxy(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	for _, op := range []fakegcs.Op{fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete} {
+	for _, op := range []faults.Op{faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete} {
 		for _, status := range []int{200, 404, 302, 403, 204, 400, 407}[:testsize.Full(7, 3)] {
 			t.Run(fmt.Sprint(op, status), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, nil, func(w *world) {
-					do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Body: "<html>log in</html>", ContentType: "text/html"}
+					do := faults.Action{Effect: faults.EffectStatus, Status: status, Body: "<html>log in</html>", ContentType: "text/html"}
 					if status == 302 {
 						do.Location = "http://portal.test/"
 					}
-					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Times: 2, Do: do})
+					w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Times: 2, Do: do})
 					_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
 					if err != nil {
 						t.Fatalf("%v\n%s", err, w.trace())
@@ -763,7 +764,7 @@ func TestMultipartToPeerThatClosesIdleConnections(t *testing.T) {
 	content := data(multipartLarge)
 	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, &fakegcs.Options{Rate: 20 * mib, Latency: 3 * time.Millisecond}, func(w *world) {
-			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
 			if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
 				t.Fatalf("%v: %v\n%s", after, err, w.trace())
 			}
@@ -799,7 +800,7 @@ func TestMultipartLeaseLost(t *testing.T) {
 					t.Errorf("error = %v", err)
 				}
 				for _, r := range w.srv.Requests() {
-					if r.Op == fakegcs.OpPartsAbort {
+					if r.Op == faults.OpPartsAbort {
 						t.Error("the upload was aborted")
 					}
 				}
@@ -872,7 +873,7 @@ func TestMultipartCompleted(t *testing.T) {
 						if canceled {
 							stop()
 						} else {
-							w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+							w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 						}
 					}
 					return resp, err
@@ -894,7 +895,7 @@ func TestMultipartSlowCompletion(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsComplete}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 409}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 409}})
 		if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Errorf("%v\n%s", err, w.trace())
 		}

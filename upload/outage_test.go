@@ -14,6 +14,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -21,9 +22,9 @@ import (
 )
 
 // down makes every request fail from now on.
-func (w *world) down(do fakegcs.Action) {
+func (w *world) down(do faults.Action) {
 	w.t.Helper()
-	w.addFaults(fakegcs.Fault{Times: -1, Do: do})
+	w.addFaults(faults.Fault{Times: -1, Do: do})
 }
 
 // TestBudget checks that a short upload stops after five retries, about half a
@@ -33,8 +34,8 @@ func TestBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, Message: "Backend Error"}})
 		start := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
@@ -72,7 +73,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(30*q + 1)
 		for i := range int64(28) {
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}})
 		}
 		res, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec)
 		_ = res
@@ -89,7 +90,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
 			t.Errorf("error = %v, want ErrRetriesExhausted", err)
@@ -106,7 +107,7 @@ func TestRetryFor(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
-		w.down(fakegcs.Action{Effect: fakegcs.EffectReset})
+		w.down(faults.Action{Effect: faults.EffectReset})
 		start := time.Now()
 		_, err := w.uploader(func(o *upload.Options) { o.RetryFor = 2 * time.Hour }).File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
@@ -123,15 +124,15 @@ func TestRetryFor(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, do := range []fakegcs.Action{
-		{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStall},
+	for _, do := range []faults.Action{
+		{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectReset}, {Effect: faults.EffectStall},
 	} {
 		t.Run(string(do.Effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
 				path := w.file(content)
 				const outage = 10 * time.Minute
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 5 * mib}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 5 * mib}})
 				up := w.uploader(func(o *upload.Options) {
 					o.RetryFor = time.Hour
 					o.StallTimeout = 20 * time.Second
@@ -224,7 +225,7 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 				uploader := tt.uploader(w)
 				start := time.Now()
 				ended, errs := w.many(n, data(tt.size), uploader)
@@ -253,7 +254,7 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 	}
 	t.Run("gate off", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+			w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 			w.many(n, data(100), shared(w, func(o *upload.Options) { o.Gate = backoff.NoGate }))
 			if got := len(w.srv.Requests()); got != 6*n {
 				t.Errorf("%d requests, want 6 for each of %d uploads", got, n)
@@ -267,7 +268,7 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 		t.Run(fmt.Sprintf("of %v", tt.outage), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(large)
-				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 				time.AfterFunc(tt.outage, w.srv.ClearFaults)
 				ended, errs := w.many(n, content, shared(w, largeChunks, func(o *upload.Options) { o.RetryFor = tt.retryFor }))
 				for i, err := range errs {
@@ -321,10 +322,10 @@ func (w *world) wantReports(n int, every time.Duration) {
 func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "hot"}, Times: -1, Do: fakegcs.Action{
-			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
+		w.addFaults(faults.Fault{Match: faults.Match{Object: "hot"}, Times: -1, Do: faults.Action{
+			Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
 			Message: "The object bkt/hot exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
-		}}, fakegcs.Fault{Match: fakegcs.Match{Object: "other"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		}}, faults.Fault{Match: faults.Match{Object: "other"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		path := w.file(data(100))
 		up := w.uploader(withoutStore)
 		var wg sync.WaitGroup
@@ -414,11 +415,11 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallReply} {
+	for _, effect := range []faults.Effect{faults.EffectStall, faults.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: effect}})
 				start := time.Now()
 				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 					t.Fatal(err)
@@ -456,7 +457,7 @@ func TestCutsLowerTheBound(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(24 * mib)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 0, To: 1}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 502}})
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
@@ -471,7 +472,7 @@ func TestCutsLowerTheBound(t *testing.T) {
 // TestPolicyIsUsed checks that the waits are those of Options.Policy.
 func TestPolicyIsUsed(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 		up := w.uploader(func(o *upload.Options) {
 			o.Policy = backoff.Policy{Initial: 100 * time.Millisecond, Maximum: 300 * time.Millisecond, Jitter: backoff.NoJitter}
 		})
@@ -491,7 +492,7 @@ func TestPolicyIsUsed(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "50"}})
 		ctx, cancel := context.WithCancelCause(w.t.Context())
 		why := errors.New("the user said so")
 		time.AfterFunc(10*time.Second, func() { cancel(why) })
@@ -524,13 +525,13 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {
-		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+		for _, op := range []faults.Op{faults.OpPut, faults.OpQuery, faults.OpFinalize} {
 			inBubble(t, nil, func(w *world) {
 				content := data(large)
 				path := w.file(content)
 				w.addFaults(
-					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+					faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStall}},
+					faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 				)
 				ctx, cancel := context.WithCancelCause(w.t.Context())
 				time.AfterFunc(20*time.Second, func() { cancel(fmt.Errorf("sibling: %w", cause)) })

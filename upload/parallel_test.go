@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/bucket"
@@ -180,10 +181,10 @@ func TestParallelFaults(t *testing.T) {
 	if testing.Short() {
 		every = 16
 	}
-	for i, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpGet, fakegcs.OpBucketGet} {
-		for j, do := range []fakegcs.Action{
-			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectReset},
-			{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectCutReply}, {Effect: fakegcs.EffectStall},
+	for i, op := range []faults.Op{faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpCompose, faults.OpDelete, faults.OpGet, faults.OpBucketGet} {
+		for j, do := range []faults.Action{
+			{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStatus, Status: 429}, {Effect: faults.EffectReset},
+			{Effect: faults.EffectLoseReply}, {Effect: faults.EffectCutReply}, {Effect: faults.EffectStall},
 		} {
 			if (i+j)%every != 0 {
 				continue
@@ -192,7 +193,7 @@ func TestParallelFaults(t *testing.T) {
 				t.Parallel()
 				for skip := range testsize.FullOnce(3, 1) {
 					inBubble(t, nil, func(w *world) {
-						if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: skip, Do: do}); err != nil {
+						if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do}); err != nil {
 							t.Fatal(err)
 						}
 						res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
@@ -224,7 +225,7 @@ func TestParallelDeletesRefused(t *testing.T) {
 				}
 			}
 		})
-		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}); err != nil {
+		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
@@ -329,7 +330,7 @@ func TestParallelKilledInDeletes(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
 				content := data(partsLarge)
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Skip: 2, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
 				path := w.file(content)
 				if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
 					t.Fatal(err)
@@ -417,7 +418,7 @@ func TestParallelForeignGroup(t *testing.T) {
 func TestParallelOtherEndpoint(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCompose}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCompose}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
 		path := w.file(data(partsLarge))
 		res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrPermission) || !res.Resumable {
@@ -477,7 +478,7 @@ func TestParallelPartDisappears(t *testing.T) {
 func TestParallelRetries(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		res, err := w.uploader(byParts).File(w.t.Context(), w.file(data(partsLarge)), spec)
 		if err != nil || res.Retries != 1 || res.Waited == 0 {
 			t.Errorf("%d retries, waited %v, %v", res.Retries, res.Waited, err)
@@ -492,7 +493,7 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		ctx, stop := context.WithCancel(w.t.Context())
 		defer stop()
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		_, err := w.uploader(byParts, withoutStore, func(o *upload.Options) {
 			observe := o.Observer
 			o.Observer = func(e upload.Event) {
@@ -639,7 +640,7 @@ func TestParallelPruneComposed(t *testing.T) {
 func TestParallelBatchInAnOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		got := files(w.t.Context(), w.uploader(byParts), w.jobs(6, 3*q), &upload.BatchOptions{Large: 1})
 		if ended(got, session.ErrRetriesExhausted) != 6 || ended(got, upload.ErrNotTried) < 4 {
 			t.Errorf("%d failed, %d not tried", ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried))

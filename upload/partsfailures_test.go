@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -52,17 +53,17 @@ func TestPartsProgressRestoresTheBudget(t *testing.T) {
 	skipShort(t)
 	for _, test := range []struct {
 		with        func(*upload.Options)
-		first, last fakegcs.Op
+		first, last faults.Op
 		size        int64
 	}{
-		{byMultipart, fakegcs.OpPartsStart, fakegcs.OpPartsComplete, multipartLarge},
-		{byParts, fakegcs.OpGet, fakegcs.OpCompose, partsLarge},
+		{byMultipart, faults.OpPartsStart, faults.OpPartsComplete, multipartLarge},
+		{byParts, faults.OpGet, faults.OpCompose, partsLarge},
 	} {
 		t.Run(string(test.last), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: test.size / 120}, func(w *world) {
-				failed := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: test.first}, Do: failed}, fakegcs.Fault{Match: fakegcs.Match{Op: test.last}, Do: failed})
+				failed := faults.Action{Effect: faults.EffectStatus, Status: 503}
+				w.addFaults(faults.Fault{Match: faults.Match{Op: test.first}, Do: failed}, faults.Fault{Match: faults.Match{Op: test.last}, Do: failed})
 				content := data(test.size)
 				if _, err := w.uploader(test.with, func(o *upload.Options) { o.RetryFor = 20 * time.Second }).File(w.t.Context(), w.file(content), spec); err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
@@ -109,7 +110,7 @@ func TestMultipartPartsFindNoUpload(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Times: 6, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 6, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}})
 		content := data(multipartLarge)
 		if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
@@ -141,8 +142,8 @@ func TestMultipartWrongList(t *testing.T) {
 				inBubble(t, slowly, func(w *world) {
 					path := w.file(content)
 					w.interruptMultipart(path)
-					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsList}, Skip: skip, Do: fakegcs.Action{
-						Effect: fakegcs.EffectStatus, Status: 200, ContentType: "application/xml", Body: "<ListPartsResult>" + parts + "</ListPartsResult>",
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsList}, Skip: skip, Do: faults.Action{
+						Effect: faults.EffectStatus, Status: 200, ContentType: "application/xml", Body: "<ListPartsResult>" + parts + "</ListPartsResult>",
 					}})
 					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
 					if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -101,18 +102,18 @@ func (w *world) deleteSaved() {
 // does not advise to create a bucket that exists.
 func TestPartsRefusalTexts(t *testing.T) {
 	t.Parallel()
-	refused := func(op fakegcs.Op, status int) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	refused := func(op faults.Op, status int) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
 	}
 	for _, test := range []struct {
 		with  func(*upload.Options)
-		fault fakegcs.Fault
+		fault faults.Fault
 		want  error
 		text  string
 	}{
-		{byMultipart, refused(fakegcs.OpPartsComplete, 416), session.ErrProtocol, "complete: protocol error: 416 "},
-		{byParts, refused(fakegcs.OpCompose, 416), session.ErrProtocol, "compose: protocol error: 416 "},
-		{byParts, refused(fakegcs.OpCompose, 412), session.ErrProtocol, "compose: protocol error: 412 "},
+		{byMultipart, refused(faults.OpPartsComplete, 416), session.ErrProtocol, "complete: protocol error: 416 "},
+		{byParts, refused(faults.OpCompose, 416), session.ErrProtocol, "compose: protocol error: 416 "},
+		{byParts, refused(faults.OpCompose, 412), session.ErrProtocol, "compose: protocol error: 412 "},
 	} {
 		inBubble(t, nil, func(w *world) {
 			w.addFaults(test.fault)
@@ -137,7 +138,7 @@ func TestPartsRefusalTexts(t *testing.T) {
 func TestPartsProxyFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no such page</html>", ContentType: "text/html"}})
+		w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>no such page</html>", ContentType: "text/html"}})
 		_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(data(multipartLarge)), spec)
 		if !errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "not from Cloud Storage") {
 			t.Error(err)

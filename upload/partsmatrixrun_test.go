@@ -16,6 +16,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -145,9 +146,9 @@ func (m *matrixRun) call(name string, f func(context.Context) error) (received [
 	}
 	for _, r := range m.srv.Requests()[from:] {
 		switch r.Op {
-		case fakegcs.OpPut, fakegcs.OpFinalize:
+		case faults.OpPut, faults.OpFinalize:
 			received[matrixPartOf(r.Object)] += r.Received
-		case fakegcs.OpPartsPut:
+		case faults.OpPartsPut:
 			u, _ := url.ParseRequestURI(r.Path)
 			number, _ := strconv.Atoi(u.Query().Get("partNumber"))
 			received[number] += r.Received
@@ -302,11 +303,11 @@ func (m *matrixRun) way() (way string) {
 	for _, r := range m.srv.Requests() {
 		switch {
 		case r.Object != "obj" || r.Status < 200 || r.Status > 201:
-		case r.Op == fakegcs.OpPartsComplete:
+		case r.Op == faults.OpPartsComplete:
 			way = "multipart"
-		case r.Op == fakegcs.OpCompose:
+		case r.Op == faults.OpCompose:
 			way = "compose"
-		case r.Op == fakegcs.OpFinalize, r.Op == fakegcs.OpInsert:
+		case r.Op == faults.OpFinalize, r.Op == faults.OpInsert:
 			way = "one connection"
 		}
 	}

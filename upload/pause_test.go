@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -157,7 +158,7 @@ func TestCancelRunningFails(t *testing.T) {
 		path := w.file(content)
 		up := w.uploader(resumable)
 		id, result := w.begin(up, path, spec)
-		w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		if err := up.Cancel(w.t.Context(), id); !errors.Is(err, session.ErrRetriesExhausted) {
 			t.Errorf("Cancel: %v, want ErrRetriesExhausted", err)
 		}
@@ -199,9 +200,9 @@ func TestPauseOfABatch(t *testing.T) {
 // TestPauseWhileWaiting checks that Pause ends the wait before a retry.
 func TestPauseWhileWaiting(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "30"}},
-		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "30"}},
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "30"}},
+		{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "30"}},
 	}}, func(w *world) {
 		path := w.file(data(large))
 		up := w.uploader(resumable)

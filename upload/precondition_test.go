@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -20,7 +21,7 @@ import (
 // existing object.
 func TestPreconditionHasOneType(t *testing.T) {
 	t.Parallel()
-	late := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412, Reason: "conditionNotMet"}}
+	late := faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 412, Reason: "conditionNotMet"}}
 	onlyNew, five := spec, spec
 	onlyNew.IfGenerationMatch = new(int64)
 	five.IfGenerationMatch = new(int64(5))
@@ -28,13 +29,13 @@ func TestPreconditionHasOneType(t *testing.T) {
 		name   string
 		spec   upload.Spec
 		exists bool
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		op     session.Op
 		text   string
 	}{
 		{"an object exists", onlyNew, true, nil, session.OpStat, "precondition failed: gs://bkt/obj exists (generation "},
 		{"there is no object", five, false, nil, session.OpStat, "precondition failed: there is no gs://bkt/obj, want generation 5"},
-		{"the service refuses", spec, false, []fakegcs.Fault{late}, session.OpFinalize, "finalize: precondition failed: 412 Precondition Failed"},
+		{"the service refuses", spec, false, []faults.Fault{late}, session.OpFinalize, "finalize: precondition failed: 412 Precondition Failed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: tt.faults}, func(w *world) {
@@ -97,8 +98,8 @@ func TestMetagenerationInsert(t *testing.T) {
 		write("from before")
 		time.Sleep(time.Minute)
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+			faults.Fault{Match: faults.Match{Op: faults.OpGet}, Do: faults.Action{Effect: faults.EffectGoAway}},
+			faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}})
 		one := int64(1)
 		s := spec
 		s.IfMetagenerationMatch = &one
@@ -135,8 +136,8 @@ func TestOldTwinIsNotOurs(t *testing.T) {
 		s.CacheControl = "no-store"
 		w.addFaults(
 			// the tail never arrives, and then the session is gone
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}},
+			faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+			faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectGone}},
 		)
 		res, err = w.uploader().File(w.t.Context(), path, s)
 		if err != nil {
@@ -214,15 +215,15 @@ func TestOwnSuccess(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		size int64
-		op   fakegcs.Op
-	}{{"small", 1000, fakegcs.OpInsert}, {"resumable", 9 * mib, fakegcs.OpFinalize}} {
+		op   faults.Op
+	}{{"small", 1000, faults.OpInsert}, {"resumable", 9 * mib, faults.OpFinalize}} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(tt.size)
 				w.addFaults(
-					fakegcs.Fault{Match: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+					faults.Fault{Match: faults.Match{Op: tt.op}, Do: faults.Action{Effect: faults.EffectLoseReply}},
 					// The session no longer exists either: only the object is left.
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+					faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
 				)
 				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
 				if err != nil {
@@ -238,7 +239,7 @@ func TestOwnSuccess(t *testing.T) {
 	t.Run("someone else's", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			content, theirs := data(9*mib), data(9*mib + 1)[1:]
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 			up := w.uploader(func(o *upload.Options) {
 				observe := o.Observer
 				o.Observer = func(e upload.Event) {

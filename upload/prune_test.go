@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -18,18 +18,18 @@ import (
 // the reply.
 func (w *world) finished(path string) (id string) {
 	w.t.Helper()
-	w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+	w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStallReply}})
 	return w.timeOut(path, spec, largeChunks).ID
 }
 
 // answers is a plan in which the next queries get a status.
-func answers(effect fakegcs.Effect, status, times int) fakegcs.Fault {
-	return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: times, Do: fakegcs.Action{Effect: effect, Status: status}}
+func answers(effect faults.Effect, status, times int) faults.Fault {
+	return faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: times, Do: faults.Action{Effect: effect, Status: status}}
 }
 
 // byProxy is a plan in which all queries get a status that is not from the service.
-func byProxy(status int) fakegcs.Fault {
-	fault := answers(fakegcs.EffectStatus, status, 100)
+func byProxy(status int) faults.Fault {
+	fault := answers(faults.EffectStatus, status, 100)
 	fault.Do.Body = "<html>"
 	return fault
 }
@@ -44,7 +44,7 @@ func TestPrune(t *testing.T) {
 		name    string
 		finish  bool
 		noFile  bool
-		faults  []fakegcs.Fault
+		faults  []faults.Fault
 		prepare func(w *world, id string)
 		opts    upload.PruneOptions
 
@@ -54,15 +54,15 @@ func TestPrune(t *testing.T) {
 		err     error
 	}{
 		{name: "open", state: upload.SessionOpen},
-		{name: "gone once", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 404, 1)}, state: upload.SessionOpen},
-		{name: "gone", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 404, 2)}, state: upload.SessionGone, deleted: true},
-		{name: "gone, by a proxy", faults: []fakegcs.Fault{byProxy(404)}, err: session.ErrRetriesExhausted},
-		{name: "410", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 410, 2)}, state: upload.SessionGone, deleted: true},
+		{name: "gone once", faults: []faults.Fault{answers(faults.EffectStatus, 404, 1)}, state: upload.SessionOpen},
+		{name: "gone", faults: []faults.Fault{answers(faults.EffectStatus, 404, 2)}, state: upload.SessionGone, deleted: true},
+		{name: "gone, by a proxy", faults: []faults.Fault{byProxy(404)}, err: session.ErrRetriesExhausted},
+		{name: "410", faults: []faults.Fault{answers(faults.EffectStatus, 410, 2)}, state: upload.SessionGone, deleted: true},
 		{name: "canceled", prepare: (*world).cancelSession, state: upload.SessionCanceled, deleted: true},
-		{name: "canceled, by a proxy", faults: []fakegcs.Fault{byProxy(499)}, err: session.ErrRetriesExhausted},
-		{name: "denied", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 403, 100)}, err: session.ErrPermission},
-		{name: "down", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 503, 100)}, err: session.ErrRetriesExhausted},
-		{name: "not reached", faults: []fakegcs.Fault{answers(fakegcs.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
+		{name: "canceled, by a proxy", faults: []faults.Fault{byProxy(499)}, err: session.ErrRetriesExhausted},
+		{name: "denied", faults: []faults.Fault{answers(faults.EffectStatus, 403, 100)}, err: session.ErrPermission},
+		{name: "down", faults: []faults.Fault{answers(faults.EffectStatus, 503, 100)}, err: session.ErrRetriesExhausted},
+		{name: "not reached", faults: []faults.Fault{answers(faults.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
 		{name: "expired", prepare: func(*world, string) { time.Sleep(8 * 24 * time.Hour) }, state: upload.SessionGone, deleted: true},
 		{name: "too old, but there", prepare: func(w *world, id string) {
 			w.plant(id, id, func(t *state.Token) { t.Created = t.Created.Add(-30 * 24 * time.Hour) })
@@ -76,7 +76,7 @@ func TestPrune(t *testing.T) {
 		{name: "no source, and not asked for", noFile: true, state: upload.SessionOpen},
 		{name: "no source", noFile: true, opts: missingSource, state: upload.SessionOpen, deleted: true, missing: true},
 		{name: "a source", opts: missingSource, state: upload.SessionOpen},
-		{name: "no source, and not reached", noFile: true, opts: missingSource, faults: []fakegcs.Fault{answers(fakegcs.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
+		{name: "no source, and not reached", noFile: true, opts: missingSource, faults: []faults.Fault{answers(faults.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
 	} {
 		for _, dry := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dry run %v", tt.name, dry), func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestPrune(t *testing.T) {
 						}
 					}
 					if tt.missing && !dry {
-						if last := w.srv.Requests()[len(w.srv.Requests())-1]; last.Op != fakegcs.OpCancel || last.Status != 499 {
+						if last := w.srv.Requests()[len(w.srv.Requests())-1]; last.Op != faults.OpCancel || last.Status != 499 {
 							t.Errorf("the session was not canceled:\n%s", w.trace())
 						}
 					}
@@ -206,7 +206,7 @@ func TestPruneStops(t *testing.T) {
 		for i := range 100 {
 			w.plant(id, fmt.Sprint("z", i), nil)
 		}
-		w.addFaults(answers(fakegcs.EffectReset, 0, 100))
+		w.addFaults(answers(faults.EffectReset, 0, 100))
 		n, notTried := 0, 0
 		for p, err := range w.uploader().Prune(w.t.Context(), nil) {
 			n++

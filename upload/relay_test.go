@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -72,13 +73,13 @@ type relay struct {
 func (r *relay) work(at int) bool {
 	w, rnd := r.w, r.rnd
 	w.srv.ClearFaults()
-	ops := []fakegcs.Op{fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpFinalize}
-	dos := []fakegcs.Action{
-		{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectStall}, {Effect: fakegcs.EffectCutRequest, Bytes: 1 + rnd.Int64N(3*q)},
-		{Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)}, {Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)},
+	ops := []faults.Op{faults.OpPut, faults.OpPut, faults.OpFinalize}
+	dos := []faults.Action{
+		{Effect: faults.EffectLoseReply}, {Effect: faults.EffectStall}, {Effect: faults.EffectCutRequest, Bytes: 1 + rnd.Int64N(3*q)},
+		{Effect: faults.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)}, {Effect: faults.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)},
 	}
 	for range 3 {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]})
 	}
 	up := w.uploader(func(o *upload.Options) {
 		o.Store, o.RestartChanged = r.stores[at], rnd.IntN(3) == 0

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -61,13 +62,13 @@ func TestRemoveSource(t *testing.T) {
 				}
 				to := spec
 				to.Gzip = tt.gzip
-				seen := w.srv.Stats().Ops[fakegcs.OpGet]
+				seen := w.srv.Stats().Ops[faults.OpGet]
 				res, err := w.uploader(tt.with).With(removing).File(w.t.Context(), path, to)
 				if err != nil {
 					w.t.Fatalf("%s: %v", name, err)
 				}
 				wantSource(w.t, path, true, res)
-				if n := w.srv.Stats().Ops[fakegcs.OpGet] - seen; n != tt.stats+1 {
+				if n := w.srv.Stats().Ops[faults.OpGet] - seen; n != tt.stats+1 {
 					w.t.Errorf("%s: %d requests for the metadata of the object, want %d", name, n, tt.stats+1)
 				}
 				if !tt.gzip {
@@ -270,7 +271,7 @@ func TestRemoveSourceAfterLostReply(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(large))
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}})
 			plain, done := w.http.Transport, false
 			other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
 			if err != nil {
@@ -358,7 +359,7 @@ func TestRemoveSourceAfterResume(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(large))
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		up := w.uploader(resumable).With(removing)
 		res, err := up.File(w.t.Context(), path, spec)
 		if err == nil || !res.Resumable {
@@ -380,7 +381,7 @@ func TestRemoveSourceOfVersion(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(large)
 		path := w.file(content)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		up := w.uploader(resumable).With(upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
 		if _, err := up.File(w.t.Context(), path, spec); err == nil {
 			w.t.Fatal("not interrupted")
@@ -405,7 +406,7 @@ func TestRemoveSourceOfVersion(t *testing.T) {
 func TestRemoveSourceOfCleanup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: 8, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 8, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		path := w.file(data(10 * mib))
 		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(2, mib).By(upload.ByCompose) })
 		res, err := up.File(w.t.Context(), path, spec)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -27,7 +28,7 @@ type writes struct {
 
 func (c *writes) request(r fakegcs.Request) {
 	switch r.Op {
-	case fakegcs.OpInsert, fakegcs.OpStart, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpPartsStart:
+	case faults.OpInsert, faults.OpStart, faults.OpCompose, faults.OpDelete, faults.OpPartsStart:
 	default:
 		return
 	}
@@ -170,7 +171,7 @@ func TestRequestRatesAfterRefusals(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 100*time.Second)
 		defer cancel()
 		time.AfterFunc(10*time.Second, func() {
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}})
 		})
 		time.AfterFunc(40*time.Second, func() { w.srv.ClearFaults() })
 		w.flood(ctx, w.uploader(withoutStore), path, "x", 200)
@@ -189,19 +190,19 @@ func TestRequestRatesAfterRefusals(t *testing.T) {
 func TestRequestRatesOnlyAfter429(t *testing.T) {
 	t.Parallel()
 	const object = "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate."
-	reply := func(status int, reason, message string) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: reason, Message: message}}
+	reply := func(status int, reason, message string) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: reason, Message: message}}
 	}
 	for _, test := range []struct {
 		name  string
-		fault fakegcs.Fault
+		fault faults.Fault
 		rates *upload.RequestRates
 		paced bool
 	}{
 		{name: "503", fault: reply(503, "backendError", "")},
 		{name: "one object", fault: reply(429, "rateLimitExceeded", object)},
-		{name: "lost replies", fault: fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
-		{name: "429 to a read", fault: fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}}},
+		{name: "lost replies", fault: faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 3, Do: faults.Action{Effect: faults.EffectLoseReply}}},
+		{name: "429 to a read", fault: faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}}},
 		{name: "429, but off", fault: reply(429, "rateLimitExceeded", ""), rates: upload.NoRequestRates},
 		{name: "429", fault: reply(429, "rateLimitExceeded", ""), paced: true},
 	} {
@@ -305,7 +306,7 @@ func TestRequestRatesInterrupted(t *testing.T) {
 func TestRequestRatesRetries(t *testing.T) {
 	t.Parallel()
 	inBusyBubble(t, 0, func(w *world, c *writes) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}})
 		rates := new(upload.RequestRates)
 		rates.Share(7, 100)
 		rates.Set("bkt", 1)

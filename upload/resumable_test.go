@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -141,7 +142,7 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 			t.Errorf("%v, resumable %t, want ErrInUse, and nothing is saved", err, res.Resumable)
 		}
 	})
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}}, func(w *world) {
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}}}}, func(w *world) {
 		store := newFleeting(w.store)
 		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
 		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(9*mib)), spec)

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -36,7 +37,7 @@ func (w *world) timeOut(path string, s upload.Spec, with ...func(*upload.Options
 // interrupt uploads until the server is stuck at offset at, and then cancels.
 func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) *upload.Result {
 	w.t.Helper()
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: at, To: at + 1}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: at}}
 	w.addFaults(stall)
 	res := w.timeOut(path, spec, with...)
 	if !res.Resumable || res.ID == "" {
@@ -84,7 +85,7 @@ func TestResume(t *testing.T) {
 					}
 					got := int64(0)
 					for _, r := range w.srv.Requests() {
-						if r.Fault == "" && (r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize) {
+						if r.Fault == "" && (r.Op == faults.OpPut || r.Op == faults.OpFinalize) {
 							got += r.Received
 						}
 					}
@@ -110,7 +111,7 @@ func TestResumeFinished(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStallReply}})
 		w.timeOut(path, spec)
 		w.wantObject("obj", content)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
@@ -445,7 +446,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
 				path := w.file(content)
-				stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
+				stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}}
 				w.addFaults(stall)
 				w.timeOut(path, tt.first(spec))
 				res, err := w.uploader().File(w.t.Context(), path, tt.second(spec))
@@ -492,7 +493,7 @@ func TestCrashWhileStartingOver(t *testing.T) {
 				if err := over.change(path); err != nil {
 					t.Fatal(err)
 				}
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: faults.Action{Effect: faults.EffectStallReply}})
 				ctx, die := context.WithCancel(w.t.Context())
 				p := &process{Store: w.store}
 				time.AfterFunc(6*time.Second, func() { p.dead.Store(true); die() })
@@ -517,7 +518,7 @@ func TestOptionsOfANewSession(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(9 * mib))
-			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
+			stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}}
 			w.addFaults(stall)
 			first := spec
 			first.ContentType = "text/first"
@@ -530,9 +531,9 @@ func TestOptionsOfANewSession(t *testing.T) {
 				}
 			} else {
 				w.addFaults(
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+					faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
 					// The next session is interrupted and resumed too.
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}},
+					faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}},
 				)
 			}
 			second := spec
@@ -602,7 +603,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 			path := w.file(content)
 			store := &fullStore{Store: w.store, left: 1}
 			if ends {
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: faults.Action{Effect: faults.EffectStall}})
 			}
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 			defer cancel()
@@ -696,7 +697,7 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 // hangs cancels the request.
 func TestLostLeaseEndsTheRequest(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}}, func(w *world) {
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}}}}, func(w *world) {
 		store := newFleeting(w.store)
 		start := time.Now()
 		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
@@ -713,13 +714,13 @@ func TestLostLeaseEndsTheRequest(t *testing.T) {
 func TestSessionLostBetweenRuns(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
+	for _, effect := range []faults.Effect{faults.EffectNotFound, faults.EffectGone} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
 				path := w.file(content)
 				w.interrupt(path, 6*mib)
-				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: effect}})
 				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)

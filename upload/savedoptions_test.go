@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -21,12 +21,12 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		first := spec
 		first.ContentType, first.IfGenerationMatch, first.NoClobber = "text/x-mine", &zero, true
 		// First run: interrupted.
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 2 * mib}})
 		w.timeOut(path, first)
 		// Second run, options not given; the session is lost, the next one is interrupted.
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}},
+			faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 2 * mib}},
 		)
 		res := w.timeOut(path, spec)
 		token, err := w.store.Load(w.t.Context(), res.ID)
@@ -40,11 +40,11 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {
 			t.Fatal(err)
 		}
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().File(w.t.Context(), path, first)
 		t.Logf("third run with the first run's options: %v", err)
 		w.srv.ClearFaults()
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().Resume(w.t.Context(), res.ID)
 		t.Logf("resume: %v", err)
 		w.wantObject("obj", []byte("other"))
@@ -70,10 +70,10 @@ func TestResumeByFileKeepsNoClobber(t *testing.T) {
 		zero := int64(0)
 		first := spec
 		first.IfGenerationMatch, first.NoClobber = &zero, true
-		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}}
+		stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 2 * mib}}
 		w.addFaults(stall)
 		w.timeOut(path, first)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, stall)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}}, stall)
 		w.timeOut(path, spec)
 		if _, err := w.uploader().File(w.t.Context(), path, first); err != nil {
 			t.Errorf("third run, as the first: %v", err)

@@ -17,6 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -56,16 +57,16 @@ func TestShortStreamSurvives(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	body := []fault{
-		{"cut at once", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1}}},
-		{"cut in the middle", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q / 2}}},
-		{"stalled body", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q / 2}}},
-		{"503 after half", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
+		{"cut at once", faults.Fault{Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: 1}}},
+		{"cut in the middle", faults.Fault{Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q / 2}}},
+		{"stalled body", faults.Fault{Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q / 2}}},
+		{"503 after half", faults.Fault{Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
 	}
 	for _, onlyNew := range []bool{false, true} {
 		for _, f := range slices.Concat(everyFault, objectFaults, body) {
 			t.Run(fmt.Sprint(f.name, " ", onlyNew), func(t *testing.T) {
-				f.plan.Match = fakegcs.Match{Op: fakegcs.OpInsert}
-				inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
+				f.plan.Match = faults.Match{Op: faults.OpInsert}
+				inBubble(t, &fakegcs.Options{Faults: []faults.Fault{f.plan}}, func(w *world) {
 					content, spec := data(q-5), spec
 					if onlyNew {
 						spec.IfGenerationMatch = new(int64)
@@ -178,8 +179,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestStreamsShareMemory(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{stall}, Latency: 20 * time.Millisecond}, func(w *world) {
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}}
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{stall}, Latency: 20 * time.Millisecond}, func(w *world) {
 		const streams, memory = 50, 150 * mib
 		up := w.uploader(func(o *upload.Options) { o.Memory = memory })
 		ctx, cancel := context.WithCancel(w.t.Context())
@@ -251,7 +252,7 @@ func TestEarlyStreamShortensItsRequests(t *testing.T) {
 		}
 		var sizes []int64
 		for _, r := range w.srv.Requests() {
-			if r.Op == fakegcs.OpPut && r.Object == "early" {
+			if r.Op == faults.OpPut && r.Object == "early" {
 				sizes = append(sizes, r.Received/mib)
 			}
 		}
@@ -266,8 +267,8 @@ func TestEarlyStreamShortensItsRequests(t *testing.T) {
 func TestStuckStreamBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "stuck"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {
+	down := faults.Fault{Match: faults.Match{Op: faults.OpPut, Object: "stuck"}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}}
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {
 		up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
 		ctx, cancel := context.WithCancel(w.t.Context())
 		stuck := &zeroReader{size: 1 << 40}
@@ -303,15 +304,15 @@ func TestStuckStreamBlocksNoOther(t *testing.T) {
 func TestStreamsReturnMemory(t *testing.T) {
 	skipShort(t)
 	broken := errors.New("broken")
-	refuse := func(op fakegcs.Op) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+	refuse := func(op faults.Op) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
 	}
-	hang := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
-	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}}
+	hang := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}}
+	lost := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectGone}}
 	content := data(9 * mib)
 	type call struct {
 		name   string
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		use    func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error
 	}
 	stream := func(size int64) func(context.Context, *world, *upload.Uploader, upload.Spec) error {
@@ -345,16 +346,16 @@ func TestStreamsReturnMemory(t *testing.T) {
 	for i, c := range []call{
 		{"stream", nil, stream(9 * mib)},
 		{"short stream", nil, stream(100)},
-		{"short stream refused", []fakegcs.Fault{refuse(fakegcs.OpInsert)}, stream(100)},
-		{"stream refused", []fakegcs.Fault{refuse(fakegcs.OpPut)}, stream(9 * mib)},
-		{"start refused", []fakegcs.Fault{refuse(fakegcs.OpStart)}, stream(9 * mib)},
-		{"stream interrupted", []fakegcs.Fault{hang}, stream(9 * mib)},
-		{"stream lost", []fakegcs.Fault{lost}, stream(9 * mib)},
+		{"short stream refused", []faults.Fault{refuse(faults.OpInsert)}, stream(100)},
+		{"stream refused", []faults.Fault{refuse(faults.OpPut)}, stream(9 * mib)},
+		{"start refused", []faults.Fault{refuse(faults.OpStart)}, stream(9 * mib)},
+		{"stream interrupted", []faults.Fault{hang}, stream(9 * mib)},
+		{"stream lost", []faults.Fault{lost}, stream(9 * mib)},
 		{"file", nil, file},
-		{"file refused", []fakegcs.Fault{refuse(fakegcs.OpPut)}, file},
-		{"file interrupted", []fakegcs.Fault{hang}, file},
-		{"file lost", []fakegcs.Fault{lost}, file},
-		{"file interrupted and resumed", []fakegcs.Fault{hang}, func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+		{"file refused", []faults.Fault{refuse(faults.OpPut)}, file},
+		{"file interrupted", []faults.Fault{hang}, file},
+		{"file lost", []faults.Fault{lost}, file},
+		{"file interrupted and resumed", []faults.Fault{hang}, func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
 			path := w.file(content)
 			_, _ = up.File(ctx, path, s)
 			_, err := up.File(w.t.Context(), path, s)
@@ -389,8 +390,8 @@ func TestStreamsReturnMemory(t *testing.T) {
 		}},
 		{"written", nil, written((*upload.Writer).Close)},
 		{"written and aborted", nil, written(func(*upload.Writer) error { return broken })},
-		{"written and refused", []fakegcs.Fault{refuse(fakegcs.OpFinalize)}, written((*upload.Writer).Close)},
-		{"written and interrupted", []fakegcs.Fault{hang}, written((*upload.Writer).Close)},
+		{"written and refused", []faults.Fault{refuse(faults.OpFinalize)}, written((*upload.Writer).Close)},
+		{"written and interrupted", []faults.Fault{hang}, written((*upload.Writer).Close)},
 		{"bytes", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
 			_, err := up.Bytes(ctx, content, s)
 			return err
@@ -420,7 +421,7 @@ func TestStreamsReturnMemory(t *testing.T) {
 					}
 					var sizes []int64
 					for _, r := range w.srv.Requests() {
-						if r.Op == fakegcs.OpPut && r.Object == "probe" {
+						if r.Op == faults.OpPut && r.Object == "probe" {
 							sizes = append(sizes, r.Received)
 						}
 					}

@@ -23,6 +23,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -152,32 +153,32 @@ func (s *simulation) content(size int64) []byte {
 }
 
 // faults returns a random plan.
-func (s *simulation) faults() []fakegcs.Fault {
-	ops := []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize, fakegcs.OpInsert, fakegcs.OpGet, ""}
+func (s *simulation) faults() []faults.Fault {
+	ops := []faults.Op{faults.OpStart, faults.OpPut, faults.OpPut, faults.OpQuery, faults.OpFinalize, faults.OpInsert, faults.OpGet, ""}
 	if s.parts {
-		ops = append(ops, fakegcs.OpCompose, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpDelete)
+		ops = append(ops, faults.OpCompose, faults.OpCompose, faults.OpDelete, faults.OpDelete)
 	}
 	if s.by == upload.ByMultipart {
-		ops = []fakegcs.Op{
-			fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsPut, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsList,
-			fakegcs.OpPartsComplete, fakegcs.OpPartsComplete, fakegcs.OpPartsAbort, fakegcs.OpGet, "",
+		ops = []faults.Op{
+			faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsList,
+			faults.OpPartsComplete, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpGet, "",
 		}
 	}
-	var plan []fakegcs.Fault
+	var plan []faults.Fault
 	for range s.rnd.IntN(9) {
 		all := slices.Concat(everyFault, dataFaults, finalFaults)
 		if s.parts {
 			all = append(all, s.refusal(), s.refusal(), s.refusal())
 		}
 		f := all[s.rnd.IntN(len(all))].plan
-		f.Match = fakegcs.Match{Op: ops[s.rnd.IntN(len(ops))]}
+		f.Match = faults.Match{Op: ops[s.rnd.IntN(len(ops))]}
 		f.Skip = s.rnd.IntN(4)
 		f.Times = 1 + s.rnd.IntN(3)
 		if f.Do.Bytes > 0 {
 			f.Do.Bytes = s.rnd.Int64N(6*q) + 1
 		}
 		op, denies := f.Match.Op, f.Do.Status == 404 || f.Do.Status == 410
-		if removes := op == fakegcs.OpDelete || op == fakegcs.OpPartsAbort || op == ""; removes && denies && f.Do.Body == "" {
+		if removes := op == faults.OpDelete || op == faults.OpPartsAbort || op == ""; removes && denies && f.Do.Body == "" {
 			continue // nothing finds what the service says twice that it does not have
 		}
 		if f.Validate() == nil {
@@ -191,14 +192,14 @@ func (s *simulation) faults() []fakegcs.Fault {
 // may have executed it.
 func (s *simulation) refusal() fault {
 	codes := []int{200, 302, 400, 401, 403, 404, 409, 410, 411, 412, 413, 416, 418, 499, 501}
-	do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: codes[s.rnd.IntN(len(codes))]}
+	do := faults.Action{Effect: faults.EffectStatus, Status: codes[s.rnd.IntN(len(codes))]}
 	if do.Status < 400 || s.chance(50) {
 		do.Body, do.ContentType = "<html>log in</html>", "text/html"
 	}
 	if s.chance(50) {
-		do.Effect = fakegcs.EffectStatusAfter
+		do.Effect = faults.EffectStatusAfter
 	}
-	return fault{plan: fakegcs.Fault{Do: do}}
+	return fault{plan: faults.Fault{Do: do}}
 }
 
 // duplicate returns a transport that sees to it that the service gets some requests twice,
@@ -256,7 +257,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 	if s.chance(30) {
 		// An outage, some time into the upload.
 		begin, length := s.duration(2*time.Minute), s.duration(3*24*time.Hour)
-		do := []fakegcs.Action{{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "3600"}}[s.rnd.IntN(3)]
+		do := []faults.Action{{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectReset}, {Effect: faults.EffectStatus, Status: 429, RetryAfter: "3600"}}[s.rnd.IntN(3)]
 		s.log("an outage in %v for %v: %s", begin, length, do.Effect)
 		outage := time.AfterFunc(begin, func() {
 			s.w.down(do)
@@ -536,23 +537,23 @@ func (s *simulation) judge(t *testing.T) {
 			s.out.Faults++
 		}
 		switch r.Op {
-		case fakegcs.OpPartsStart:
+		case faults.OpPartsStart:
 			clear(parts)
-		case fakegcs.OpPartsList:
+		case faults.OpPartsList:
 			if r.Status == 200 && r.Fault == "" {
 				listed = r.Time
 			}
-		case fakegcs.OpPartsPut:
+		case faults.OpPartsPut:
 			_, number, _ := strings.Cut(r.Path, "partNumber=")
 			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 {
 				t.Errorf("part %s was sent again", number)
 			}
-			if r.Status == 200 && r.Fault != fakegcs.EffectStatus && r.Fault != fakegcs.EffectStatusAfter {
+			if r.Status == 200 && r.Fault != faults.EffectStatus && r.Fault != faults.EffectStatusAfter {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
-		case fakegcs.OpStart:
+		case faults.OpStart:
 			committed = 0
-		case fakegcs.OpPut, fakegcs.OpFinalize:
+		case faults.OpPut, faults.OpFinalize:
 			var from, last int64
 			_, err := fmt.Sscanf(r.ContentRange, "bytes %d-%d", &from, &last)
 			if err != nil {
@@ -561,12 +562,12 @@ func (s *simulation) judge(t *testing.T) {
 			// There is only one reason to send committed bytes: the server stopped between two
 			// boundaries, and the rest of the stream's window is shorter than the 256 KiB that a
 			// request must have.
-			short := r.Op == fakegcs.OpPut && last+1-from == q && from == chunk.Floor(committed)
+			short := r.Op == faults.OpPut && last+1-from == q && from == chunk.Floor(committed)
 			if from < committed && !short {
 				t.Errorf("bytes from %d were sent, and the client knew of %d committed ones", from, committed)
 			}
 		}
-		if r.Op == fakegcs.OpQuery && r.Fault == fakegcs.EffectNoRange {
+		if r.Op == faults.OpQuery && r.Fault == faults.EffectNoRange {
 			// A process accepts a lower offset of the server if the previous process died before
 			// it saved the higher one.
 			committed = 0

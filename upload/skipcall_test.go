@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -72,7 +72,7 @@ func TestCallSkip(t *testing.T) {
 					}
 					if tt.want != no {
 						after := w.srv.Stats().Ops
-						for _, op := range []fakegcs.Op{fakegcs.OpInsert, fakegcs.OpPut, fakegcs.OpFinalize} {
+						for _, op := range []faults.Op{faults.OpInsert, faults.OpPut, faults.OpFinalize} {
 							if after[op] != before[op] {
 								t.Errorf("%s, %v: sent data by %s", name, tt.rule, op)
 							}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -21,16 +21,16 @@ import (
 func TestSkipGuardsInsert(t *testing.T) {
 	t.Parallel()
 	content, earlier, other := data(1000), []byte("from before"), []byte("of another writer")
-	insert, get := fakegcs.Match{Op: fakegcs.OpInsert}, fakegcs.Match{Op: fakegcs.OpGet}
-	failed := fakegcs.Fault{Match: insert, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
-	lost := fakegcs.Fault{Match: insert, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
-	hidden := fakegcs.Fault{Match: get, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
+	insert, get := faults.Match{Op: faults.OpInsert}, faults.Match{Op: faults.OpGet}
+	failed := faults.Fault{Match: insert, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+	lost := faults.Fault{Match: insert, Do: faults.Action{Effect: faults.EffectLoseReply}}
+	hidden := faults.Fault{Match: get, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}
 	none := []byte(nil)
 	for _, tt := range []struct {
 		name   string
 		first  []byte // the object that is compared; nil for none
 		listed bool
-		fault  fakegcs.Fault
+		fault  faults.Fault
 		at     int    // the request before which another writer acts, from 1; 0 if there is none
 		write  []byte // what it writes; nil if it deletes the object
 		guards string // ifGenerationMatch of each insert: "first" is the object that was compared
@@ -120,7 +120,7 @@ func TestSkipGuardsSameBytes(t *testing.T) {
 		files(w.t.Context(), w.uploader(), jobs, nil)
 		jobs[0].Spec.Metadata = nil
 		first := lookUp(t, w, jobs[0].Spec)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		res := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Skip: upload.SkipSameTime})[jobs[0].Spec.Object]
 		if res.err != nil || res.Object.Generation == first.Generation {
 			t.Errorf("error %v, generation %d, want another than %d\n%s", res.err, res.Object.Generation, first.Generation, w.trace())

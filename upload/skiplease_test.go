@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -151,7 +151,7 @@ func TestLooks(t *testing.T) {
 				}
 				looks := 0
 				for _, r := range w.srv.Requests() {
-					if r.Op == fakegcs.OpGet && r.Object == "obj" {
+					if r.Op == faults.OpGet && r.Object == "obj" {
 						looks++
 					}
 				}

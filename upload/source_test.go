@@ -14,6 +14,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -46,7 +47,7 @@ func TestReaderAt(t *testing.T) {
 // interruptReaderAt uploads until the server has at bytes, and then cancels.
 func (w *world) interruptReaderAt(content []byte, identity string, at int64) *upload.Result {
 	w.t.Helper()
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: at, To: at + 1}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: at}}
 	w.addFaults(stall)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -122,7 +123,7 @@ func TestReaderAtResume(t *testing.T) {
 		other := bytes.Clone(content)
 		other[0]++
 		up := w.uploader(zippedParts)
-		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}
+		stall := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 4 * q, To: 5 * q}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q}}
 		w.addFaults(stall)
 		for i, c := range [][]byte{content, content, other} {
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)

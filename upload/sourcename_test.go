@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -51,7 +51,7 @@ func TestSourceName(t *testing.T) {
 			t.Errorf("the IDs of different uploads are %v", ids)
 		}
 
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		res, err := up.With(named).File(w.t.Context(), linked, spec)
 		if err == nil || !res.Resumable {
 			t.Fatalf("not interrupted: %v", err)

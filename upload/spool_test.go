@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -164,17 +165,17 @@ func must(f *os.File, err error) *os.File {
 func TestSpoolResume(t *testing.T) {
 	t.Parallel()
 	content := data(13*mib + 5)
-	unanswered := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
-	for name, fault := range map[string]fakegcs.Fault{
-		"no session":       {Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-		"nothing sent":     {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-		"a cut request":    {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 9*mib + 77}},
-		"all but the end":  {Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-		"the last reply":   {Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-		"an unaligned end": {Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 5*mib + 3}},
+	unanswered := faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+	for name, fault := range map[string]faults.Fault{
+		"no session":       {Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+		"nothing sent":     {Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectReset}},
+		"a cut request":    {Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: 9*mib + 77}},
+		"all but the end":  {Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectReset}},
+		"the last reply":   {Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectLoseReply}},
+		"an unaligned end": {Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 5*mib + 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{fault, unanswered}}, func(w *world) {
+			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{fault, unanswered}}, func(w *world) {
 				ended := make(chan struct{})
 				ctx, kill := context.WithCancel(w.t.Context())
 				go func() {
@@ -322,7 +323,7 @@ func TestSpoolOutlastsAnOutage(t *testing.T) {
 			res, err = w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
 			ended <- err
 		}()
-		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 		in.Write(content[:mib])
 		time.Sleep(3 * time.Hour)
 		if w.saw(upload.Warning) != 1 {
@@ -348,7 +349,7 @@ func TestSpoolLimit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(23 * mib)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		ended := make(chan error, 1)
 		go func() {
 			_, err := w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), spec)
@@ -379,8 +380,8 @@ func TestSpoolLostSession(t *testing.T) {
 		want error
 	}{{"early", 0, nil}, {"late", 20 * mib, session.ErrSessionLost}} {
 		t.Run(tt.name, func(t *testing.T) {
-			gone := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: tt.from}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}}
-			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{gone}}, func(w *world) {
+			gone := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: tt.from}, Do: faults.Action{Effect: faults.EffectGone}}
+			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{gone}}, func(w *world) {
 				up := w.uploader(w.spooling(0), func(o *upload.Options) { o.ChunkSize = 4 * mib })
 				res, err := up.Reader(w.t.Context(), pieces(content), spec)
 				if !errors.Is(err, tt.want) {
@@ -574,7 +575,7 @@ func TestSpoolThatCannotBeWritten(t *testing.T) {
 func TestSpoolMissing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 		up := w.uploader(w.spooling(0))
 		res, err := up.Reader(w.t.Context(), pieces(data(mib)), spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {

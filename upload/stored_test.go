@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -43,7 +44,7 @@ func TestInterruptedWithoutAnAnswer(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 		defer cancel()
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStallReply}})
 		began := time.Now()
 		res, err := w.uploader().File(ctx, w.file(data(20*mib)), spec)
 		if took := time.Since(began); !res.Resumable || !errors.Is(err, context.DeadlineExceeded) || took > 7*time.Second {

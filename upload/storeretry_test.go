@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
@@ -52,8 +53,8 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 				w.events = append(w.events, e)
 			}
 		})
-		w.addFaults(fakegcs.Fault{ // otherwise the upload could end before its Observer runs
-			Match: fakegcs.Match{Op: fakegcs.OpPut, From: large / 4, To: large/4 + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall},
+		w.addFaults(faults.Fault{ // otherwise the upload could end before its Observer runs
+			Match: faults.Match{Op: faults.OpPut, From: large / 4, To: large/4 + 1}, Do: faults.Action{Effect: faults.EffectStall},
 		})
 		ctx, interrupt := context.WithCancel(w.t.Context())
 		res, err := w.up.With(upload.CallOptions{Observer: func(e upload.Event) {
@@ -69,8 +70,8 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 }
 
 // bucket makes the state bucket answer in another way, until the returned function is called.
-func (w *stateWorld) bucket(do fakegcs.Action) (undo func()) {
-	w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Times: -1, Do: do})
+func (w *stateWorld) bucket(do faults.Action) (undo func()) {
+	w.addFaults(faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: do})
 	return w.srv.ClearFaults
 }
 
@@ -128,7 +129,7 @@ func TestStateBucketDown(t *testing.T) {
 			t.Parallel()
 			inStateWorld(t, leaseTTL, func(w *stateWorld, saved string) {
 				before := len(w.srv.Requests())
-				undo := w.bucket(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				undo := w.bucket(faults.Action{Effect: faults.EffectStatus, Status: 503})
 				began := time.Now()
 				err := call(w, w.t.Context(), saved)
 				calls := time.Duration(1)
@@ -164,7 +165,7 @@ func TestStateBucketDown(t *testing.T) {
 func TestStateBucketDownBySize(t *testing.T) {
 	t.Parallel()
 	inStateWorld(t, leaseTTL, func(w *stateWorld, _ string) {
-		defer w.bucket(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})()
+		defer w.bucket(faults.Action{Effect: faults.EffectStatus, Status: 503})()
 		up := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = w.store, large/4 })
 		began := time.Now()
 		_, err := up.File(w.t.Context(), w.path, spec)
@@ -180,7 +181,7 @@ func TestStateBucketDownBySize(t *testing.T) {
 func TestStateBucketSlow(t *testing.T) {
 	t.Parallel()
 	inStateWorld(t, 2*time.Second, func(w *stateWorld, saved string) {
-		undo := w.bucket(fakegcs.Action{Effect: fakegcs.EffectStallReply, For: 3 * time.Second})
+		undo := w.bucket(faults.Action{Effect: faults.EffectStallReply, For: 3 * time.Second})
 		began := time.Now()
 		_, err := w.up.Resume(w.t.Context(), saved)
 		if took := time.Since(began); took > 30*time.Second || !errors.Is(err, bucketstore.ErrSlow) || !errors.Is(err, session.ErrRetriesExhausted) {
@@ -198,10 +199,10 @@ func TestStateBucketSlow(t *testing.T) {
 func TestStateBucketDownWhileSending(t *testing.T) {
 	t.Parallel()
 	inStateWorld(t, 10*time.Second, func(w *stateWorld, saved string) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "5"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"}})
 		go func() {
 			time.Sleep(time.Second)
-			undo := w.bucket(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+			undo := w.bucket(faults.Action{Effect: faults.EffectStatus, Status: 503})
 			time.Sleep(15 * time.Second)
 			undo()
 		}()

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -54,13 +54,13 @@ func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
 	eachFault(t, testsize.Full(1, 3), []point{
-		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
-		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
-		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(finalFaults, dataFaults)},
-	}, func(w *world, at string, do fakegcs.Action) {
+		{"start", faults.Match{Op: faults.OpStart}, nil},
+		{"first data", faults.Match{Op: faults.OpPut}, dataFaults},
+		{"middle", faults.Match{Op: faults.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
+		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(finalFaults, dataFaults)},
+	}, func(w *world, at string, do faults.Action) {
 		_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
-		lost := do.Effect == fakegcs.EffectGone || do.Effect == fakegcs.EffectNotFound
+		lost := do.Effect == faults.EffectGone || do.Effect == faults.EffectNotFound
 		if lost && at != "first data" {
 			// The first window was released, and cannot be read again.
 			if !errors.Is(err, session.ErrSessionLost) {

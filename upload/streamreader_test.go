@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -41,15 +42,15 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 // has returned. In an earlier version, a caller that seeked back and tried again
 // published too few bytes.
 func TestReaderReturnsAfterItsLastRead(t *testing.T) {
-	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+	refused := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
 	for _, tt := range []struct {
 		name   string
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		cancel bool
 		want   error
 	}{
 		{"canceled", nil, true, context.Canceled},
-		{"refused", []fakegcs.Fault{refused}, false, session.ErrPermission},
+		{"refused", []faults.Fault{refused}, false, session.ErrPermission},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// The reply comes when the stream is read ahead.
@@ -115,19 +116,19 @@ func TestReaderInterruptsAConnection(t *testing.T) {
 // only enough to determine whether its source is short, and nothing if the
 // precondition does not hold.
 func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
-	refuse := func(op fakegcs.Op) []fakegcs.Fault {
-		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}}
+	refuse := func(op faults.Op) []faults.Fault {
+		return []faults.Fault{{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}}
 	}
 	onlyNew := upload.Spec{Bucket: "bkt", Object: "old", IfGenerationMatch: new(int64)}
 	for _, tt := range []struct {
 		name   string
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		spec   upload.Spec
 		want   error
 		read   int64
 	}{
 		{"precondition", nil, onlyNew, session.ErrPrecondition, 0},
-		{"no session", refuse(fakegcs.OpStart), spec, session.ErrPermission, q + 1},
+		{"no session", refuse(faults.OpStart), spec, session.ErrPermission, q + 1},
 		{"no bucket", nil, upload.Spec{Bucket: "none", Object: "obj"}, session.ErrNotFound, q + 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,8 +153,8 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 // start and tries again publishes all bytes.
 func TestReaderCanBeTriedAgain(t *testing.T) {
 	t.Parallel()
-	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}}, func(w *world) {
+	refused := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{refused}}, func(w *world) {
 		content := data(50 * q)
 		r := bytes.NewReader(content)
 		if _, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec); !errors.Is(err, session.ErrPermission) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -11,7 +12,7 @@ import (
 // boundaries the next request of a stream ends at the second boundary, like that of a
 // file. In an earlier version it carried the rest of the window.
 func TestStreamKeepsChunkSizeAfterUnalignedCommit(t *testing.T) {
-	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
+	short := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 100}}
 	for _, tt := range []struct {
 		window int64
 		want   string
@@ -31,7 +32,7 @@ put 786432-1048575/* -> 200 bytes=0-1048575
 finalize 1048576-1048582/1048583 -> 200
 `},
 	} {
-		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{short}}, func(w *world) {
 			content := data(4*q + 7)
 			opts := func(o *upload.Options) { o.ChunkSize, o.Window = q, int(tt.window) }
 			if _, err := w.uploader(opts).Reader(w.t.Context(), pieces(content), spec); err != nil {
@@ -49,8 +50,8 @@ finalize 1048576-1048582/1048583 -> 200
 // shorter on a network that cuts long ones, even if the committed offset is between
 // two boundaries.
 func TestStreamRequestsShrinkAfterUnalignedCommit(t *testing.T) {
-	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 8*q - 100}}
-	cut := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503}}
+	short := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 8*q - 100}}
+	cut := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 3, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503}}
 	const want = `start  -> 200
 put 0-2097151/* -> 200 bytes=0-99 (short-commit)
 put 100-2097151/* -> 503 (status-after)
@@ -64,7 +65,7 @@ put 524288-1048575/* -> 200 bytes=0-1048575
 put 1048576-2097151/* -> 200 bytes=0-2097151
 finalize 2097152-2359302/2359303 -> 200
 `
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short, cut}}, func(w *world) {
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{short, cut}}, func(w *world) {
 		content := data(9*q + 7)
 		if _, err := w.uploader(func(o *upload.Options) { o.Window = int(8 * q) }).Reader(w.t.Context(), pieces(content), spec); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -29,7 +30,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	missing.Bucket = "missing"
 	existing := spec
 	existing.IfGenerationMatch = new(int64(1))
-	cut := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}}
+	cut := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}}
 	type call func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error)
 	file := func(size int64, spec upload.Spec) call {
 		return func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
@@ -38,12 +39,12 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		call   call
 		want   []upload.EventKind // without Progress and Verifying
 	}{
 		{"small file", nil, file(10, spec), kinds(upload.Started, upload.Done)},
-		{"large file", []fakegcs.Fault{cut}, file(large, spec), kinds(upload.Started, upload.Waiting, upload.Done)},
+		{"large file", []faults.Fault{cut}, file(large, spec), kinds(upload.Started, upload.Waiting, upload.Done)},
 		{"stream", nil, func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
 			return up.Reader(ctx, pieces(data(10)), spec)
 		}, kinds(upload.Started, upload.Done)},
@@ -53,7 +54,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 		{"no such bucket", nil, file(10, missing), kinds(upload.Started, upload.Failed)},
 		{"precondition", nil, file(10, existing), kinds(upload.Failed)},
 		{"invalid", nil, file(10, upload.Spec{Bucket: "bkt"}), kinds(upload.Failed)},
-		{"interrupted", []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}, func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
+		{"interrupted", []faults.Fault{{Do: faults.Action{Effect: faults.EffectStall}}}, func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			return up.File(ctx, w.file(data(large)), spec)
@@ -72,7 +73,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	}
 	t.Run("resume", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
 			w.srv.ClearFaults()
 			res, err := w.uploader(largeChunks).Resume(context.WithValue(w.t.Context(), callKey{}, "resume"), res.ID)
@@ -81,7 +82,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	})
 	t.Run("cancel", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
 			err := w.uploader(largeChunks).Cancel(context.WithValue(w.t.Context(), callKey{}, "cancel"), res.ID)
 			if e := w.wantTerminal("cancel", kinds(upload.Done), nil, err); e.ID != res.ID || e.Result.Object != nil {
@@ -197,9 +198,9 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 // they precede the terminal event, and that a slow hook delays nothing.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
-	faults := []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}},
-		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+	faults := []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}},
+		{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectReset}},
 	}
 	inBubble(t, &fakegcs.Options{Faults: faults, Latency: time.Second}, func(w *world) {
 		var seen []upload.Exchange

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -41,7 +42,7 @@ has. The first part is there, with the same size and ETag, and is not sent again
 keeps a part as a whole or not at all, so the second part is sent from its beginning.`,
 		url:  docXML + "get-object-multipart",
 		opts: farAway(),
-		run:  func(s *scribe) { s.killed(random(twoParts), fakegcs.OpPartsPut, multipartParts) },
+		run:  func(s *scribe) { s.killed(random(twoParts), faults.OpPartsPut, multipartParts) },
 	},
 	{
 		name: "23-lost-reply-to-a-completion",
@@ -50,7 +51,7 @@ again before it has looked at the destination. The object there has the size and
 file, and was made after the upload started. Then the client reads the metadata, as after every
 completion.`,
 		url:  docXML + "post-object-complete",
-		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsComplete}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Do: faults.Action{Effect: faults.EffectLoseReply}}),
 		run:  func(s *scribe) { s.upload(random(twoParts), upload.Spec{}, multipartParts) },
 	},
 	{
@@ -58,7 +59,7 @@ completion.`,
 		about: `A bit of the second part changes on the way. The service compares the part with its CRC32C, and
 refuses it. The client waits and sends this part again. The first part stays at the service.`,
 		url:  docXML + "put-object-multipart",
-		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}),
+		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}),
 		run:  func(s *scribe) { s.upload(random(twoParts), upload.Spec{}, multipartParts) },
 	},
 	{
@@ -69,7 +70,7 @@ session holds, sends the rest of the part, and composes. It sends no byte of the
 bucket has no soft delete, so the client deletes the parts after the compose.`,
 		url:  docCompose,
 		opts: farAway(),
-		run:  func(s *scribe) { s.killed(random(6*q), fakegcs.OpPut, composeParts) },
+		run:  func(s *scribe) { s.killed(random(6*q), faults.OpPut, composeParts) },
 	},
 	{
 		name: "26-lost-reply-to-a-compose",
@@ -78,7 +79,7 @@ destination before it composes again. The object there has the size and the CRC3
 and was composed from two parts after the upload started: the compose succeeded. The parts are
 deleted only now.`,
 		url:  docCompose,
-		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCompose}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpCompose}, Do: faults.Action{Effect: faults.EffectLoseReply}}),
 		run:  func(s *scribe) { s.upload(random(6*q), upload.Spec{}, composeParts) },
 	},
 	{
@@ -87,7 +88,7 @@ deleted only now.`,
 part. The service compares it, and makes no temporary object. Committed bytes of a session cannot
 be replaced, so the client sends this part again, in a new session. The first part stays.`,
 		url:  docValidation,
-		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}),
+		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}),
 		run:  func(s *scribe) { s.upload(random(6*q), upload.Spec{}, composeParts) },
 	},
 	{
@@ -97,13 +98,13 @@ and they cost money. The client therefore keeps the saved upload, and lists it a
 When the permission has been granted, prune asks for the parts, aborts the multipart upload, and
 deletes the saved upload.`,
 		url:  docXML + "delete-multipart",
-		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsAbort}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}),
+		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}),
 		run:  refuseCancel,
 	},
 }
 
 // farAway returns options for a service that answers after 10 ms.
-func farAway(plan ...fakegcs.Fault) fakegcs.Options {
+func farAway(plan ...faults.Fault) fakegcs.Options {
 	return fakegcs.Options{Latency: 10 * time.Millisecond, Faults: plan}
 }
 
@@ -123,7 +124,7 @@ func composeParts(o *upload.Options) {
 
 // refuseCancel interrupts an upload, cancels it, and prunes it later.
 func refuseCancel(s *scribe) {
-	id := s.kill(s.w.file(random(twoParts)), fakegcs.OpPartsPut, multipartParts)
+	id := s.kill(s.w.file(random(twoParts)), faults.OpPartsPut, multipartParts)
 	s.note("gcsup sessions cancel")
 	up := s.uploader(multipartParts)
 	s.end(up.Cancel(s.w.t.Context(), id), session.ErrPermission)
@@ -146,10 +147,10 @@ func refuseCancel(s *scribe) {
 
 // kill ends a process that uploads a file when the service is stuck in the second part. The
 // process can save nothing at its end. kill returns the ID of the upload.
-func (s *scribe) kill(path string, op fakegcs.Op, with ...func(*upload.Options)) string {
+func (s *scribe) kill(path string, op faults.Op, with ...func(*upload.Options)) string {
 	s.w.t.Helper()
 	s.note("the first process")
-	s.w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 1000}})
+	s.w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: 1, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}})
 	p := &process{Store: s.w.store}
 	time.AfterFunc(59*time.Second, func() { // before the end of timeOut
 		p.dead.Store(true)
@@ -160,7 +161,7 @@ func (s *scribe) kill(path string, op fakegcs.Op, with ...func(*upload.Options))
 }
 
 // killed uploads content in two processes, of which kill ends the first.
-func (s *scribe) killed(content []byte, op fakegcs.Op, with ...func(*upload.Options)) {
+func (s *scribe) killed(content []byte, op faults.Op, with ...func(*upload.Options)) {
 	path := s.w.file(content)
 	s.kill(path, op, with...)
 	s.note("the second process")

@@ -25,6 +25,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -81,8 +82,8 @@ and nothing to resume. After a failure the whole file is sent again.`,
 offset in the Range header, not the number of bytes that it sent. It continues there, and no byte
 is missing.`,
 		url: docChunks,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut},
-			Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut},
+			Do: faults.Action{Effect: faults.EffectShortCommit, Bytes: q}}),
 		run: func(s *scribe) { s.upload(random(4*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -93,8 +94,8 @@ break, because that connection was used before and may have been closed while it
 waits after the second one.`,
 		url: docStatus,
 		opts: faulty(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1000}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}}),
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1000}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: 1000}}),
 		run: func(s *scribe) { s.upload(random(4*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -102,7 +103,7 @@ waits after the second one.`,
 		about: `The reply to the last request is lost. The object may exist or not. The client asks before it
 sends anything again. A finished session answers a query with the object.`,
 		url:  docStatus,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}}),
 		run:  func(s *scribe) { s.upload(random(3*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -111,8 +112,8 @@ sends anything again. A finished session answers a query with the object.`,
 waits and asks. The second 404 confirms the first. A new session starts at byte 0, and the file
 can be read again.`,
 		url: docErrors,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectNotFound}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -121,8 +122,8 @@ can be read again.`,
 confirms it. A new session would meet the same limit, so the client waits 30 s before it opens
 one.`,
 		url: docCodes,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectGone, Status: 429}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -131,8 +132,8 @@ one.`,
 client and service. It is no reason to abandon the session. The client waits and asks the
 service, which still holds everything. No committed byte is sent again.`,
 		url: docErrors,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>default backend - 404</html>"}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>default backend - 404</html>"}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -153,8 +154,8 @@ is refused, because the object exists now. (For two minutes, the service returns
 instead. Here it does not, because the client does not depend on that.) The client looks before it
 believes the refusal. The object has the size and the CRC32C of the source: the upload succeeded.`,
 		url: docIdempotency,
-		opts: fakegcs.Options{NoIdempotencyTokens: true, Faults: []fakegcs.Fault{
-			{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}}},
+		opts: fakegcs.Options{NoIdempotencyTokens: true, Faults: []faults.Fault{
+			{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}}},
 		run: func(s *scribe) { s.upload(random(1000), upload.Spec{IfGenerationMatch: new(int64)}) },
 	},
 	{
@@ -219,8 +220,8 @@ and it differs from the file's. Committed bytes cannot be replaced, so the clien
 a new session. If the service does not send this header, it refuses the object after the last
 byte.`,
 		url: docValidation,
-		opts: fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}}},
+		opts: fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}}},
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -228,8 +229,8 @@ byte.`,
 		about: `The service is busy and asks for a wait of 7 s. The client waits that long. Then it asks what
 the service holds, because it may have kept a part of the failed request. Here it kept nothing.`,
 		url: docRetry,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 429, RetryAfter: "7"}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -238,8 +239,8 @@ the service holds, because it may have kept a part of the failed request. Here i
 token, and the client asks at once what the service holds. A second 401 would end the call and
 keep the session.`,
 		url: docCodes,
-		opts: fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}}}},
+		opts: fakegcs.Options{RequireToken: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectRevoke}}}},
 		run: func(s *scribe) {
 			s.w.srv.AllowToken("token-1")
 			s.w.srv.AllowToken("token-2")
@@ -254,7 +255,7 @@ Sending the file again would replace what that client wrote. The client looks fi
 object that is newer than its own attempt, and reports that the outcome is unknown. Nothing is
 replaced.`,
 		url:  docIdempotency,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}),
 		run: func(s *scribe) {
 			s.waiting = func() {
 				s.note("another client writes the object")
@@ -270,8 +271,8 @@ replaced.`,
 cancels a request that lags two minutes behind 64 KiB/s, waits, asks what arrived, and continues
 there.`,
 		url: docStatus,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}),
+		opts: faulty(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+			Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
@@ -294,7 +295,7 @@ nothing is left.`,
 func inParts(o *upload.Options) { o.ChunkSize = 2 * q }
 
 // faulty returns options with a fault plan.
-func faulty(plan ...fakegcs.Fault) fakegcs.Options { return fakegcs.Options{Faults: plan} }
+func faulty(plan ...faults.Fault) fakegcs.Options { return fakegcs.Options{Faults: plan} }
 
 // TestTranscripts checks that each conversation is the one in its file. The flag
 // -update rewrites the files.

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
 
 // unavailable is a plan in which the service is down after a number of data requests.
-func unavailable(after int) []fakegcs.Fault {
-	down := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Reason: "backendError"}
-	return []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: after, Times: -1, Do: down},
-		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: down},
-		{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: down},
+func unavailable(after int) []faults.Fault {
+	down := faults.Action{Effect: faults.EffectStatus, Status: 503, Reason: "backendError"}
+	return []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: after, Times: -1, Do: down},
+		{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: down},
+		{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: down},
 	}
 }
 
@@ -62,11 +63,11 @@ func TestTries(t *testing.T) {
 func TestTriesCountFromProgress(t *testing.T) {
 	t.Parallel()
 	content := data(large)
-	busy := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
+	busy := faults.Action{Effect: faults.EffectStatus, Status: 503}
 	// Each request fails once before it commits its bytes.
-	var once []fakegcs.Fault
+	var once []faults.Fault
 	for at := q; at < large-q; at += q {
-		once = append(once, fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: busy})
+		once = append(once, faults.Fault{Match: faults.Match{Op: faults.OpPut, From: at, To: at + 1}, Do: busy})
 	}
 	inBubble(t, &fakegcs.Options{Faults: once}, func(w *world) {
 		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 1}).File(w.t.Context(), w.file(content), spec)
@@ -76,7 +77,7 @@ func TestTriesCountFromProgress(t *testing.T) {
 		w.wantObject("obj", content)
 	})
 	// Data is refused, and queries are answered.
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: busy}}}, func(w *world) {
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: -1, Do: busy}}}, func(w *world) {
 		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 3}).File(w.t.Context(), w.file(content), spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 3 || !res.Resumable {
 			t.Errorf("%d retries, %v, want 3\n%s", res.Retries, err, w.trace())
@@ -89,10 +90,10 @@ func TestTriesCountFromProgress(t *testing.T) {
 func TestPermanent(t *testing.T) {
 	t.Parallel()
 	for _, with := range []func(*upload.Options){resumable, byParts, byMultipart} {
-		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: "too much"}},
-			{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "SlowDown", Message: "too much"}},
+		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
+			{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+			{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: "too much"}},
+			{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "SlowDown", Message: "too much"}},
 		}}, func(w *world) {
 			content := data(4*session.MultipartMinPart + 1)
 			path := w.file(content)
@@ -127,7 +128,7 @@ func TestPermanent(t *testing.T) {
 func TestPermanentIsNotCalled(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 412} {
-		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
+		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
 			_, err := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool {
 				t.Errorf("called with %v", e)
 				return true
@@ -143,8 +144,8 @@ func TestPermanentIsNotCalled(t *testing.T) {
 // others.
 func TestPermanentInABatch(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Object: "0"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}}, func(w *world) {
 		up := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
 		got := files(w.t.Context(), up, w.jobs(5, 1000), nil)

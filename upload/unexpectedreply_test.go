@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -19,7 +19,7 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
 		inBubble(t, nil, func(w *world) {
 			up, _, path := w.unfinished()
-			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
 			if _, err := up.File(w.t.Context(), path, spec); err != nil {
 				w.wantSaved(1)
 				if _, err := up.File(w.t.Context(), path, spec); err != nil {
@@ -36,12 +36,12 @@ func TestStranger412And499(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{412, 499} {
-		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+		for _, op := range []faults.Op{faults.OpPut, faults.OpQuery, faults.OpFinalize} {
 			t.Run(fmt.Sprint(code, op), func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					path := w.file(data(large))
 					w.interrupt(path, 2*mib, largeChunks)
-					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>waf</html>"}})
+					w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>waf</html>"}})
 					_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 					ids, _ := w.store.List(w.t.Context())
 					if err != nil && len(ids) == 0 {
@@ -62,7 +62,7 @@ func TestOne400ToAQuery(t *testing.T) {
 		content := data(9 * mib)
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400, Reason: "invalid"}})
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Errorf("%+v %v\n%s", res, err, w.trace())
@@ -78,8 +78,8 @@ func TestOne400ToAQueryUnmoved(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+			faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400, Reason: "invalid"}},
 		)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
@@ -96,8 +96,8 @@ func TestTestBench404(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
+			faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+			faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, ContentType: "application/json",
 				Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Blob obj does not exist.\"}]}}"}`}},
 		)
 		_, err := w.uploader().File(w.t.Context(), w.file(content), spec)
@@ -109,7 +109,7 @@ func TestTestBench404(t *testing.T) {
 		content := data(9 * mib)
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, ContentType: "application/json",
 			Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Upload x does not exist.\"}]}}"}`}})
 		for range 3 {
 			_, err := w.uploader().File(w.t.Context(), path, spec)
@@ -126,14 +126,14 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{400, 404, 410, 413} {
-		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+		for _, op := range []faults.Op{faults.OpPut, faults.OpQuery, faults.OpFinalize} {
 			inBubble(t, nil, func(w *world) {
 				content := data(large)
 				path := w.file(content)
-				html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
+				html := faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>no backend</html>"}
 				w.addFaults(
-					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
-					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: count(op == fakegcs.OpPut), Times: 2, Do: html},
+					faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+					faults.Fault{Match: faults.Match{Op: op}, Skip: count(op == faults.OpPut), Times: 2, Do: html},
 				)
 				res, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 				if err != nil || res.BytesResent > 2*mib || w.saw(upload.Restarted) != 0 {
@@ -146,7 +146,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 			content := data(large)
 			path := w.file(content)
 			w.interrupt(path, 2*mib, largeChunks)
-			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
+			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
 			_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "is not from Cloud Storage") {
 				t.Errorf("%d always: %v", code, err)

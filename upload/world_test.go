@@ -20,6 +20,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -112,7 +113,7 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 }
 
 // addFaults adds faults to the server's plan.
-func (w *world) addFaults(faults ...fakegcs.Fault) {
+func (w *world) addFaults(faults ...faults.Fault) {
 	w.t.Helper()
 	if err := w.srv.AddFaults(faults...); err != nil {
 		w.t.Fatal(err)

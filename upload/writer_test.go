@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -186,8 +187,8 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 // wantNoSession checks that each session that was opened was also canceled.
 func (w *world) wantNoSession() {
 	w.t.Helper()
-	if ops := w.srv.Stats().Ops; ops[fakegcs.OpCancel] != ops[fakegcs.OpStart] {
-		w.t.Errorf("%d sessions were opened and %d canceled", ops[fakegcs.OpStart], ops[fakegcs.OpCancel])
+	if ops := w.srv.Stats().Ops; ops[faults.OpCancel] != ops[faults.OpStart] {
+		w.t.Errorf("%d sessions were opened and %d canceled", ops[faults.OpStart], ops[faults.OpCancel])
 	}
 }
 
@@ -196,8 +197,8 @@ func (w *world) wantNoSession() {
 func TestWriterFailsAtOnce(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}},
+			faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: faults.Action{Effect: faults.EffectStall, For: time.Minute}},
 		)
 		up := w.uploader(func(o *upload.Options) { o.Window = int(mib) })
 		out := up.NewWriter(w.t.Context(), spec)
@@ -240,19 +241,19 @@ func TestWriterFile(t *testing.T) {
 	sizes := []int64{0, 1, q, q + 1, 2 * q, 2*q + 1, 3*mib + 5}
 	for s, size := range sizes {
 		for o, from := range []int64{0, 1, q} {
-			for i, fault := range []*fakegcs.Action{
+			for i, fault := range []*faults.Action{
 				nil,
-				{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 100},
-				{Effect: fakegcs.EffectShortCommit, Bytes: q},
-				{Effect: fakegcs.EffectNotFound},
-				{Effect: fakegcs.EffectCutReply},
+				{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q + 100},
+				{Effect: faults.EffectShortCommit, Bytes: q},
+				{Effect: faults.EffectNotFound},
+				{Effect: faults.EffectCutReply},
 			} {
 				if from > size || (s+o+i)%testsize.Full(1, 3) != 0 {
 					continue
 				}
 				inBubble(t, nil, func(w *world) {
 					if fault != nil {
-						w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: *fault})
+						w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: *fault})
 					}
 					f, err := os.Open(w.file(data(size)))
 					if err != nil {
@@ -313,7 +314,7 @@ func TestWriterCopiesFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wantObject("obj", content)
-			if n := w.srv.Stats().Ops[fakegcs.OpPut]; n != 1 {
+			if n := w.srv.Stats().Ops[faults.OpPut]; n != 1 {
 				t.Errorf("%s: %d requests with data before the last, want 1: the file was read as a stream", name, n)
 			}
 		})
@@ -327,7 +328,7 @@ func TestWriterFileChanges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(5 * mib))
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
 		up := w.uploader(func(o *upload.Options) {
 			o.Observer = func(e upload.Event) {
 				if e.Kind == upload.Waiting {
@@ -362,7 +363,7 @@ func TestWriterFileChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		if err := out.Close(); !errors.Is(err, session.ErrSessionLost) {
 			t.Errorf("error = %v, want ErrSessionLost", err)
 		}
@@ -396,18 +397,18 @@ func TestWriterFileAgain(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(5*mib + 9)
-	put := func(nth int, do fakegcs.Action) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: nth}, Do: do}
+	put := func(nth int, do faults.Action) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: faults.OpPut, Nth: nth}, Do: do}
 	}
-	for name, faults := range map[string][]fakegcs.Fault{
-		"lost in the middle":         {put(3, fakegcs.Action{Effect: fakegcs.EffectNotFound})},
-		"lost twice":                 {put(3, fakegcs.Action{Effect: fakegcs.EffectGone}), put(6, fakegcs.Action{Effect: fakegcs.EffectGone})},
-		"short commit in the middle": {put(2, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100})},
-		"short commit at the end":    {put(5, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100})},
-		"exact commit at the end":    {put(5, fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 5*mib - 77})},
+	for name, faults := range map[string][]faults.Fault{
+		"lost in the middle":         {put(3, faults.Action{Effect: faults.EffectNotFound})},
+		"lost twice":                 {put(3, faults.Action{Effect: faults.EffectGone}), put(6, faults.Action{Effect: faults.EffectGone})},
+		"short commit in the middle": {put(2, faults.Action{Effect: faults.EffectShortCommit, Bytes: 100})},
+		"short commit at the end":    {put(5, faults.Action{Effect: faults.EffectShortCommit, Bytes: 100})},
+		"exact commit at the end":    {put(5, faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 5*mib - 77})},
 		"commits late": {
-			put(1, fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 5 * time.Second}),
-			put(2, fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 1000, For: time.Minute}),
+			put(1, faults.Action{Effect: faults.EffectLateCommit, Bytes: 5 * mib, For: 5 * time.Second}),
+			put(2, faults.Action{Effect: faults.EffectStallBody, Bytes: 1000, For: time.Minute}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -452,8 +453,8 @@ func TestWriterFileAgain(t *testing.T) {
 func TestWriterInterrupted(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
-			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}},
+			faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: faults.Action{Effect: faults.EffectStall, For: time.Minute}},
 		)
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
@@ -522,7 +523,7 @@ func TestWriterFileHangs(t *testing.T) {
 // output of a program for example, returns when the Writer is closed.
 func TestWriteDuringClose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
 		out := w.uploader(func(o *upload.Options) { o.Window = int(q) }).NewWriter(w.t.Context(), spec)
 		defer out.Abort()
 		wrote := make(chan error, 1)

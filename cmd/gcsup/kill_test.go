@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -125,9 +126,9 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	starts, committed := 0, int64(0)
 	for _, r := range requests {
 		switch r.Op {
-		case fakegcs.OpStart:
+		case faults.OpStart:
 			starts++
-		case fakegcs.OpPut, fakegcs.OpFinalize:
+		case faults.OpPut, faults.OpFinalize:
 			var from int64
 			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
 				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
@@ -27,8 +28,8 @@ func TestProgramOnATerminal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes three seconds")
 	}
-	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
-		Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{{
+		Match: faults.Match{Op: faults.OpPut}, Skip: 2, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 	}}})
 	dir := t.TempDir()
 	const deep = "a-directory-with-a-long-name/another-one/"

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -14,7 +14,7 @@ func TestOutput(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no shell")
 	}
-	srv := emulator(t, fakegcs.Fault{Match: fakegcs.Match{Object: "denied"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}})
+	srv := emulator(t, faults.Fault{Match: faults.Match{Object: "denied"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 	up := uploader(t, srv, upload.Options{})
 	spec := func(object string) upload.Spec { return upload.Spec{Bucket: "dumps", Object: object} }
 

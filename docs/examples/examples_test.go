@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
 // emulator starts an emulator with the given faults.
-func emulator(t *testing.T, faults ...fakegcs.Fault) *fakegcs.TestServer {
+func emulator(t *testing.T, faults ...faults.Fault) *fakegcs.TestServer {
 	t.Helper()
 	return fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: faults})
 }
@@ -29,10 +30,10 @@ func uploader(t *testing.T, srv *fakegcs.TestServer, opts upload.Options) *uploa
 }
 
 // cutAfter is an outage after the first n bytes of an object.
-func cutAfter(n int64) fakegcs.Fault {
-	return fakegcs.Fault{
-		Match: fakegcs.Match{Op: fakegcs.OpPut},
-		Do:    fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: http.StatusServiceUnavailable, Bytes: n},
+func cutAfter(n int64) faults.Fault {
+	return faults.Fault{
+		Match: faults.Match{Op: faults.OpPut},
+		Do:    faults.Action{Effect: faults.EffectStatusAfter, Status: http.StatusServiceUnavailable, Bytes: n},
 	}
 }
 

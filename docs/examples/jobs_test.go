@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/session/state/storetest"
 	"gcsup/upload"
@@ -67,7 +67,7 @@ func TestRecover(t *testing.T) {
 	if ids, err := second.List(t.Context()); len(ids) > 0 || err != nil {
 		t.Errorf("saved uploads %v, %v, want none", ids, err)
 	}
-	if ops := srv.Stats().Ops; ops[fakegcs.OpStart] != 2 || ops[fakegcs.OpCancel] != 1 {
+	if ops := srv.Stats().Ops; ops[faults.OpStart] != 2 || ops[faults.OpCancel] != 1 {
 		t.Errorf("requests %v, want two sessions, of which one was canceled", ops)
 	}
 	// Nothing is left: the same call does nothing.

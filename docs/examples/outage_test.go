@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
 	"gcsup/upload"
 )
@@ -16,8 +17,8 @@ import (
 // inside the bubble the clock is virtual, and memnet replaces sockets.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
-			{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusServiceUnavailable}},
+		srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
+			{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
 	"gcsup/upload"
 )
@@ -26,7 +27,7 @@ type proxyWorld struct {
 
 // inProxyWorld runs f in a world with faults of the service. The server of the Proxy has
 // timeouts that are shorter than most uploads of the tests.
-func inProxyWorld(t *testing.T, f func(t *testing.T, w *proxyWorld), faults ...fakegcs.Fault) {
+func inProxyWorld(t *testing.T, f func(t *testing.T, w *proxyWorld), faults ...faults.Fault) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: faults})
@@ -87,11 +88,11 @@ func (w *proxyWorld) wantNothing(name string) {
 	if _, ok := w.srv.Object("inbox", name); ok {
 		w.t.Errorf("there is an object %s", name)
 	}
-	ops := map[fakegcs.Op]int{}
+	ops := map[faults.Op]int{}
 	for _, r := range w.srv.Requests() {
 		ops[r.Op]++
 	}
-	if ops[fakegcs.OpStart] != ops[fakegcs.OpCancel] {
+	if ops[faults.OpStart] != ops[faults.OpCancel] {
 		w.t.Errorf("requests: %v, want each session canceled", ops)
 	}
 }
@@ -134,8 +135,8 @@ func silent(ctx context.Context, data []byte) io.Reader {
 // TestProxy checks the statuses, and that only complete bodies become objects.
 func TestProxy(t *testing.T) {
 	data := content(5 << 20)
-	denied := fakegcs.Fault{Match: fakegcs.Match{Object: "denied"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
-	down := fakegcs.Fault{Match: fakegcs.Match{Object: "down"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	denied := faults.Fault{Match: faults.Match{Object: "denied"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+	down := faults.Fault{Match: faults.Match{Object: "down"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 	inProxyWorld(t, func(t *testing.T, w *proxyWorld) {
 		for _, c := range []struct {
 			name, path string
@@ -238,7 +239,7 @@ func TestProxySlowClient(t *testing.T) {
 // client and the reply. The server reads from the connection meanwhile, to notice that the
 // client disconnects.
 func TestProxySlowService(t *testing.T) {
-	busy := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}
+	busy := faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "50"}
 	inProxyWorld(t, func(t *testing.T, w *proxyWorld) {
 		data := content(5 << 20)
 		began := time.Now()
@@ -247,7 +248,7 @@ func TestProxySlowService(t *testing.T) {
 			t.Errorf("the proxy replied %d, %v after %v, want 201 after more than 2m", status, err, took)
 		}
 		w.wantObject("o", data)
-	}, fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: busy}, fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: 2, Do: busy})
+	}, faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: busy}, faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: 2, Do: busy})
 }
 
 // TestProxyIdle checks that a client that sends nothing gets 408, and leaves no object.
@@ -283,10 +284,10 @@ func TestProxyTimeout(t *testing.T) {
 // if the client sends nothing at that moment and its body is not complete: before the
 // upload reads the rest of the body, and while it waits for it.
 func TestProxyServiceDown(t *testing.T) {
-	down := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
-	for name, faults := range map[string][]fakegcs.Fault{
-		"before": {{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: down}},
-		"while":  {{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: down}, {Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: down}},
+	down := faults.Action{Effect: faults.EffectStatus, Status: 503}
+	for name, faults := range map[string][]faults.Fault{
+		"before": {{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: down}},
+		"while":  {{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: down}, {Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: down}},
 	} {
 		inProxyWorld(t, func(t *testing.T, w *proxyWorld) {
 			began := time.Now()
@@ -307,7 +308,7 @@ func TestProxyServiceDown(t *testing.T) {
 // body while the service does not answer.
 func TestProxyDisconnect(t *testing.T) {
 	gone := errors.New("the client is gone")
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStall}}
 	for name, body := range map[string]func(context.Context) io.Reader{
 		"in the middle": func(context.Context) io.Reader { return slowly(content(20<<20), time.Millisecond, gone) },
 		"silent":        func(ctx context.Context) io.Reader { return silent(ctx, content(20<<20)) },

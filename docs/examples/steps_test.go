@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 )
 
 func TestSteps(t *testing.T) {
 	data := content(3<<20 + 17)
-	fault := func(op fakegcs.Op, effect fakegcs.Effect, n int64) fakegcs.Fault {
-		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: effect, Bytes: n}}
+	fault := func(op faults.Op, effect faults.Effect, n int64) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: effect, Bytes: n}}
 	}
-	for name, faults := range map[string][]fakegcs.Fault{
+	for name, faults := range map[string][]faults.Fault{
 		"no failure":             nil,
-		"a request is cut":       {fault(fakegcs.OpPut, fakegcs.EffectCutRequest, 300_000)},
-		"the session is lost":    {fault(fakegcs.OpPut, fakegcs.EffectGone, 0)},
-		"the last reply is lost": {fault(fakegcs.OpFinalize, fakegcs.EffectLoseReply, 0)},
+		"a request is cut":       {fault(faults.OpPut, faults.EffectCutRequest, 300_000)},
+		"the session is lost":    {fault(faults.OpPut, faults.EffectGone, 0)},
+		"the last reply is lost": {fault(faults.OpFinalize, faults.EffectLoseReply, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait

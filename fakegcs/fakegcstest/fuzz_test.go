@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // The fuzz targets are in this package because its test binary is small. That of
@@ -70,19 +71,19 @@ func FuzzParseFaults(f *testing.F) {
 	f.Add(`[{"match": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
 	f.Add(`[{"do": {"effect": "late-commit", "bytes": 3, "for": "1s"}}]`)
 	f.Fuzz(func(t *testing.T, plan string) {
-		faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
+		list, err := faults.Parse(strings.NewReader(plan))
 		if err != nil {
 			return
 		}
-		text, err := json.Marshal(faults)
+		text, err := json.Marshal(list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if faults == nil {
+		if list == nil {
 			return
 		}
-		again, err := fakegcs.ParseFaults(bytes.NewReader(text))
-		if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
+		again, err := faults.Parse(bytes.NewReader(text))
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(list) {
 			t.Errorf("round trip of %s: %v, %v", text, again, err)
 		}
 	})

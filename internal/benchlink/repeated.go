@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // cost is what the server received of uploads.
@@ -17,7 +18,7 @@ type cost struct {
 func costOf(requests []fakegcs.Request) (cost, error) {
 	var c cost
 	for _, r := range requests {
-		if r.Op != fakegcs.OpPut && r.Op != fakegcs.OpFinalize || r.Received == 0 {
+		if r.Op != faults.OpPut && r.Op != faults.OpFinalize || r.Received == 0 {
 			continue
 		}
 		var first, last int64
@@ -59,7 +60,7 @@ func lastContinued(requests []fakegcs.Request) time.Time {
 		if first.IsZero() || r.Time.Before(first) {
 			first = r.Time
 		}
-		if r.Op == fakegcs.OpQuery && r.Time.After(last) {
+		if r.Op == faults.OpQuery && r.Time.After(last) {
 			last = r.Time
 		}
 	}

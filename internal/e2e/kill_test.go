@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -308,10 +308,10 @@ func (k *killing) account(o *target, early, servers int) {
 	var acknowledged, taken int64 // committed offset in the replies; end of the received bytes
 	for _, r := range o.e.requests() {
 		switch r.Op {
-		case fakegcs.OpStart:
+		case faults.OpStart:
 			sessions++
 			acknowledged, taken = 0, 0
-		case fakegcs.OpPut, fakegcs.OpFinalize:
+		case faults.OpPut, faults.OpFinalize:
 			var from int64
 			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
 				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)

@@ -20,6 +20,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
 )
@@ -184,7 +185,7 @@ func smallDisk(t *testing.T, dir string) bool {
 // observe notes each object that is made.
 func (s *boxScene) observe(r fakegcs.Request) {
 	name, ours := strings.CutPrefix(r.Object, "in/")
-	if !ours || r.Op == fakegcs.OpGet {
+	if !ours || r.Op == faults.OpGet {
 		return
 	}
 	s.mu.Lock()
@@ -404,11 +405,11 @@ func (s *boxScene) run() boxFault {
 			wait(200)
 		}
 	case boxOutage:
-		action := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusServiceUnavailable}
+		action := faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}
 		if s.random.IntN(2) == 0 {
-			action = fakegcs.Action{Effect: fakegcs.EffectReset}
+			action = faults.Action{Effect: faults.EffectReset}
 		}
-		s.fault(fakegcs.Fault{Times: -1, Do: action})
+		s.fault(faults.Fault{Times: -1, Do: action})
 		s.produce()
 		wait(300)
 		if s.random.IntN(2) == 0 {
@@ -416,8 +417,8 @@ func (s *boxScene) run() boxFault {
 			wait(200)
 		}
 	case boxLostReplies:
-		for _, op := range []fakegcs.Op{fakegcs.OpInsert, fakegcs.OpPut, fakegcs.OpFinalize} {
-			s.fault(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: s.random.IntN(2), Times: 1 + s.random.IntN(2), Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+		for _, op := range []faults.Op{faults.OpInsert, faults.OpPut, faults.OpFinalize} {
+			s.fault(faults.Fault{Match: faults.Match{Op: op}, Skip: s.random.IntN(2), Times: 1 + s.random.IntN(2), Do: faults.Action{Effect: faults.EffectLoseReply}})
 		}
 		s.produce()
 		wait(300)
@@ -445,7 +446,7 @@ func (s *boxScene) run() boxFault {
 	return fault
 }
 
-func (s *boxScene) fault(f fakegcs.Fault) {
+func (s *boxScene) fault(f faults.Fault) {
 	if err := s.srv.AddFaults(f); err != nil {
 		s.t.Fatal(err)
 	}

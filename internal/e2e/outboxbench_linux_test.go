@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
 )
@@ -105,8 +106,8 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	srv, cmd := benchOutbox(b, dir, fakegcs.Options{Faults: []fakegcs.Fault{
-		{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusServiceUnavailable}},
+	srv, cmd := benchOutbox(b, dir, fakegcs.Options{Faults: []faults.Fault{
+		{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}},
 	}})
 	began := time.Now()
 	for deadline := began.Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -124,9 +125,9 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 	b.ReportMetric(memory(b, cmd.Process.Pid, "RssAnon"), "MiB-in-outage-without-program")
 	srv.ClearFaults()
 	time.Sleep(5 * time.Second)
-	before, start := srv.Stats().Ops[fakegcs.OpInsert], time.Now()
+	before, start := srv.Stats().Ops[faults.OpInsert], time.Now()
 	time.Sleep(20 * time.Second)
-	b.ReportMetric(float64(srv.Stats().Ops[fakegcs.OpInsert]-before)/time.Since(start).Seconds(), "files/s")
+	b.ReportMetric(float64(srv.Stats().Ops[faults.OpInsert]-before)/time.Since(start).Seconds(), "files/s")
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "MiB-while-uploading")
 	b.ReportMetric(memory(b, cmd.Process.Pid, "RssAnon"), "MiB-while-uploading-without-program")
 	b.ReportMetric(0, "ns/op")

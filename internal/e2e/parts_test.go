@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -141,24 +141,24 @@ func (k *partsKilling) account(o *target) {
 	for _, r := range o.e.requests() {
 		temporary := strings.HasPrefix(r.Object, "gcsup-parts/")
 		switch r.Op {
-		case fakegcs.OpStart:
+		case faults.OpStart:
 			k.sessions++
 			acknowledged[r.Object] = 0
-		case fakegcs.OpPut, fakegcs.OpFinalize:
+		case faults.OpPut, faults.OpFinalize:
 			var from int64
 			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
 				o.t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
 			}
 			k.again += max(acknowledged[r.Object]-from, 0)
-			if r.Op == fakegcs.OpFinalize && temporary {
+			if r.Op == faults.OpFinalize && temporary {
 				there[r.Object] = true
 			}
-		case fakegcs.OpPartsStart:
+		case faults.OpPartsStart:
 			k.sessions++
 			clear(parts)
-		case fakegcs.OpPartsList:
+		case faults.OpPartsList:
 			listed = r.Time
-		case fakegcs.OpPartsPut:
+		case faults.OpPartsPut:
 			_, number, _ := strings.Cut(r.Path, "partNumber=")
 			if had, ok := parts[number]; ok && had.Before(listed) {
 				k.again += r.Received
@@ -166,7 +166,7 @@ func (k *partsKilling) account(o *target) {
 			if r.Status == 200 {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
-		case fakegcs.OpDelete:
+		case faults.OpDelete:
 			if r.Status == 204 || r.Status == 404 {
 				delete(there, r.Object)
 			}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -289,10 +290,10 @@ func (e *emulator) hold(at, chunk int64) {
 	if chunk > 0 {
 		begin = at - at%chunk
 	}
-	stall := func(bytes int64) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: bytes} }
+	stall := func(bytes int64) faults.Action { return faults.Action{Effect: faults.EffectStallBody, Bytes: bytes} }
 	e.faults(http.MethodPost,
-		fakegcs.Fault{Match: fakegcs.Match{From: begin, To: begin + 1}, Times: -1, Do: stall(at - begin)},
-		fakegcs.Fault{Match: fakegcs.Match{From: at}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+		faults.Fault{Match: faults.Match{From: begin, To: begin + 1}, Times: -1, Do: stall(at - begin)},
+		faults.Fault{Match: faults.Match{From: at}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}})
 }
 
 // reaches waits until the server has the multiples of 256 KiB below at. It returns
@@ -307,7 +308,7 @@ func (e *emulator) release() {
 	e.faults(http.MethodDelete)
 }
 
-func (e *emulator) faults(method string, faults ...fakegcs.Fault) {
+func (e *emulator) faults(method string, faults ...faults.Fault) {
 	e.t.Helper()
 	body, err := json.Marshal(faults)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestShardsShareTheRate checks that three processes, each with a shard of many small files, soon get hardly any
@@ -40,10 +41,10 @@ func TestShardsShareTheRate(t *testing.T) {
 	var inserts []fakegcs.Request
 	uploaded := 0
 	for _, r := range e.requests() {
-		if r.Op == fakegcs.OpInsert {
+		if r.Op == faults.OpInsert {
 			inserts = append(inserts, r)
 		}
-		if r.Op == fakegcs.OpInsert && r.Status == 200 {
+		if r.Op == faults.OpInsert && r.Status == 200 {
 			uploaded++
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -170,14 +171,14 @@ func (s *scene) cp(flags ...string) *child {
 }
 
 // plan returns a fault plan that passes skip requests and then affects all.
-func plan(op fakegcs.Op, skip int, do fakegcs.Action) []fakegcs.Fault {
-	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
+func plan(op faults.Op, skip int, do faults.Action) []faults.Fault {
+	return []faults.Fault{{Match: faults.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
 }
 
 // interrupted creates a saved upload and returns the path of its file.
 func (s *scene) interrupted() (token string) {
 	s.t.Helper()
-	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 5, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
+	if err := s.gcs.AddFaults(plan(faults.OpPut, 5, faults.Action{Effect: faults.EffectStatus, Status: 503})...); err != nil {
 		s.t.Fatal(err)
 	}
 	c := s.cp()
@@ -298,8 +299,8 @@ func id(token string) string { return strings.TrimSuffix(filepath.Base(token), "
 // access token or the value of a header, for any failure.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	status := func(code int) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code} }
-	effect := func(e fakegcs.Effect) fakegcs.Action { return fakegcs.Action{Effect: e} }
+	status := func(code int) faults.Action { return faults.Action{Effect: faults.EffectStatus, Status: code} }
+	effect := func(e faults.Effect) faults.Action { return faults.Action{Effect: e} }
 	isPut := func(r *http.Request) bool { return r.Method == http.MethodPut }
 	multipart := []string{"--parallel=2", "--parallel-by=multipart"}
 	for i, tt := range []struct {
@@ -319,24 +320,24 @@ func TestSecrets(t *testing.T) {
 			}
 			return s.cp()
 		}, 75, "retries_exhausted"},
-		{"reset", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectReset))) }, 75, "retries_exhausted"},
+		{"reset", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, effect(faults.EffectReset))) }, 75, "retries_exhausted"},
 		{"cut in the middle", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}))
+			return s.against(plan(faults.OpPut, 2, faults.Action{Effect: faults.EffectCutRequest, Bytes: 1000}))
 		}, 75, "retries_exhausted"},
-		{"503 always", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
-		{"400", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(400))) }, 65, "protocol"},
+		{"503 always", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
+		{"400", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, status(400))) }, 65, "protocol"},
 		{"401 at once", func(s *scene) *child { return s.against(plan("", 0, status(401))) }, 77, "credentials"},
 		{"401 later", func(s *scene) *child { return s.against(plan("", 3, status(401))) }, 77, "credentials"},
-		{"403", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(403))) }, 77, "permission"},
-		{"404", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectNotFound))) }, 69, "session_lost"},
-		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_lost"},
-		{"412", func(s *scene) *child { return s.against(plan(fakegcs.OpFinalize, 0, status(412))) }, 73, "precondition"},
-		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCanceled))) }, 69, "canceled"},
+		{"403", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, status(403))) }, 77, "permission"},
+		{"404", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, effect(faults.EffectNotFound))) }, 69, "session_lost"},
+		{"410", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, effect(faults.EffectGone))) }, 69, "session_lost"},
+		{"412", func(s *scene) *child { return s.against(plan(faults.OpFinalize, 0, status(412))) }, 73, "precondition"},
+		{"499", func(s *scene) *child { return s.against(plan(faults.OpPut, 2, effect(faults.EffectCanceled))) }, 69, "canceled"},
 		{"stall", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall)), "--stall-timeout=1s")
+			return s.against(plan(faults.OpPut, 2, effect(faults.EffectStall)), "--stall-timeout=1s")
 		}, 75, "retries_exhausted"},
 		{"a corrupt byte", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 7}))
+			return s.against(plan(faults.OpPut, 2, faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}))
 		}, 65, "checksum"},
 		{"a service that echoes the request", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -385,13 +386,13 @@ func TestSecrets(t *testing.T) {
 		}, 75, "retries_exhausted"},
 		{"a multipart upload", func(s *scene) *child { return s.cp(multipart...) }, 0, "ok"},
 		{"a multipart upload, reset", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPartsPut, 1, effect(fakegcs.EffectReset)), multipart...)
+			return s.against(plan(faults.OpPartsPut, 1, effect(faults.EffectReset)), multipart...)
 		}, 75, "retries_exhausted"},
 		{"a multipart upload, 503", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPartsComplete, 0, status(503)), multipart...)
+			return s.against(plan(faults.OpPartsComplete, 0, status(503)), multipart...)
 		}, 75, "retries_exhausted"},
 		{"a multipart upload, 404", func(s *scene) *child {
-			return s.against(plan(fakegcs.OpPartsList, 0, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}), multipart...)
+			return s.against(plan(faults.OpPartsList, 0, faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}), multipart...)
 		}, 69, "session_lost"},
 		{"a multipart upload, a service that echoes the URL as XML", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -484,7 +485,7 @@ func TestSecrets(t *testing.T) {
 }
 
 // against starts an upload with a fault plan.
-func (s *scene) against(faults []fakegcs.Fault, flags ...string) *child {
+func (s *scene) against(faults []faults.Fault, flags ...string) *child {
 	if err := s.gcs.AddFaults(faults...); err != nil {
 		s.t.Fatal(err)
 	}
@@ -493,7 +494,7 @@ func (s *scene) against(faults []fakegcs.Fault, flags ...string) *child {
 
 // signalled sends a signal to an upload that waits for its next attempt.
 func (s *scene) signalled(sig os.Signal) *child {
-	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
+	if err := s.gcs.AddFaults(plan(faults.OpPut, 2, faults.Action{Effect: faults.EffectStatus, Status: 503})...); err != nil {
 		s.t.Fatal(err)
 	}
 	c := s.cp("--retry-for=1h")

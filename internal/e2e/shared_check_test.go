@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // checkSessions checks the requests of the sessions of an object: no process sends a
@@ -34,7 +34,7 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 		if q.Bucket != "data" || q.Object != src.object {
 			continue
 		}
-		if q.Op == fakegcs.OpStart {
+		if q.Op == faults.OpStart {
 			if q.session == "" {
 				continue // its reply was lost, or it was refused
 			}
@@ -50,7 +50,7 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 			continue
 		}
 		h := sessions[q.session]
-		if h == nil || q.Op != fakegcs.OpPut && q.Op != fakegcs.OpFinalize {
+		if h == nil || q.Op != faults.OpPut && q.Op != faults.OpFinalize {
 			continue
 		}
 		h.used = true
@@ -67,7 +67,7 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 			h.cut += q.Received
 			all.interrupted++
 		}
-		if q.Op == fakegcs.OpFinalize && q.Status == 412 {
+		if q.Op == faults.OpFinalize && q.Status == 412 {
 			h.finished = true // another process made the object, which must not be replaced
 		}
 		if q.generation != 0 && !generations[q.generation] {
@@ -176,7 +176,7 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 				if q.Time.After(stop.to) {
 					arrived++
 				}
-				finished = finished || q.Op == fakegcs.OpFinalize
+				finished = finished || q.Op == faults.OpFinalize
 			}
 			if arrived > straddling {
 				r.t.Errorf("process %d: %d requests for %s arrived after it continued, and %d were under way", p.number, arrived, object, straddling)
@@ -316,7 +316,7 @@ func (r *sharedRun) waiting(id string, renewed, end, taken, limit time.Time) int
 	}
 	first := map[int]time.Time{} // by process: its first attempt
 	for _, q := range r.service.log {
-		if q.Bucket == stateBucket && q.Object == stateObject(id) && q.Op == fakegcs.OpInsert && first[q.process].IsZero() {
+		if q.Bucket == stateBucket && q.Object == stateObject(id) && q.Op == faults.OpInsert && first[q.process].IsZero() {
 			first[q.process] = q.Time
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 const stateBucket = "state"
@@ -132,21 +133,21 @@ func (s *leaseService) finish(w http.ResponseWriter, q sharedRequest, number str
 	defer s.mu.Unlock()
 	q.Request = s.ended[number]
 	delete(s.ended, number)
-	if u, err := url.Parse(w.Header().Get("Location")); err == nil && q.Op == fakegcs.OpStart {
+	if u, err := url.Parse(w.Header().Get("Location")); err == nil && q.Op == faults.OpStart {
 		q.session = u.Query().Get("upload_id")
 	}
 	if q.session != "" {
 		s.sessions[q.session] = true
 	}
 	switch o, ok := s.gcs.Object(q.Bucket, q.Object); {
-	case q.Bucket == stateBucket && (q.Op == fakegcs.OpInsert || q.Op == fakegcs.OpDelete):
+	case q.Bucket == stateBucket && (q.Op == faults.OpInsert || q.Op == faults.OpDelete):
 		id := strings.TrimSuffix(strings.TrimPrefix(q.Object, "uploads/"), ".gcsup")
 		change := leaseChange{time: time.Now()}
 		if ok {
 			change.time, change.process = o.Updated, s.holder[o.Metadata["gcsup-lease"]]
 		}
 		s.leases[id] = append(s.leases[id], change)
-	case q.Op == fakegcs.OpFinalize && ok:
+	case q.Op == faults.OpFinalize && ok:
 		q.generation = o.Generation
 	}
 	s.log = append(s.log, q)

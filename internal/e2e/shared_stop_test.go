@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestSharedStopped stops a process for longer than its lease. If another process
@@ -76,7 +76,7 @@ func TestSharedStopped(t *testing.T) {
 			}
 			starts := 0
 			for _, q := range s.requestsOf(0) {
-				if q.Op == fakegcs.OpStart {
+				if q.Op == faults.OpStart {
 					starts++
 				}
 			}

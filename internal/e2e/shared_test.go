@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -154,29 +154,29 @@ func newSharedRun(t *testing.T, seed uint64) *sharedRun {
 }
 
 // faults returns a plan for both buckets.
-func (r *sharedRun) faults() (plan []fakegcs.Fault) {
-	add := func(bucket string, ops []fakegcs.Op, most int) {
-		do := fakegcs.Action{Effect: fakegcs.EffectLoseReply}
+func (r *sharedRun) faults() (plan []faults.Fault) {
+	add := func(bucket string, ops []faults.Op, most int) {
+		do := faults.Action{Effect: faults.EffectLoseReply}
 		switch r.random.IntN(6) {
 		case 0, 1:
-			do = fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Early: r.random.IntN(2) == 0}
+			do = faults.Action{Effect: faults.EffectStatus, Status: 503, Early: r.random.IntN(2) == 0}
 		case 2:
-			do = fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}
+			do = faults.Action{Effect: faults.EffectStatus, Status: 429}
 		case 3:
-			do = fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 256 << 10 * r.random.Int64N(5)}
+			do = faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 256 << 10 * r.random.Int64N(5)}
 		case 4:
-			do = fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: r.random.Int64N(1 << 20)}
+			do = faults.Action{Effect: faults.EffectCutRequest, Bytes: r.random.Int64N(1 << 20)}
 		}
-		if bucket == stateBucket && do.Effect == fakegcs.EffectStatusAfter {
+		if bucket == stateBucket && do.Effect == faults.EffectStatusAfter {
 			do.Bytes = 0
 		}
-		plan = append(plan, fakegcs.Fault{Match: fakegcs.Match{Bucket: bucket, Op: ops[r.random.IntN(len(ops))]}, Skip: r.random.IntN(most), Do: do})
+		plan = append(plan, faults.Fault{Match: faults.Match{Bucket: bucket, Op: ops[r.random.IntN(len(ops))]}, Skip: r.random.IntN(most), Do: do})
 	}
 	for range 20 {
-		add("data", []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize}, 15)
+		add("data", []faults.Op{faults.OpStart, faults.OpPut, faults.OpPut, faults.OpPut, faults.OpQuery, faults.OpFinalize}, 15)
 	}
 	for range 12 {
-		add(stateBucket, []fakegcs.Op{fakegcs.OpInsert, fakegcs.OpInsert, fakegcs.OpGet, fakegcs.OpRead, fakegcs.OpDelete, fakegcs.OpList, fakegcs.OpBucketGet}, 15)
+		add(stateBucket, []faults.Op{faults.OpInsert, faults.OpInsert, faults.OpGet, faults.OpRead, faults.OpDelete, faults.OpList, faults.OpBucketGet}, 15)
 	}
 	return plan
 }

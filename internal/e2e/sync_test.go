@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -271,22 +271,22 @@ func (o syncObject) same(file syncObject) bool { return o.Size == file.Size && o
 // plant adds faults for the next run.
 func (s *syncTest) plant() {
 	s.t.Helper()
-	var plan []fakegcs.Fault
+	var plan []faults.Fault
 	for range s.random.IntN(4) {
-		op := []fakegcs.Op{fakegcs.OpDelete, fakegcs.OpDelete, fakegcs.OpInsert, fakegcs.OpList}[s.random.IntN(4)]
-		do := []fakegcs.Action{
-			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectReset},
-			{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>a proxy</html>"}, {Effect: fakegcs.EffectTruncateReply, Bytes: 20},
+		op := []faults.Op{faults.OpDelete, faults.OpDelete, faults.OpInsert, faults.OpList}[s.random.IntN(4)]
+		do := []faults.Action{
+			{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStatus, Status: 429}, {Effect: faults.EffectLoseReply}, {Effect: faults.EffectReset},
+			{Effect: faults.EffectStatus, Status: 404, Body: "<html>a proxy</html>"}, {Effect: faults.EffectTruncateReply, Bytes: 20},
 		}[s.random.IntN(6)]
-		if op != fakegcs.OpDelete && do.Status == 404 {
-			do = fakegcs.Action{Effect: fakegcs.EffectClose} // at first contact, the destination may be wrong
+		if op != faults.OpDelete && do.Status == 404 {
+			do = faults.Action{Effect: faults.EffectClose} // at first contact, the destination may be wrong
 		}
 		n := 1 + s.random.IntN(3)
 		s.faults += n
-		plan = append(plan, fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: s.random.IntN(5), Times: n, Do: do})
+		plan = append(plan, faults.Fault{Match: faults.Match{Op: op}, Skip: s.random.IntN(5), Times: n, Do: do})
 	}
 	if s.random.IntN(2) == 0 {
-		plan = append(plan, fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: 3 * time.Millisecond}})
+		plan = append(plan, faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Millisecond}})
 	}
 	if len(plan) > 0 {
 		s.e.faults(http.MethodPost, plan...)

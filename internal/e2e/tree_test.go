@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -211,13 +211,13 @@ func (u *treeUpload) checkRequests(finished time.Time) {
 	var requests, starts, again int
 	for _, r := range u.e.requests() {
 		switch r.Op {
-		case fakegcs.OpInsert, fakegcs.OpFinalize:
+		case faults.OpInsert, faults.OpFinalize:
 			if sent[r.Object]++; sent[r.Object] > 1 {
 				again++
 			}
-		case fakegcs.OpStart:
+		case faults.OpStart:
 			starts++
-		case fakegcs.OpPut, fakegcs.OpQuery:
+		case faults.OpPut, faults.OpQuery:
 		default:
 			continue // of this test
 		}

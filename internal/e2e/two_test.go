@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -59,7 +59,7 @@ func TestTwoProcesses(t *testing.T) {
 // starts returns the number of sessions that were started.
 func starts(e *emulator) (n int) {
 	for _, r := range e.requests() {
-		if r.Op == fakegcs.OpStart {
+		if r.Op == faults.OpStart {
 			n++
 		}
 	}

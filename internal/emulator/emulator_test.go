@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 func noneGiven(string) bool { return false }
@@ -55,10 +56,10 @@ func TestSize(t *testing.T) {
 func TestRequestLog(t *testing.T) {
 	at := time.Date(2026, 11, 21, 13, 4, 5, 6e6, time.UTC)
 	chunk := fakegcs.Request{
-		Time: at, Elapsed: 1500 * time.Microsecond, Method: "PUT", Path: "/upload?upload_id=REDACTED", Op: fakegcs.OpPut, Bucket: "demo", Object: "a b/ü",
-		ContentRange: "bytes 0-9/*", Received: 10, Status: 308, Range: "bytes=0-8", Fault: fakegcs.EffectShortCommit,
+		Time: at, Elapsed: 1500 * time.Microsecond, Method: "PUT", Path: "/upload?upload_id=REDACTED", Op: faults.OpPut, Bucket: "demo", Object: "a b/ü",
+		ContentRange: "bytes 0-9/*", Received: 10, Status: 308, Range: "bytes=0-8", Fault: faults.EffectShortCommit,
 	}
-	lost := fakegcs.Request{Time: at, Method: "GET", Op: fakegcs.OpRead, Bucket: "demo", Object: "one\ntwo\x1b[2J", Sent: 7}
+	lost := fakegcs.Request{Time: at, Method: "GET", Op: faults.OpRead, Bucket: "demo", Object: "one\ntwo\x1b[2J", Sent: 7}
 	for _, test := range []struct {
 		request fakegcs.Request
 		want    string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // Flags are the flags of a server. The zero value is not ready: call Add.
@@ -114,18 +115,18 @@ func (f *Flags) options(given func(name string) bool, stderr io.Writer) (fakegcs
 		opts.Faults = plan
 	}
 	if f.randomFaults > 0 {
-		opts.Faults = append(opts.Faults, fakegcs.RandomFaults(f.faultSeed, f.randomFaults, int64(f.faultSpan))...)
+		opts.Faults = append(opts.Faults, faults.Random(f.faultSeed, f.randomFaults, int64(f.faultSpan))...)
 	}
 	return opts, nil
 }
 
-func readFaults(path string) ([]fakegcs.Fault, error) {
+func readFaults(path string) ([]faults.Fault, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &FileError{err}
 	}
 	defer f.Close()
-	plan, err := fakegcs.ParseFaults(f)
+	plan, err := faults.Parse(f)
 	if err != nil {
 		return nil, usagef("%s: %w", path, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"cloud.google.com/go/storage"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -105,7 +106,7 @@ func (w *attributeWorld) interrupt(path string, spec upload.Spec) {
 // outage makes the service refuse the data after 4 MiB, once.
 func (w *attributeWorld) outage() {
 	w.t.Helper()
-	if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 4 << 20, To: 4<<20 + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
+	if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 4 << 20, To: 4<<20 + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -377,7 +378,7 @@ func TestNotMatch(t *testing.T) {
 					spec.Bucket, spec.Object = "bkt", "o"
 					if late {
 						// The check before the upload sees no object.
-						if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}}); err != nil {
+						if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -413,9 +414,9 @@ func TestNotMatch(t *testing.T) {
 // TestNotMatchAfterALostReply checks that an insert with a precondition that does not
 // make it idempotent is not repeated before the destination was checked.
 func TestNotMatchAfterALostReply(t *testing.T) {
-	for _, effect := range []fakegcs.Effect{fakegcs.EffectLoseReply, fakegcs.EffectReset} {
+	for _, effect := range []faults.Effect{faults.EffectLoseReply, faults.EffectReset} {
 		w := newAttributeWorld(t)
-		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: effect}}); err != nil {
+		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: effect}}); err != nil {
 			t.Fatal(err)
 		}
 		path, _ := source(t, 100)
@@ -431,7 +432,7 @@ func TestNotMatchAfterALostReply(t *testing.T) {
 			}
 		}
 		want := []string{"not 5 is "}
-		if effect != fakegcs.EffectLoseReply {
+		if effect != faults.EffectLoseReply {
 			want = append(want, "not  is 0")
 		}
 		if !slices.Equal(queries, want) {
@@ -617,7 +618,7 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 	}
 	t.Run("a lost reply", func(t *testing.T) {
 		w := newAttributeWorld(t)
-		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}); err != nil {
+		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}); err != nil {
 			t.Fatal(err)
 		}
 		path, _ := source(t, 100)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"gcsup/backoff"
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload/gcs"
 )
 
@@ -25,18 +25,18 @@ func TestClassify(t *testing.T) {
 	}
 	object := sc.Bucket("bkt").Object("o").Retryer(storage.WithPolicy(storage.RetryNever))
 	for _, tt := range []struct {
-		do   fakegcs.Action
+		do   faults.Action
 		want backoff.Verdict
 	}{
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, backoff.Transient},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}, backoff.Transient},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded"}, backoff.Transient},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, backoff.Permanent},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, backoff.Credentials},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}, backoff.Permanent},
-		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412}, backoff.Permanent},
+		{faults.Action{Effect: faults.EffectStatus, Status: 503}, backoff.Transient},
+		{faults.Action{Effect: faults.EffectStatus, Status: 429, RetryAfter: "7"}, backoff.Transient},
+		{faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "rateLimitExceeded"}, backoff.Transient},
+		{faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}, backoff.Permanent},
+		{faults.Action{Effect: faults.EffectStatus, Status: 401}, backoff.Credentials},
+		{faults.Action{Effect: faults.EffectStatus, Status: 404}, backoff.Permanent},
+		{faults.Action{Effect: faults.EffectStatus, Status: 412}, backoff.Permanent},
 	} {
-		if err := srv.AddFaults(fakegcs.Fault{Do: tt.do}); err != nil {
+		if err := srv.AddFaults(faults.Fault{Do: tt.do}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := object.Attrs(t.Context())

@@ -25,6 +25,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -200,8 +201,8 @@ func credentialsFile(t *testing.T, service *tokens) string {
 // upload continues at the committed offset.
 func TestTokenRejectedInMidUpload(t *testing.T) {
 	t.Parallel()
-	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
+	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: faults.Action{Effect: faults.EffectRevoke}},
 	}})
 	service := &tokens{srv: srv}
 	c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
@@ -396,7 +397,7 @@ func TestNoGoogleAPIError(t *testing.T) {
 		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,
 	} {
 		srv, url := emulator(t, nil)
-		if err := srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: "why", Message: "text"}}); err != nil {
+		if err := srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "why", Message: "text"}}); err != nil {
 			t.Fatal(err)
 		}
 		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})

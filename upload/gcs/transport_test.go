@@ -18,6 +18,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -93,9 +94,9 @@ func TestShortHeaderValue(t *testing.T) {
 		t.Skip("sends many MiB, or many requests")
 	}
 	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
-		srv, endpoint := emulator(t, &fakegcs.Options{Faults: []fakegcs.Fault{
-			{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded", Message: "slow down, 40 times"}},
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden", Message: "you sent hunter2, hunter20 or 0"}},
+		srv, endpoint := emulator(t, &fakegcs.Options{Faults: []faults.Fault{
+			{Match: faults.Match{Op: faults.OpStart}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "rateLimitExceeded", Message: "slow down, 40 times"}},
+			{Match: faults.Match{Op: faults.OpPut}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden", Message: "you sent hunter2, hunter20 or 0"}},
 		}})
 		c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true, Header: http.Header{"X": {value}}})
 		up := uploader(t, c, &upload.Options{Policy: hasty, ChunkSize: 1 << 20})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -301,7 +302,7 @@ func TestWithoutDelete(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.write("a", "b")
 		w.put("p/a", "p/x")
-		fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
 		if err := w.srv.AddFaults(fault); err != nil {
 			t.Fatal(err)
 		}
@@ -330,20 +331,20 @@ func TestWithoutDelete(t *testing.T) {
 // TestFaults checks deletions whose requests fail or whose replies are lost.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	onDelete := fakegcs.Match{Op: fakegcs.OpDelete}
-	html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>not here</html>"}
+	onDelete := faults.Match{Op: faults.OpDelete}
+	html := faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>not here</html>"}
 	for _, c := range []struct {
 		name   string
-		faults []fakegcs.Fault
+		faults []faults.Fault
 		want   string
 		left   string
 	}{
-		{"503", []fakegcs.Fault{{Match: onDelete, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"429", []fakegcs.Fault{{Match: onDelete, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"reply lost", []fakegcs.Fault{{Match: onDelete, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"404 of a proxy", []fakegcs.Fault{{Match: onDelete, Times: 2, Do: html}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"upload refused", []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}}}, "fail p/c, keep p/a, keep p/b", "p/a p/b p/x p/y"},
-		{"down", []fakegcs.Fault{{Match: onDelete, Times: 1000, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}}, "keep p/a, keep p/b, not deleted p/x, not deleted p/y", "p/a p/b p/x p/y"},
+		{"503", []faults.Fault{{Match: onDelete, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
+		{"429", []faults.Fault{{Match: onDelete, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
+		{"reply lost", []faults.Fault{{Match: onDelete, Times: 2, Do: faults.Action{Effect: faults.EffectLoseReply}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
+		{"404 of a proxy", []faults.Fault{{Match: onDelete, Times: 2, Do: html}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
+		{"upload refused", []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}}, "fail p/c, keep p/a, keep p/b", "p/a p/b p/x p/y"},
+		{"down", []faults.Fault{{Match: onDelete, Times: 1000, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}, "keep p/a, keep p/b, not deleted p/x, not deleted p/y", "p/a p/b p/x p/y"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -468,7 +469,7 @@ func TestListingFails(t *testing.T) {
 		for i := range 1100 {
 			w.put(fmt.Sprintf("p/%04d", i))
 		}
-		fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
 		if err := w.srv.AddFaults(fault); err != nil {
 			t.Fatal(err)
 		}

@@ -15,14 +15,15 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 	"gcsup/upload/otel"
 )
 
 // The trace and the metrics of one upload, of which one request fails.
 func Example() {
-	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}})
 	defer emulator.Close()
 

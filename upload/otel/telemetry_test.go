@@ -23,6 +23,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -51,7 +52,7 @@ type setting struct {
 	up     *upload.Uploader
 }
 
-func newSetting(t *testing.T, faults []fakegcs.Fault, with ...func(*upload.Options)) *setting {
+func newSetting(t *testing.T, faults []faults.Fault, with ...func(*upload.Options)) *setting {
 	t.Helper()
 	s := &setting{t: t, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	s.traces = trace.NewTracerProvider(trace.WithSyncer(s.spans))
@@ -158,16 +159,16 @@ func wantAttributes(t *testing.T, got, want map[string]string) {
 	}
 }
 
-func status(code int) fakegcs.Action {
-	return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code}
+func status(code int) faults.Action {
+	return faults.Action{Effect: faults.EffectStatus, Status: code}
 }
 
 // TestUpload checks the span and the metrics of an upload with a failure and a
 // lost session.
 func TestUpload(t *testing.T) {
-	s := newSetting(t, []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(503)},
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+	s := newSetting(t, []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: status(503)},
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}},
 	})
 	ctx, parent := s.traces.Tracer("test").Start(t.Context(), "parent")
 	res, err := s.up.File(ctx, s.path, spec)
@@ -247,7 +248,7 @@ func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name, outcome, errorType string
 		status                   codes.Code
-		faults                   []fakegcs.Fault
+		faults                   []faults.Fault
 		call                     func(s *setting) (*upload.Result, error)
 	}{
 		{"no such file", "failed", "no_input", codes.Error, nil, func(s *setting) (*upload.Result, error) {
@@ -260,10 +261,10 @@ func TestOutcomes(t *testing.T) {
 			seed(s)
 			return s.up.File(s.t.Context(), s.path, onlyNew)
 		}},
-		{"down", "failed", "retries_exhausted", codes.Error, []fakegcs.Fault{{Times: -1, Do: status(503)}}, func(s *setting) (*upload.Result, error) {
+		{"down", "failed", "retries_exhausted", codes.Error, []faults.Fault{{Times: -1, Do: status(503)}}, func(s *setting) (*upload.Result, error) {
 			return s.up.File(s.t.Context(), s.path, spec)
 		}},
-		{"interrupted", "interrupted", "interrupted", codes.Error, []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}, func(s *setting) (*upload.Result, error) {
+		{"interrupted", "interrupted", "interrupted", codes.Error, []faults.Fault{{Do: faults.Action{Effect: faults.EffectStall}}}, func(s *setting) (*upload.Result, error) {
 			ctx, cancel := context.WithCancel(s.t.Context())
 			cancel()
 			return s.up.File(ctx, s.path, spec)
@@ -296,9 +297,9 @@ func TestOutcomes(t *testing.T) {
 // TestResumeAndCancel checks the spans of an upload that another call continues,
 // and of one that is canceled.
 func TestResumeAndCancel(t *testing.T) {
-	down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: -1, Do: status(503)}
+	down := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Times: -1, Do: status(503)}
 	for _, cancel := range []bool{false, true} {
-		s := newSetting(t, []fakegcs.Fault{down})
+		s := newSetting(t, []faults.Fault{down})
 		res, err := s.up.File(t.Context(), s.path, spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
 			t.Fatal(err)
@@ -329,7 +330,7 @@ func TestResumeAndCancel(t *testing.T) {
 // TestInspection checks that questions about saved uploads have metrics and no span,
 // because they have no terminal event.
 func TestInspection(t *testing.T) {
-	s := newSetting(t, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: -1, Do: status(503)}})
+	s := newSetting(t, []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Times: -1, Do: status(503)}})
 	res, err := s.up.File(t.Context(), s.path, spec)
 	if !errors.Is(err, session.ErrRetriesExhausted) {
 		t.Fatal(err)
@@ -395,12 +396,12 @@ func TestOmitObject(t *testing.T) {
 // otelhttp exports it.
 func TestOpenTelemetrySeesNoSecret(t *testing.T) {
 	for _, redacted := range []bool{false, true} {
-		s := newSetting(t, []fakegcs.Fault{
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-			{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectClose}},
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: status(503)},
-			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 3, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-			{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: status(403)},
+		s := newSetting(t, []faults.Fault{
+			{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectReset}},
+			{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectClose}},
+			{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: status(503)},
+			{Match: faults.Match{Op: faults.OpPut}, Skip: 3, Do: faults.Action{Effect: faults.EffectNotFound}},
+			{Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: status(403)},
 		})
 		var mu sync.Mutex
 		secrets := map[string]bool{}
@@ -458,10 +459,10 @@ func TestDocumentation(t *testing.T) {
 			documented["gcsup."+strings.Fields(row)[0]] = true
 		}
 	}
-	s := newSetting(t, []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(503)},
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(403)},
+	s := newSetting(t, []faults.Fault{
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: status(503)},
+		{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}},
+		{Match: faults.Match{Op: faults.OpFinalize}, Do: status(403)},
 	})
 	if _, err := s.up.File(t.Context(), s.path, spec); err == nil {
 		t.Fatal("the upload did not fail")

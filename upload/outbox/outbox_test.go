@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/outbox"
@@ -161,8 +162,8 @@ func TestMoves(t *testing.T) {
 // TestOrder checks that ordered files are sent one at a time by name, and that one that fails blocks the
 // others.
 func TestOrder(t *testing.T) {
-	inBubble(t, fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Object: "in/c"}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusBadRequest}},
+	inBubble(t, fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Object: "in/c"}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusBadRequest}},
 	}}, func(w *world) {
 		for _, name := range []string{"d", "b", "a", "e", "c", "c/../b0"} {
 			w.write(filepath.Clean(name), random(10))
@@ -170,7 +171,7 @@ func TestOrder(t *testing.T) {
 		w.during(outbox.Options{Ordered: true, Settle: -1}, w.untilEmpty)
 		var order []string
 		for _, r := range w.srv.Requests() {
-			if r.Op == fakegcs.OpInsert && r.Status == http.StatusOK {
+			if r.Op == faults.OpInsert && r.Status == http.StatusOK {
 				order = append(order, r.Object)
 			}
 		}
@@ -185,8 +186,8 @@ func TestOrder(t *testing.T) {
 
 // TestOrderStops checks that Run ends if an ordered file has no attempt left.
 func TestOrderStops(t *testing.T) {
-	inBubble(t, fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Object: "in/b"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusBadRequest}},
+	inBubble(t, fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Object: "in/b"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusBadRequest}},
 	}}, func(w *world) {
 		for _, name := range []string{"a", "b", "c"} {
 			w.put(name, random(10))
@@ -207,8 +208,8 @@ func TestOrderStops(t *testing.T) {
 
 // TestFailed checks that a file that fails does not stop others, is moved to .failed, and can be retried.
 func TestFailed(t *testing.T) {
-	inBubble(t, fakegcs.Options{Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Object: "in/sub/bad"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusBadRequest}},
+	inBubble(t, fakegcs.Options{Faults: []faults.Fault{
+		{Match: faults.Match{Object: "in/sub/bad"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusBadRequest}},
 	}}, func(w *world) {
 		w.put("sub/bad", random(10))
 		w.during(outbox.Options{Attempts: 5, Rescan: 5 * time.Second}, func(box *outbox.Outbox) {
@@ -253,7 +254,7 @@ func TestOutage(t *testing.T) {
 		for i := range 40 {
 			w.put(fmt.Sprint("file", i), random(100+i))
 		}
-		if err := w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusServiceUnavailable}}); err != nil {
+		if err := w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}); err != nil {
 			w.t.Fatal(err)
 		}
 		w.during(outbox.Options{Attempts: 2}, func(box *outbox.Outbox) {
@@ -287,7 +288,7 @@ func TestChangesWhileSent(t *testing.T) {
 			inBubble(t, fakegcs.Options{OnRequest: func(r fakegcs.Request) { change(r) }}, func(w *world) {
 				edits := 0
 				change = func(r fakegcs.Request) {
-					if (r.Op == fakegcs.OpInsert || r.Op == fakegcs.OpPut || r.Op == fakegcs.OpGet) && edits < 3 {
+					if (r.Op == faults.OpInsert || r.Op == faults.OpPut || r.Op == faults.OpGet) && edits < 3 {
 						edits++
 						w.write("file", random(size+edits))
 					}

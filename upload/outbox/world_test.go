@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
@@ -203,7 +204,7 @@ func (w *world) wantObject(name string, want []byte) {
 }
 
 // inserts returns how many small objects were sent.
-func (w *world) inserts() int64 { return w.srv.Stats().Ops[fakegcs.OpInsert] }
+func (w *world) inserts() int64 { return w.srv.Stats().Ops[faults.OpInsert] }
 
 // ended returns the attempts at a file.
 func (w *world) ended(name string) (list []outbox.Attempt) {

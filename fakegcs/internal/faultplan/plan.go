@@ -1,14 +1,17 @@
+// Package faultplan decides which fault of a plan acts on which request, and counts them.
 package faultplan
 
 import (
 	"slices"
 	"strings"
 	"sync"
+
+	"gcsup/fakegcs/faults"
 )
 
 // Request describes a request to a plan.
 type Request struct {
-	Op             Op
+	Op             faults.Op
 	Method         string
 	Bucket, Object string
 	// Data reports whether the request carries the object bytes [From, To). To is
@@ -18,8 +21,8 @@ type Request struct {
 }
 
 // matches reports whether m matches r, except for Nth, which the plan checks.
-func (m Match) matches(r *Request) bool {
-	if r.Op == OpControl ||
+func matches(m faults.Match, r *Request) bool {
+	if r.Op == faults.OpControl ||
 		m.Op != "" && m.Op != r.Op ||
 		m.Method != "" && !strings.EqualFold(m.Method, r.Method) ||
 		m.Bucket != "" && m.Bucket != r.Bucket ||
@@ -32,14 +35,6 @@ func (m Match) matches(r *Request) bool {
 	return r.Data && (m.To == 0 || r.From < m.To) && (r.To < 0 || r.To > m.From)
 }
 
-// Count is a fault of the plan with its counts.
-type Count struct {
-	Fault Fault `json:"fault"`
-	Seen  int   `json:"seen"`  // number of requests that it matched, and on which no earlier fault acted
-	Fired int   `json:"fired"` // number of these on which it acted
-	Done  bool  `json:"done"`  // it will not act again
-}
-
 // Plan is the fault plan in use. The zero value is an empty plan.
 type Plan struct {
 	mu       sync.Mutex
@@ -48,13 +43,13 @@ type Plan struct {
 }
 
 type plannedFault struct {
-	Count
+	faults.Count
 	nth *counter // nil: its Match has no Nth
 }
 
 func (f *plannedFault) matches(r *Request) bool {
 	if f.nth == nil {
-		return f.Fault.Match.matches(r)
+		return matches(f.Fault.Match, r)
 	}
 	return f.nth.latest == f.Fault.Match.Nth
 }
@@ -62,7 +57,7 @@ func (f *plannedFault) matches(r *Request) bool {
 // counter counts requests per object for the faults whose Match differs only in
 // Nth. It counts all requests, even those on which an earlier fault acts.
 type counter struct {
-	match     Match
+	match     faults.Match
 	perObject map[objectName]int
 	latest    int // the number of the current request; 0 if it does not match
 }
@@ -71,7 +66,7 @@ type objectName struct{ bucket, object string }
 
 func (c *counter) count(r *Request) {
 	c.latest = 0
-	if c.match.matches(r) {
+	if matches(c.match, r) {
 		name := objectName{r.Bucket, r.Object}
 		c.perObject[name]++
 		c.latest = c.perObject[name]
@@ -79,12 +74,12 @@ func (c *counter) count(r *Request) {
 }
 
 // Add appends valid faults to the plan.
-func (p *Plan) Add(faults []Fault) {
+func (p *Plan) Add(list []faults.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	counters := map[Match]*counter{} // new ones, because the faults count from now on
-	for _, f := range faults {
-		planned := &plannedFault{Count: Count{Fault: f}}
+	counters := map[faults.Match]*counter{} // new ones, because the faults count from now on
+	for _, f := range list {
+		planned := &plannedFault{Count: faults.Count{Fault: f}}
 		if match := f.Match; match.Nth != 0 {
 			match.Nth = 0
 			if counters[match] == nil {
@@ -112,7 +107,7 @@ func (p *Plan) ByObject() bool {
 }
 
 // Take counts r and returns the action of the fault that acts on it, or nil.
-func (p *Plan) Take(r *Request) *Action {
+func (p *Plan) Take(r *Request) *faults.Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.counters {
@@ -135,10 +130,10 @@ func (p *Plan) Take(r *Request) *Action {
 }
 
 // Report returns the faults in the order of the plan, with their counts.
-func (p *Plan) Report() []Count {
+func (p *Plan) Report() []faults.Count {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	counts := make([]Count, len(p.faults))
+	counts := make([]faults.Count, len(p.faults))
 	for i, c := range p.faults {
 		counts[i] = c.Count
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/internal/cli/exit"
 )
@@ -34,11 +35,11 @@ func TestStatusOfWork(t *testing.T) {
 	t.Parallel()
 	const size, reached = 4 << 20, 2 << 20
 	// The uploads wait in the middle of the large file until the test has seen that.
-	busy := fakegcs.Fault{
-		Match: fakegcs.Match{Op: fakegcs.OpPut, From: reached, To: reached + 1}, Times: -1,
-		Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+	busy := faults.Fault{
+		Match: faults.Match{Op: faults.OpPut, From: reached, To: reached + 1}, Times: -1,
+		Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 	}
-	w := newWorld(t, fakegcs.Options{Faults: []fakegcs.Fault{busy}})
+	w := newWorld(t, fakegcs.Options{Faults: []faults.Fault{busy}})
 	files := map[string][]byte{"large": w.write("large", size), "a": w.write("a", 10)}
 	first := w.work("--chunk-size=1MiB", "--max-wait=1s")
 	w.await("one worker", func(s *fleet.Status) bool { return len(s.Workers) == 1 })

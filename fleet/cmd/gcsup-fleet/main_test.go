@@ -25,6 +25,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, opts fakegcs.Options) *world {
 	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir()}
 	opts.CreateBuckets = true
 	opts.OnRequest = func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpPut {
+		if r.Op == faults.OpPut {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.puts = append(w.puts, put{r.Object, r.Time})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // smallFile is the size up to which a file is sent in one request.
@@ -123,7 +124,7 @@ func (f *fire) checkObjects(all *totals) {
 func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, all *totals) {
 	var received, interrupted, late int64
 	for i, q := range requests {
-		if q.Op != fakegcs.OpPut && q.Op != fakegcs.OpFinalize {
+		if q.Op != faults.OpPut && q.Op != faults.OpFinalize {
 			continue
 		}
 		received += q.Received
@@ -157,7 +158,7 @@ func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, a
 func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) {
 	sent, made := 0, 0
 	for _, q := range requests {
-		if q.Op != fakegcs.OpInsert {
+		if q.Op != faults.OpInsert {
 			continue
 		}
 		sent++
@@ -195,7 +196,7 @@ func committed(requests []fakegcs.Request, before time.Time, size int64) (offset
 		switch n, _ := fmt.Sscanf(q.Range, "bytes=0-%d", &last); {
 		case n == 1:
 			offset = max(offset, last+1)
-		case q.Op == fakegcs.OpFinalize:
+		case q.Op == faults.OpFinalize:
 			offset = size
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // kind is a kind of failure.
@@ -168,9 +168,9 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		next(0, "emulator: SIGKILL", f.emulator.kill)
 		next(pause/2, "emulator: started again", f.revive)
 	case outage:
-		ops := []fakegcs.Op{fakegcs.OpInsert}
+		ops := []faults.Op{faults.OpInsert}
 		if f.random.IntN(2) == 0 {
-			ops = append(ops, fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize)
+			ops = append(ops, faults.OpStart, faults.OpPut, faults.OpFinalize)
 		}
 		next(0, fmt.Sprintf("service: 503 to %v", ops), func() { f.emulator.refuseWrites(ops...) })
 		next(4*time.Second+2*pause, "service: writes succeed", f.emulator.allowWrites)

@@ -9,17 +9,17 @@ import (
 	"net/http"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // refuseWrites makes the service answer 503 to operations on the bucket of the data, until
 // allowWrites or its next start. It answers all other requests.
-func (e *emulator) refuseWrites(ops ...fakegcs.Op) {
-	var plan []fakegcs.Fault
+func (e *emulator) refuseWrites(ops ...faults.Op) {
+	var plan []faults.Fault
 	for _, op := range ops {
-		plan = append(plan, fakegcs.Fault{
-			Match: fakegcs.Match{Op: op, Bucket: "data"}, Times: -1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: http.StatusServiceUnavailable},
+		plan = append(plan, faults.Fault{
+			Match: faults.Match{Op: op, Bucket: "data"}, Times: -1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable},
 		})
 	}
 	e.control(http.MethodPost, plan)
@@ -28,7 +28,7 @@ func (e *emulator) refuseWrites(ops ...fakegcs.Op) {
 func (e *emulator) allowWrites() { e.control(http.MethodDelete, nil) }
 
 // control changes the fault plan. If the emulator was killed, it has none.
-func (e *emulator) control(method string, plan []fakegcs.Fault) {
+func (e *emulator) control(method string, plan []faults.Fault) {
 	e.t.Helper()
 	if !e.process.alive() {
 		return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // TestTakeover kills a worker in the middle of a request with a large file. Another worker continues
@@ -51,7 +52,7 @@ func TestTakeover(t *testing.T) {
 	var data []fakegcs.Request // requests with data
 	var received int64
 	for _, r := range f.emulator.requests() {
-		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize {
+		if r.Op == faults.OpPut || r.Op == faults.OpFinalize {
 			data = append(data, r)
 			received += r.Received
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // takeoverLimit is the time after a SIGKILL until which another worker must continue an upload.
@@ -81,9 +82,9 @@ func (f *fire) disturbed(at time.Time) bool {
 func nextQuery(requests []fakegcs.Request, killed time.Time) (at time.Time, finished bool) {
 	for _, q := range requests {
 		switch {
-		case q.Op == fakegcs.OpFinalize && succeeded(q.Status) && q.Time.Before(killed.Add(ackWait/2)):
+		case q.Op == faults.OpFinalize && succeeded(q.Status) && q.Time.Before(killed.Add(ackWait/2)):
 			return time.Time{}, true
-		case q.Op == fakegcs.OpQuery && q.Time.After(killed):
+		case q.Op == faults.OpQuery && q.Time.After(killed):
 			return q.Time, false
 		}
 	}

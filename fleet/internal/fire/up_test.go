@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // upEvery is how many fleets there are for each one of gcsup-fleet up.
@@ -66,7 +66,7 @@ func (f *upFire) add(k kind, at time.Duration) {
 		next(pause/2, "emulator: started again", f.revive)
 	case outage:
 		next(0, "service: 503 to writes", func() {
-			f.emulator.refuseWrites(fakegcs.OpInsert, fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize)
+			f.emulator.refuseWrites(faults.OpInsert, faults.OpStart, faults.OpPut, faults.OpFinalize)
 		})
 		next(4*time.Second+pause, "service: writes succeed", f.emulator.allowWrites)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/session"
@@ -109,10 +110,10 @@ func (s *served) want(when string, want map[string]float64) {
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	stalled := make(chan struct{})
-	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
-		{Match: fakegcs.Match{Op: fakegcs.OpInsert, Object: "retried"}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
-		{Match: fakegcs.Match{Op: fakegcs.OpInsert, Object: "denied"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}},
-		{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "large", From: 2 * mib}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
+		{Match: faults.Match{Op: faults.OpInsert, Object: "retried"}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+		{Match: faults.Match{Op: faults.OpInsert, Object: "denied"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}},
+		{Match: faults.Match{Op: faults.OpPut, Object: "large", From: 2 * mib}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}})
 	m := serve(t, metrics.Options{})
 	up, err := upload.New(srv.Client(), &upload.Options{

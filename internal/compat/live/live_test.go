@@ -14,10 +14,11 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/fakegcs/faults"
 )
 
 // newBucket returns gs://live on a new emulator.
-func newBucket(t *testing.T, faults ...fakegcs.Fault) *bucket {
+func newBucket(t *testing.T, faults ...faults.Fault) *bucket {
 	t.Helper()
 	srv := fakegcs.NewServer(t, &fakegcs.Options{Faults: faults})
 	b := &bucket{fakegcstest.Target{URL: srv.URL, Bucket: "live", Prefix: "run/", Client: srv.Client()}}
@@ -83,8 +84,8 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestEmptyTellsWhatStays(t *testing.T) {
-	b := newBucket(t, fakegcs.Fault{
-		Match: fakegcs.Match{Op: fakegcs.OpDelete, Object: "run/b"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Message: "no right to"},
+	b := newBucket(t, faults.Fault{
+		Match: faults.Match{Op: faults.OpDelete, Object: "run/b"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Message: "no right to"},
 	})
 	for _, name := range []string{"run/a", "run/b", "run/c"} {
 		b.upload(t, name, name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/bucket"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -164,9 +165,9 @@ func TestLockedReadOnly(t *testing.T) {
 		take(t, first, "a")
 		first.suspend()
 		time.Sleep(time.Hour)
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Method: "POST"}, Times: -1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Method: "POST"}, Times: -1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 403},
 		})
 		if locked, err := second.Locked(t.Context(), "a"); err != nil || !locked {
 			t.Errorf("Locked: %v, %v", locked, err)
@@ -183,9 +184,9 @@ func TestSweepClocks(t *testing.T) {
 		take(t, first, "a")
 		first.suspend()
 		time.Sleep(time.Hour)
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Method: "DELETE"}, Times: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Method: "DELETE"}, Times: 1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 		})
 		take(t, second, "a")
 		first.wake()

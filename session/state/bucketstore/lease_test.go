@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -68,9 +69,9 @@ func TestNoRequestDuringDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer end()
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Method: "DELETE"}, Times: 1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStallReply, For: 5 * time.Second},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Method: "DELETE"}, Times: 1,
+			Do: faults.Action{Effect: faults.EffectStallReply, For: 5 * time.Second},
 		})
 		deleted := make(chan error)
 		go func() { deleted <- l.Delete(t.Context()) }()
@@ -104,7 +105,7 @@ func TestBeginAfterDelete(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if lost {
-				addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Method: "DELETE"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+				addFaults(t, w, faults.Fault{Match: faults.Match{Method: "DELETE"}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}})
 			}
 			if err := l.Delete(ctx); (err != nil) != lost {
 				t.Fatal(err)
@@ -189,10 +190,10 @@ func (d *duplicator) again(t *testing.T) {
 // A lease counts from the write that the service executed. The reply to the first write is lost, and
 // the next ones do not arrive for most of the TTL. The last one must not be answered by the first reply.
 func TestRepeatedWriteIsExecuted(t *testing.T) {
-	write := fakegcs.Match{Op: fakegcs.OpInsert, Bucket: "state"}
-	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
-		{Match: write, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-		{Match: write, Times: 9, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+	write := faults.Match{Op: faults.OpInsert, Bucket: "state"}
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{
+		{Match: write, Do: faults.Action{Effect: faults.EffectLoseReply}},
+		{Match: write, Times: 9, Do: faults.Action{Effect: faults.EffectReset}},
 	}}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
 		began := time.Now()
@@ -210,7 +211,7 @@ func TestRepeatedWriteIsExecuted(t *testing.T) {
 		}
 		tokens := map[string]bool{}
 		for _, r := range w.server.Requests() {
-			if r.Op == fakegcs.OpInsert && (r.IdempotencyToken == "" || tokens[r.IdempotencyToken]) {
+			if r.Op == faults.OpInsert && (r.IdempotencyToken == "" || tokens[r.IdempotencyToken]) {
 				t.Errorf("a write has the token %q", r.IdempotencyToken)
 			}
 			tokens[r.IdempotencyToken] = true
@@ -230,8 +231,8 @@ func TestReleaseReplyLost(t *testing.T) {
 				last = newToken(t, w.client, "a")
 			}
 			addFaults(t, w,
-				fakegcs.Fault{Match: fakegcs.Match{Method: "POST", Bucket: "state"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-				fakegcs.Fault{Match: fakegcs.Match{Method: "DELETE"}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+				faults.Fault{Match: faults.Match{Method: "POST", Bucket: "state"}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
+				faults.Fault{Match: faults.Match{Method: "DELETE"}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
 			)
 			released := make(chan error)
 			go func() { released <- l.Release(t.Context(), last) }()
@@ -254,9 +255,9 @@ func TestCutReplies(t *testing.T) {
 		if err := take(t, first, "a").Release(t.Context(), newToken(t, w.client, "a")); err != nil {
 			t.Fatal(err)
 		}
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Bucket: "state"}, Times: 5,
-			Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 20},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Bucket: "state"}, Times: 5,
+			Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20},
 		})
 		take(t, second, "a")
 	})
@@ -307,9 +308,9 @@ func TestRefusedWithoutReason(t *testing.T) {
 		var requests []fakegcs.Request
 		first, second := w.start("first"), w.start("second")
 		l := take(t, first, "a")
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Method: "POST", Bucket: "state"}, Times: -1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Method: "POST", Bucket: "state"}, Times: -1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 412},
 		})
 		for _, err := range []error{l.Save(t.Context(), newToken(t, w.client, "a")), acquire(t, second, "b")} {
 			if err == nil || errors.Is(err, state.ErrInUse) {
@@ -390,9 +391,9 @@ func TestTwiceInOneProcess(t *testing.T) {
 		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
 			t.Fatal(err)
 		}
-		addFaults(t, w, fakegcs.Fault{
-			Match: fakegcs.Match{Bucket: "state"}, Times: -1,
-			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+		addFaults(t, w, faults.Fault{
+			Match: faults.Match{Bucket: "state"}, Times: -1,
+			Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 		})
 		time.Sleep(ttl + 2*time.Second)
 		w.server.ClearFaults()
@@ -412,7 +413,7 @@ func TestTwiceInOneProcess(t *testing.T) {
 	})
 }
 
-func addFaults(t *testing.T, w *world, faults ...fakegcs.Fault) {
+func addFaults(t *testing.T, w *world, faults ...faults.Fault) {
 	t.Helper()
 	if err := w.server.AddFaults(faults...); err != nil {
 		t.Fatal(err)

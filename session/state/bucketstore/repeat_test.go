@@ -9,6 +9,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -69,7 +70,7 @@ func TestBucketDown(t *testing.T) {
 				s := w.start("first")
 				held := take(t, s, "a")
 				w.token = newToken(t, w.client, "a")
-				addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				var all waits
 				began := time.Now()
 				err := call(all.retrying(t.Context(), 10*time.Second), w, s, held)
@@ -106,7 +107,7 @@ func TestRetryFor(t *testing.T) {
 	} {
 		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 			s := w.start("first", func(o *bucketstore.Options) { o.RetryFor = test.options })
-			addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 			ctx := t.Context()
 			if test.context > 0 {
 				ctx = new(waits).retrying(ctx, test.context)
@@ -133,7 +134,7 @@ func TestBucketMissing(t *testing.T) {
 
 // slow makes the replies of the bucket arrive late.
 func slow(t *testing.T, w *world, by time.Duration) {
-	addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply, For: by}})
+	addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStallReply, For: by}})
 }
 
 // A bucket answers slower than the lease lasts. The calls fail with that reason, and report their
@@ -189,7 +190,7 @@ func TestExpiredBecause(t *testing.T) {
 				if test.slow > 0 {
 					slow(t, w, test.slow)
 				} else {
-					addFaults(t, w, fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+					addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				}
 				<-request.Done()
 				err = context.Cause(request)

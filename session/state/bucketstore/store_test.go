@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -240,8 +241,8 @@ func encoded(t *testing.T, token *state.Token) []byte {
 
 // The first request is repeated if it has no reply.
 func TestNoFirstReply(t *testing.T) {
-	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
-	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{stall}}, func(t *testing.T, w *world) {
+	stall := faults.Fault{Match: faults.Match{Op: faults.OpBucketGet}, Do: faults.Action{Effect: faults.EffectStall}}
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []faults.Fault{stall}}, func(t *testing.T, w *world) {
 		began := time.Now()
 		w.start("first")
 		if d := time.Since(began); d < time.Second || d > 30*time.Second {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -57,10 +58,10 @@ func (w *world) finished(t *testing.T, want []byte) (stateRequests int) {
 		switch {
 		case r.Bucket == "state":
 			stateRequests++
-			if (r.Op == fakegcs.OpInsert) && r.Status == 200 {
+			if (r.Op == faults.OpInsert) && r.Status == 200 {
 				renewed = r.Time
 			}
-			if r.Op == fakegcs.OpDelete {
+			if r.Op == faults.OpDelete {
 				if _, ok := w.server.Object("state", r.Object); ok {
 					t.Errorf("%s was not deleted", r.Object)
 				}
@@ -120,9 +121,9 @@ func TestOutages(t *testing.T) {
 						up := w.uploader(w.start("first").Store, func(o *upload.Options) { o.ChunkSize = 1 << 20 })
 						go func() {
 							time.Sleep(after)
-							addFaults(t, w, fakegcs.Fault{
-								Match: fakegcs.Match{Bucket: bucket}, Times: -1,
-								Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status},
+							addFaults(t, w, faults.Fault{
+								Match: faults.Match{Bucket: bucket}, Times: -1,
+								Do: faults.Action{Effect: faults.EffectStatus, Status: status},
 							})
 							time.Sleep(7 * time.Minute)
 							w.server.ClearFaults()
@@ -159,8 +160,8 @@ func TestEachReplyLost(t *testing.T) {
 			}
 			first, second := w.start("first"), w.start("second")
 			addFaults(t, w,
-				fakegcs.Fault{Match: fakegcs.Match{Bucket: "state"}, Skip: nth, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+				faults.Fault{Match: faults.Match{Bucket: "state"}, Skip: nth, Do: faults.Action{Effect: faults.EffectLoseReply}},
+				faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 			)
 			ctx, cancel := context.WithCancel(t.Context())
 			chunks := func(o *upload.Options) { o.ChunkSize = 2 << 20 }

@@ -1,6 +1,4 @@
-// Package faultplan decides which fault acts on which request. It parses, validates,
-// generates and counts the faults of a plan.
-package faultplan
+package faults
 
 import (
 	"bytes"
@@ -9,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -45,65 +42,111 @@ type Match struct {
 	To   int64 `json:"to,omitempty"`
 }
 
-// Effect names the effect of a fault. On an operation to which it does not apply it
-// does nothing, but the request counts.
+// Effect names the effect of a fault. On an operation to which it does not apply,
+// such as short-commit on a listing, it does nothing, but the request counts.
 type Effect string
 
-// The effects. They are documented in package fakegcs, which exports them.
+// The effects. The names in brackets are the [Action] fields that each uses;
+// all others must be zero.
 const (
-	EffectStatus        Effect = "status"
-	EffectStatusAfter   Effect = "status-after"
-	EffectRevoke        Effect = "revoke"
-	EffectReset         Effect = "reset"
-	EffectClose         Effect = "close"
-	EffectCutRequest    Effect = "cut-request"
-	EffectLateCommit    Effect = "late-commit"
-	EffectCutReply      Effect = "cut-reply"
+	// Reply with Status and do nothing else. The request's body is read and
+	// discarded, unless Early is set. With Body, ContentType or Location the
+	// reply is that of a server in between, without the service's headers.
+	// [Status Reason Message Body ContentType Location RetryAfter Early]
+	EffectStatus Effect = "status"
+	// Keep exactly the bytes of the request up to the offset Bytes in the object, then
+	// reply with Status. [those of EffectStatus, and Bytes]
+	EffectStatusAfter Effect = "status-after"
+	// Reply 401 and refuse the request's bearer token from now on. With
+	// Options.RequireToken only a new token is then accepted.
+	EffectRevoke Effect = "revoke"
+
+	EffectReset Effect = "reset" // Reset the connection (TCP RST; on HTTP/2 the stream); nothing is read.
+	// Read the request, discard it, close the connection in order (FIN; on HTTP/2 as reset).
+	EffectClose Effect = "close"
+	// Read Bytes of the request's body, then reset the connection. The upload keeps a
+	// multiple of 256 KiB of these bytes. [Bytes]
+	EffectCutRequest Effect = "cut-request"
+	// Like cut-request, but for the duration For, queries still report the older offset.
+	// [Bytes For]
+	EffectLateCommit Effect = "late-commit"
+	// Process the request as usual, send Bytes of the reply's body, then reset the
+	// connection. Old HTTP libraries take an orderly close for the end of the body. [Bytes]
+	EffectCutReply Effect = "cut-reply"
+	// Process the request as usual, but end the reply's body after Bytes, so that JSON
+	// ends in the middle. [Bytes]
 	EffectTruncateReply Effect = "truncate-reply"
-	EffectLoseReply     Effect = "lose-reply"
-	EffectGoAway        Effect = "goaway"
-	EffectCloseAfter    Effect = "close-after"
-	EffectStall         Effect = "stall"
-	EffectStallBody     Effect = "stall-body"
-	EffectStallReply    Effect = "stall-reply"
-	EffectSlowFinalize  Effect = "slow-finalize"
-	EffectDelay         Effect = "delay"
-	EffectShortCommit   Effect = "short-commit"
-	EffectNoRange       Effect = "no-range"
-	EffectNotFinal      Effect = "not-final"
-	EffectWrongRange    Effect = "wrong-range"
-	EffectForeignWrite  Effect = "foreign-write"
-	EffectRewind        Effect = "rewind"
-	EffectWrongHash     Effect = "wrong-hash"
-	EffectOmitSize      Effect = "omit-size"
-	EffectCorrupt       Effect = "corrupt"
-	EffectGone          Effect = "gone"
-	EffectNotFound      Effect = "not-found"
-	EffectCanceled      Effect = "canceled"
+	// Process the request as usual, then reset the connection instead of a reply.
+	EffectLoseReply Effect = "lose-reply"
+	// Reply as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
+	EffectGoAway Effect = "goaway"
+	// Reply as usual, and close the connection after the duration For, without an
+	// announcement. A request that the client sends on it meanwhile is not read. On
+	// HTTP/2 like goaway. [For]
+	EffectCloseAfter Effect = "close-after"
+
+	// Neither read nor reply for the duration For, then continue as usual. Without For,
+	// stall until the server is closed, or until the client disconnects if the request
+	// has no body. (A server that does not read a body does not see the disconnect.) A
+	// stalled request never blocks an upload session. [For]
+	EffectStall Effect = "stall"
+	// Read Bytes of the request's body, then stall as with stall. [Bytes For]
+	EffectStallBody Effect = "stall-body"
+	// Process the request as usual, then stall the reply: all of it, or the rest after
+	// Bytes of its body. [Bytes For]
+	EffectStallReply Effect = "stall-reply"
+	// Wait when all bytes are committed, before the object is made. [For]
+	EffectSlowFinalize Effect = "slow-finalize"
+	// Wait, then continue as usual. [For]
+	EffectDelay Effect = "delay"
+
+	// Keep Bytes fewer bytes than the request carried, and report the offset in a regular
+	// 308. Nothing of a body without Content-Length is kept. [Bytes]
+	EffectShortCommit Effect = "short-commit"
+	// Leave the Range header out of a 308.
+	EffectNoRange Effect = "no-range"
+	// Keep all bytes but don't make the object yet: 308 with the whole range.
+	EffectNotFinal Effect = "not-final"
+	// Report a wrong offset in this reply only: Range has Bytes more than are committed,
+	// or fewer if Bytes is negative. [Bytes]
+	EffectWrongRange Effect = "wrong-range"
+	// Another client with the session URI commits Bytes zeros before the request is
+	// processed, but never more than the upload's total. [Bytes]
+	EffectForeignWrite Effect = "foreign-write"
+	// The session loses its last Bytes bytes before the request is processed. This is not
+	// possible in discard mode. [Bytes]
+	EffectRewind Effect = "rewind"
+	// Report wrong checksums in this reply: crc32c, md5, the running hash.
+	EffectWrongHash Effect = "wrong-hash"
+	// Leave the size out of the object in this reply.
+	EffectOmitSize Effect = "omit-size"
+	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
+	EffectCorrupt Effect = "corrupt"
+	// The session ends: this and all later requests on it return 410, whose body has the
+	// cause. [Status Reason Message: the cause; default 503 backendError]
+	EffectGone Effect = "gone"
+	// The session is forgotten: 404.
+	EffectNotFound Effect = "not-found"
+	// The session was canceled by another client: 499.
+	EffectCanceled Effect = "canceled"
 )
 
-// Action is one effect with its parameters.
+// Action is one effect with its parameters. In JSON, the names begin in lower case,
+// and For is text such as "1.5s".
 type Action struct {
-	Effect Effect
-	Status int
-	// Reason is the JSON error's; empty takes the usual one of Status.
-	Reason  string
-	Message string
-	// Body, with ContentType (default text/html), replaces the JSON error. A
-	// ContentType without a Body makes the body empty.
+	Effect  Effect
+	Status  int
+	Reason  string // of the JSON error; "" is the usual one of Status
+	Message string // of the JSON error
+	// Body replaces the JSON error. ContentType is its type, "" means text/html; without
+	// Body, the body is empty.
 	Body        string
 	ContentType string
-	// Location is sent as the header of that name, as it is. The body is then
-	// Body, even if that is empty.
-	Location string
-	// RetryAfter is sent as the header of that name. A duration with a plus
-	// sign ("+5s") becomes the HTTP date that far ahead; anything else is sent
-	// as it is.
-	RetryAfter string
-	// Early answers before the body is read.
-	Early bool
-	Bytes int64
-	For   time.Duration
+	Location    string // the header of that name; the body is then Body, even if empty
+	RetryAfter  string // the header of that name; "+5s" becomes the HTTP date that far ahead
+	Early       bool   // reply before the request's body is read
+	Bytes       int64
+	For         time.Duration
 }
 
 // actionJSON is the JSON form of Action: the duration is text, like "1.5s".
@@ -219,9 +262,9 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("do.status: %d is not between 200 and 599", d.Status)
 	case (d.Reason != "" || d.Message != "") && !p.status:
 		return fmt.Errorf("do: effect %q uses no reason and no message", d.Effect)
-	case (d.Foreign() || d.RetryAfter != "" || d.Early) && !p.body:
+	case (d.foreign() || d.RetryAfter != "" || d.Early) && !p.body:
 		return fmt.Errorf("do: effect %q uses no body, contentType, location, retryAfter or early", d.Effect)
-	case d.Foreign() && (d.Reason != "" || d.Message != ""):
+	case d.foreign() && (d.Reason != "" || d.Message != ""):
 		return errors.New("do: body, contentType and location replace the JSON error that reason and message are for; give one or the other")
 	case d.Bytes != 0 && !p.bytes:
 		return fmt.Errorf("do.bytes: effect %q does not use it", d.Effect)
@@ -242,6 +285,14 @@ func (f Fault) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Count is a fault of the plan with its counts.
+type Count struct {
+	Fault Fault `json:"fault"`
+	Seen  int   `json:"seen"`  // number of requests that it matched, and on which no earlier fault acted
+	Fired int   `json:"fired"` // number of these on which it acted
+	Done  bool  `json:"done"`  // it will not act again
 }
 
 // Parse reads a plan: a JSON array of faults. It refuses unknown fields and invalid
@@ -287,20 +338,9 @@ func Parse(r io.Reader) ([]Fault, error) {
 	return faults, nil
 }
 
-// Foreign reports whether the reply of a status fault imitates a proxy between the
+// foreign reports whether the reply of a status fault imitates a proxy between the
 // client and the service.
-func (a *Action) Foreign() bool { return a.Body != "" || a.ContentType != "" || a.Location != "" }
-
-// RetryAfterAt returns the value of the Retry-After header in a reply at time
-// now, or "" for none.
-func (a *Action) RetryAfterAt(now time.Time) string {
-	late, relative := strings.CutPrefix(a.RetryAfter, "+")
-	if !relative {
-		return a.RetryAfter
-	}
-	d, _ := time.ParseDuration(late) // validated
-	return now.Add(d).UTC().Format(http.TimeFormat)
-}
+func (a *Action) foreign() bool { return a.Body != "" || a.ContentType != "" || a.Location != "" }
 
 // Effects returns all effects, sorted.
 func Effects() []Effect { return slices.Sorted(maps.Keys(effects)) }

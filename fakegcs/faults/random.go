@@ -1,12 +1,15 @@
-package faultplan
+package faults
 
 import (
 	"math/rand/v2"
 	"time"
 )
 
-// Random returns a plan of n faults for uploads of size bytes, the same for the same
-// seed. Package fakegcs documents its guarantees.
+// Random returns a plan of n faults for uploads, the same for the same seed.
+// They are failures that occur with the service, the network and proxies, at random
+// requests and offsets of an upload of size bytes. An uploader that resumes finishes
+// with any such plan, because each fault acts at most twice, and none reports a wrong
+// offset or ends a session.
 func Random(seed uint64, n int, size int64) []Fault {
 	r := rand.New(rand.NewPCG(seed, 0x66616b65676373))
 	size = min(max(size, 0), 1<<60) // larger than any object, but without overflow

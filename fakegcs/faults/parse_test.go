@@ -1,4 +1,4 @@
-package faultplan_test
+package faults_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/faults"
 )
 
 func TestParse(t *testing.T) {
@@ -16,16 +16,16 @@ func TestParse(t *testing.T) {
   {"match": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
   {"do": {"effect": "stall", "for": "1m30s"}}
 ]`
-	faults, err := faultplan.Parse(strings.NewReader(good))
-	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].Match.To != 9 {
-		t.Fatalf("%+v, %v", faults, err)
+	list, err := faults.Parse(strings.NewReader(good))
+	if err != nil || len(list) != 2 || list[1].Do.For != 90*time.Second || list[0].Match.To != 9 {
+		t.Fatalf("%+v, %v", list, err)
 	}
-	text, err := json.Marshal(faults)
+	text, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := faultplan.Parse(bytes.NewReader(text))
-	if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
+	again, err := faults.Parse(bytes.NewReader(text))
+	if err != nil || fmt.Sprint(again) != fmt.Sprint(list) {
 		t.Errorf("a round trip gives %v, %v", again, err)
 	}
 	for _, test := range []struct{ plan, want string }{
@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 		{`[{"do":{"effect":"reset"}}`, "no end"},
 		{`[] []`, "more after the end"},
 	} {
-		if _, err := faultplan.Parse(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := faults.Parse(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Parse(%s) = %v, want %q", test.plan, err, test.want)
 		}
 	}
