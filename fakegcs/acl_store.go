@@ -9,11 +9,11 @@ var objectRoles = []string{"READER", "OWNER"}
 // https://cloud.google.com/storage/docs/access-control/lists#default.
 var newBucketACL = []ACLRule{{"project-owners-0", "OWNER"}, {"project-editors-0", "OWNER"}, {"project-viewers-0", "READER"}}
 
-// acl returns the list of b, or that for its new objects.
-func (b *bucketResource) acl(ofObjects bool) []ACLRule {
-	list := b.ACL
+// acl returns the list of the bucket, or that for its new objects.
+func (r *bucketResource) acl(ofObjects bool) []ACLRule {
+	list := r.ACL
 	if ofObjects {
-		list = b.DefaultObjectACL
+		list = r.DefaultObjectACL
 	}
 	if list == nil {
 		return newBucketACL

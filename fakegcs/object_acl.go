@@ -101,13 +101,13 @@ func (o *Object) grant(predefined string) *apiError {
 
 // uniform reports whether the bucket has no ACLs,
 // https://cloud.google.com/storage/docs/uniform-bucket-level-access.
-func (b *bucketResource) uniform() bool {
+func (r *bucketResource) uniform() bool {
 	var c struct {
 		UniformBucketLevelAccess struct {
 			Enabled bool `json:"enabled"`
 		} `json:"uniformBucketLevelAccess"`
 	}
-	return json.Unmarshal(b.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
+	return json.Unmarshal(r.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
 }
 
 // own sets the owner and the ACL of a new object of b.

@@ -29,7 +29,7 @@ func (s *store) seed() error {
 	}
 	for _, b := range s.opts.Buckets {
 		if isNew[b.Name] {
-			return fmt.Errorf("Buckets: two buckets have the name %q", b.Name)
+			return fmt.Errorf("option Buckets: two buckets have the name %q", b.Name)
 		}
 		if err := create(b); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *store) seed() error {
 	}
 	return fs.WalkDir(s.opts.Seed, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fmt.Errorf("Seed: %w", err)
+			return fmt.Errorf("option Seed: %w", err)
 		}
 		bucket, object, below := strings.Cut(name, "/")
 		switch {
@@ -63,10 +63,10 @@ func (s *store) seed() error {
 			}
 			return nil
 		case !below && !d.IsDir():
-			return fmt.Errorf("Seed: %s is not a folder: the folders at the top are the buckets", name)
+			return fmt.Errorf("option Seed: %s is not a folder: the folders at the top are the buckets", name)
 		case !below:
 			if err := create(Bucket{Name: bucket}); err != nil {
-				return fmt.Errorf("Seed: %w", err)
+				return fmt.Errorf("option Seed: %w", err)
 			}
 			if !isNew[bucket] {
 				return fs.SkipDir
@@ -83,15 +83,15 @@ func (s *store) seed() error {
 func (s *store) putFile(bucket, object, name string) (err error) {
 	f, err := s.opts.Seed.Open(name)
 	if err != nil {
-		return fmt.Errorf("Seed: %w", err)
+		return fmt.Errorf("option Seed: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return fmt.Errorf("Seed: %s is not a regular file", name) // also a link to a folder
+		return fmt.Errorf("option Seed: %s is not a regular file", name) // also a link to a folder
 	}
 	o := &Object{Bucket: bucket, Name: object, ContentType: mime.TypeByExtension(path.Ext(object))}
 	if _, err := s.put(o, f); err != nil {
-		return fmt.Errorf("Seed: %s: %w", name, err)
+		return fmt.Errorf("option Seed: %s: %w", name, err)
 	}
 	return nil
 }

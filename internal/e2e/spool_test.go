@@ -215,7 +215,7 @@ func (s *stream) saved() string {
 // check resumes the stream, with more kills, and checks the object.
 func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.Rand) {
 	t, recorded := s.t, s.recorded()
-	content, made := s.e.object(s.name)
+	_, made := s.e.object(s.name)
 	if made && !closed {
 		t.Errorf("%s is published, and its input was not closed", s.name)
 	}
@@ -253,7 +253,7 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 			t.Errorf("resume of %s, whose end was not recorded: %s", s.name, c.output())
 		}
 	}
-	content, made = s.e.object(s.name)
+	content, made := s.e.object(s.name)
 	switch {
 	case made && !bytes.Equal(content, s.content):
 		t.Errorf("%s has %d bytes that are not the %d that were written", s.name, len(content), len(s.content))
