@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"unicode"
 
 	"gcsup/fakegcs"
 )
@@ -74,5 +75,13 @@ func (f *Flags) Serve(ctx context.Context, given func(name string) bool, stdout,
 	return errors.Join(err, e.Close())
 }
 
-// quote quotes a path for a POSIX shell.
-func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+// quote quotes a path for a POSIX shell, if necessary.
+func quote(path string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_=./:,@%+", r) || r > unicode.MaxASCII
+	}
+	if path != "" && !strings.ContainsFunc(path, special) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
