@@ -239,11 +239,15 @@ func (q *Queue) setAckWait(ctx context.Context, p *handles) error {
 	if q.opts.AckWait == 0 || q.opts.AckWait == p.ackWait {
 		return nil
 	}
-	others := crowd.Crowd{}
-	if err := conditions(ctx, p.workers, others); err != nil {
+	workers := 0 // by the key that each writes first
+	err := eachOf(ctx, p.workers, detailPrefix+"*", func(jetstream.KeyValueEntry) error {
+		workers++
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if len(others) > 0 {
+	if workers > 0 {
 		return fmt.Errorf("%w: the fleet %s has %v, not %v", ErrAckWait, q.opts.Fleet, p.ackWait, q.opts.AckWait)
 	}
 	consumer, err := p.stream.UpdateConsumer(ctx, q.consumerConfig(p.consumer.CachedInfo().Name))
