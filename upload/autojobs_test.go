@@ -121,7 +121,7 @@ func TestAutoJobsOutage(t *testing.T) {
 		perFile float64 // requests during the outage, of each file in flight
 	}{
 		{faults.Action{Effect: faults.EffectStatus, Status: 503}, testsize.FullOnce(10_000, 3_000), 1.2},
-		{faults.Action{Effect: faults.EffectReset}, 3_000, 3}, // net/http and the uploader repeat a request at once if a reused connection is reset
+		{faults.Action{Effect: faults.EffectReset}, 3_000, 8}, // net/http and the uploader repeat a request at once if a reused connection is reset, and the next idle one may be reset, too
 	}[:testsize.FullOnce(2, 1)] {
 		// Each connection needs nine seconds for a large file, so that all of them are under way.
 		inBubble(t, &fakegcs.Options{Latency: latency, Rate: 1 << 20, Discard: true, NoMD5: true, KeepRequests: 100_000}, func(w *world) {

@@ -89,7 +89,7 @@ func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names stri
 	}
 	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Small: atATime, Large: atATime}) {
 		if err != nil && ctx.Err() == nil {
-			w.t.Errorf("%s: %v", res.Spec.Object, err)
+			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Paced, res.Elapsed)
 		}
 		paced += res.Paced
 	}
@@ -141,6 +141,7 @@ func TestRequestRates(t *testing.T) {
 					})
 				}
 				machines.Wait()
+				t.Logf("accepted %v, refused %v", c.accepted, c.refused)
 				if _, refused := c.between(0, 60); refused == 0 {
 					t.Error("no request is refused at first")
 				}

@@ -24,6 +24,7 @@ func (q *Requester) pace(ctx context.Context, x exchange) (*backoff.Rate, error)
 // judge passes what the reply to x shows about the load to the rate from pace. It reports when requests are
 // paced from now on.
 func (q *Requester) judge(rate *backoff.Rate, x exchange, r session.Reply) {
+	q.Retry.regulated = rate != nil && r.Load() == session.LoadTooFast
 	if rate == nil {
 		return
 	}

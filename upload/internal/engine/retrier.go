@@ -17,6 +17,11 @@ type Retrier struct {
 	post    func(Note)
 	Retries int
 
+	// regulated is set if the last reply was a 429 that lowers the rate of the bucket. The rate
+	// then determines when this and other uploads make requests. The gate must not: as long as others use
+	// all of the rate, its probes would be refused, and it would not open.
+	regulated bool
+
 	// These are since the last progress.
 	history  []session.Wait
 	attempts int       // requests
@@ -63,7 +68,7 @@ func (r *Retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 		r.post(Note{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
 		return nil
 	}
-	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})
+	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone() || r.regulated})
 	switch {
 	case err == nil:
 		r.Retries++
