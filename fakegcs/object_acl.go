@@ -33,7 +33,7 @@ const maxACL = 100
 // that of the owner.
 var predefinedACLs = map[string][]ACLRule{
 	"private":                {},
-	"projectPrivate":         {{"project-owners-0", "OWNER"}, {"project-editors-0", "OWNER"}, {"project-viewers-0", "READER"}},
+	"projectPrivate":         newBucketACL,
 	"authenticatedRead":      {{"allAuthenticatedUsers", "READER"}},
 	"publicRead":             {{"allUsers", "READER"}},
 	"bucketOwnerRead":        {{"project-owners-0", "READER"}},

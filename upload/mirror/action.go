@@ -53,7 +53,7 @@ type Action struct {
 
 // An Outcome is what was done with one file, or one object without a file.
 type Outcome struct {
-	Kind    Kind            // Upload for every file, Delete or Protect for an object
+	Kind    Kind            // Upload if this is about a file; otherwise Delete or Protect
 	Result  *upload.Result  // of a file
 	Object  *session.Object // of a deletion: it has the fields Bucket, Name, Generation and Size
 	Reason  Reason          // of Protect

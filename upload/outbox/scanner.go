@@ -67,7 +67,7 @@ func (s *scanner) look(names ...string) {
 	s.signal()
 }
 
-// pending returns how many files are to be inspected.
+// pending returns the number of files that inspect will still look at.
 func (s *scanner) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

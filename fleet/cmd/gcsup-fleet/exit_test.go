@@ -98,7 +98,7 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 }
 
 // limited is a NATS server with users: admin has all permissions, reader can only read the fleet, blind cannot
-// read the keys of buckets, and nobody has no permission.
+// read the keys of buckets, and the user named nobody has no permissions.
 type limited struct{ port int }
 
 func (l limited) url(user string) string {

@@ -94,7 +94,7 @@ func (f *fire) copyTree(u *unfit) error {
 	if u.defect == unreadable {
 		mode = 0
 		if os.Getuid() == 0 { // root can read every file
-			const nobody = 65534 // the user
+			const nobody = 65534 // the user ID without rights
 			u.user = &syscall.Credential{Uid: nobody, Gid: nobody}
 			u.key = filepath.Join(f.dir, "key-of-nobody")
 			key, err := os.ReadFile(f.key())
