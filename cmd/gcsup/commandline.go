@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 )
 
 // commandLine is the command line of a run, for commands that continue it.
@@ -37,7 +38,7 @@ func newCommandLine(ctx context.Context, given *pflag.FlagSet) commandLine {
 func (c commandLine) text() string {
 	words := []string{filepath.Base(process.Called())}
 	for _, arg := range hideHeaders(c.args) {
-		words = append(words, process.Quote(password.ReplaceAllString(arg, "://…@")))
+		words = append(words, shell.Quote(password.ReplaceAllString(arg, "://…@")))
 	}
 	return strings.Join(words, " ")
 }
@@ -79,11 +80,11 @@ func (c commandLine) again() string {
 		words = slices.Insert(words, min(1, len(words)), "--state-dir="+process.Absolute(dir))
 	}
 	for i, word := range words {
-		words[i] = process.Quote(word)
+		words[i] = shell.Quote(word)
 	}
 	text := process.Words() + " " + strings.Join(words, " ")
 	if host := emulatorHost(c.given); host != "" {
-		text = "STORAGE_EMULATOR_HOST=" + process.Quote(host) + " " + text
+		text = "STORAGE_EMULATOR_HOST=" + shell.Quote(host) + " " + text
 	}
 	same := c.secrets()
 	if c.readsLists() {

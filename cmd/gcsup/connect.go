@@ -13,7 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -181,7 +181,7 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			endpoint, endpointText(c.endpoint), process.Quote(endpoint))
+			endpoint, endpointText(c.endpoint), shell.Quote(endpoint))
 	}
 	return exit.WithKind(errors.New(text), session.ErrURIMismatch)
 }

@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -334,5 +335,5 @@ func checkSource(path string, spec session.Spec) error {
 
 // streamHint returns the command that uploads a source as a stream.
 func streamHint(path string, spec session.Spec) string {
-	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", process.Words(), process.Quote(spec.URL()), process.Quote(path))
+	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", process.Words(), shell.Quote(spec.URL()), shell.Quote(path))
 }

@@ -11,6 +11,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/internal/emulator"
 	"gcsup/upload"
 )
@@ -78,7 +79,7 @@ func realPath(dir string) string {
 // location returns a message that names the directory of the objects and the
 // command that serves them.
 func (e *localEmulator) location() string {
-	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, process.Words(), process.Quote(e.dir))
+	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, process.Words(), shell.Quote(e.dir))
 }
 
 func (e *localEmulator) close() { _ = e.Server.Close() }

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/upload"
 )
 
@@ -225,13 +226,13 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		if f.NoOptDefVal == "" || f.Value.String() != f.NoOptDefVal { // otherwise, the flag alone
 			word += "=" + value
 		}
-		words = append(words, process.Quote(word))
+		words = append(words, shell.Quote(word))
 	})
 	if dir := os.Getenv(process.StateDirEnv); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
-		words = append(words, process.Quote("--state-dir="+process.Absolute(dir)))
+		words = append(words, shell.Quote("--state-dir="+process.Absolute(dir)))
 	}
 	if host := emulatorHost(given); host != "" && !local {
-		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+process.Quote(host))
+		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+shell.Quote(host))
 	}
 	return strings.Join(words, " ")
 }

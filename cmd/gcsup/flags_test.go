@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/upload"
 )
 
@@ -63,12 +64,12 @@ func TestResumeCommand(t *testing.T) {
 	}{
 		{nil, nil, "gcsup resume ID"},
 		{[]string{"-q", "--json", "-v", "--additional-headers=X-A=hunter2"}, nil, "gcsup resume ID"},
-		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB " + process.Quote("--state-dir="+here+"/st")},
+		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB " + shell.Quote("--state-dir="+here+"/st")},
 		{[]string{"--state-dir=/a b'c"}, nil, `gcsup resume ID '--state-dir=/a b'\''c'`},
 		{[]string{"--endpoint=http://h:1"}, map[string]string{"STORAGE_EMULATOR_HOST": "other:2"}, "gcsup resume ID --endpoint=http://h:1"},
 		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "STORAGE_EMULATOR_HOST=h:1 gcsup resume ID --state-dir=/s"},
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
-		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + process.Quote("--emulator="+here+"/em")},
+		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + shell.Quote("--emulator="+here+"/em")},
 		{[]string{"--limit-rate=0", "--memory=64B"}, nil, "gcsup resume ID --limit-rate=0 --memory=64B"},
 		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},

@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/upload/outbox"
 )
@@ -124,9 +125,9 @@ func completeFailed(_ *cobra.Command, args []string, prefix string) ([]cobra.Com
 
 // retryCommand returns the command that moves a file back.
 func retryCommand(dir, name string) string {
-	words := []string{process.Words(), "outbox", "retry", process.Quote(process.Absolute(dir))}
+	words := []string{process.Words(), "outbox", "retry", shell.Quote(process.Absolute(dir))}
 	if name != "" {
-		words = append(words, process.Quote(name))
+		words = append(words, shell.Quote(name))
 	}
 	return strings.Join(words, " ")
 }

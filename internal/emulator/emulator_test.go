@@ -161,11 +161,3 @@ func TestLocalHost(t *testing.T) {
 		}
 	}
 }
-
-func TestQuote(t *testing.T) {
-	for path, want := range map[string]string{"/tmp/a-b_1/ca.pem": "/tmp/a-b_1/ca.pem", "/tmp/a b": "'/tmp/a b'", "it's": `'it'\''s'`, "": "''", "/ü": "'/ü'"} {
-		if got := quote(path); got != want {
-			t.Errorf("%q is quoted as %s, want %s", path, got, want)
-		}
-	}
-}

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
-	"unicode"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/cli/shell"
 )
 
 // Serve serves until ctx ends. given reports whether a flag was given. It prints one line to stdout when
@@ -49,7 +48,7 @@ func (f *Flags) Serve(ctx context.Context, given func(name string) bool, stdout,
 		if err != nil {
 			return errors.Join(err, e.Close())
 		}
-		if _, err := fmt.Fprintf(stderr, "clients trust it by SSL_CERT_FILE=%s\n", quote(ca)); err != nil {
+		if _, err := fmt.Fprintf(stderr, "clients trust it by SSL_CERT_FILE=%s\n", shell.Quote(ca)); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.Close())
 		}
 	}
@@ -59,7 +58,7 @@ func (f *Flags) Serve(ctx context.Context, given func(name string) bool, stdout,
 			return errors.Join(err, e.Close())
 		}
 		// STORAGE_EMULATOR_HOST tells clients to send no credentials.
-		if _, err := fmt.Fprintf(stderr, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s instead of STORAGE_EMULATOR_HOST\n", quote(path), url); err != nil {
+		if _, err := fmt.Fprintf(stderr, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s instead of STORAGE_EMULATOR_HOST\n", shell.Quote(path), url); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.Close())
 		}
 	}
@@ -73,15 +72,4 @@ func (f *Flags) Serve(ctx context.Context, given func(name string) bool, stdout,
 	case <-ctx.Done():
 	}
 	return errors.Join(err, e.Close())
-}
-
-// quote quotes a path for a POSIX shell, if necessary.
-func quote(path string) string {
-	special := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_=./:,@%+", r) || r > unicode.MaxASCII
-	}
-	if path != "" && !strings.ContainsFunc(path, special) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

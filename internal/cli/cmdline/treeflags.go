@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/shell"
 	"gcsup/upload/tree"
 )
 
@@ -246,10 +246,10 @@ func (n *Notes) Warnings() (texts []string) {
 		}
 	}
 	for _, pattern := range n.include {
-		texts = append(texts, "nothing matches --include="+process.Quote(pattern))
+		texts = append(texts, "nothing matches --include="+shell.Quote(pattern))
 	}
 	for _, pattern := range n.exclude {
-		texts = append(texts, "nothing matches --exclude="+process.Quote(pattern))
+		texts = append(texts, "nothing matches --exclude="+shell.Quote(pattern))
 	}
 	return texts
 }

@@ -5,8 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
+
+	"gcsup/internal/cli/shell"
 )
 
 // called is the name by which the process was started; "" if it is not known.
@@ -54,7 +55,7 @@ func wordsOf(called, self, pkg string, look func(string) (string, error)) string
 	if base != called {
 		called = Absolute(called)
 	}
-	return Quote(called)
+	return shell.Quote(called)
 }
 
 func sameFile(a, b string) bool {
@@ -75,13 +76,4 @@ func Absolute(path string) string {
 		return abs
 	}
 	return path
-}
-
-// Quote quotes word for a POSIX shell, if necessary.
-func Quote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+"
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !slices.Contains([]rune(plain), r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

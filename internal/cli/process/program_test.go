@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gcsup/internal/cli/shell"
 )
 
 // TestWords checks how messages name the program.
@@ -31,8 +33,8 @@ func TestWords(t *testing.T) {
 	}{
 		{"gcsup", self, found(self), "gcsup"},
 		{"./gcsup", self, found(self), "gcsup"},
-		{"./gcsup", self, found(other), Quote(here)}, // another program is in PATH
-		{"./gcsup", self, none, Quote(here)},
+		{"./gcsup", self, found(other), shell.Quote(here)}, // another program is in PATH
+		{"./gcsup", self, none, shell.Quote(here)},
 		{"/my dir/gcsup", self, none, "'/my dir/gcsup'"},
 		{"/tmp/go-build1/b001/exe/gcsup", "/tmp/go-build1/b001/exe/gcsup", none, "go run gcsup/cmd/gcsup"},
 	} {
