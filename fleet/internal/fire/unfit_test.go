@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,11 +175,12 @@ func newRefuser(t *testing.T, to, bucket string) *refuser {
 		t.Fatal(err)
 	}
 	r := &refuser{addr: ln.Addr().String(), bucket: bucket}
+	next := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: to})}
+	t.Cleanup(next.CloseIdleConnections)
 	r.forward = &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL.Scheme, p.Out.URL.Host = "http", to
-			p.Out.Host = p.In.Host
-		},
+		// The absolute URL stays: the emulator accepts a foreign host only as a proxy.
+		Rewrite:       func(*httputil.ProxyRequest) {},
+		Transport:     next,
 		FlushInterval: -1,
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
