@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -30,14 +29,10 @@ func (c *core) now() time.Time {
 	return time.Now().Add(time.Duration(c.ahead.Load())).UTC().Truncate(time.Millisecond)
 }
 
-// date sets the Date header to the time of the server's clock.
-func (c *core) date(h http.Header) { h.Set("Date", c.now().Format(http.TimeFormat)) }
-
-// wait waits for d, or indefinitely if d is 0. It returns false if the client
-// disconnects, the server is closed, or stop is closed first. The context of a
-// request shows a disconnect only after its body was read: before that, net/http does
-// not watch the connection.
-func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool {
+// wait waits for d, or indefinitely if d is 0. It returns false if ctx ends, the server
+// is closed, or stop is closed first. The context of a request shows a disconnect only
+// after its body was read: before that, net/http does not watch the connection.
+func (c *core) wait(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -47,7 +42,7 @@ func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool
 	select {
 	case <-after:
 		return true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	case <-c.ctx.Done():
 	case <-stop:
 	}

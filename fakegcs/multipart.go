@@ -93,7 +93,7 @@ func (m *multiparts) start(q *request) (*reply, *apiError) {
 	if err := m.store.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
-	o, _, err := newXMLObject(q, m.store.now())
+	o, _, err := q.newXMLObject(m.store.now())
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 	)
 	switch {
 	case q.xml:
-		o, want, err = newXMLObject(q, a.now())
+		o, want, err = q.newXMLObject(a.now())
 	case q.query.Get("uploadType") == "multipart":
 		parts, media, o, want, err = a.openRelated(q)
 	default:

@@ -149,24 +149,30 @@ func (g *generations) visible(l listQuery) []*Object {
 	return out
 }
 
+// listObjects returns the page of a bucket that l selects.
+func (s *store) listObjects(bucket string, l listQuery) (page, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucket)
+	if err != nil {
+		return page{}, err
+	}
+	if l.soft && b.softDeleteFor() == 0 {
+		return page{}, errNoSoftDelete()
+	}
+	s.expireLocked(b, s.now())
+	return b.list(l), nil
+}
+
 func (a objectAPI) list(q *request) *reply {
 	l, err := q.listQuery()
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	a.mu.Lock()
-	b, err := a.bucketLocked(q.bucket)
+	p, err := a.listObjects(q.bucket, l)
 	if err != nil {
-		a.mu.Unlock()
 		return err.reply(q.xml)
 	}
-	if l.soft && b.softDeleteFor() == 0 {
-		a.mu.Unlock()
-		return errNoSoftDelete().reply(q.xml)
-	}
-	a.expireLocked(b, a.now())
-	p := b.list(l)
-	a.mu.Unlock()
 	if q.xml {
 		return xmlListing(q, l, p)
 	}

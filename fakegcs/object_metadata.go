@@ -17,11 +17,11 @@ import (
 // metadataLimit bounds a metadata body; the service's limits are far lower.
 const metadataLimit = 1 << 20
 
-// newObject returns the metadata and the declared checksums of an object from the
-// request that starts its resumable upload.
-func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
+// newObject returns the metadata and the declared checksums of an object from q, which
+// starts its resumable upload.
+func (q *request) newObject(now time.Time) (*Object, checksums, *apiError) {
 	if q.xml {
-		return newXMLObject(q, now)
+		return q.newXMLObject(now)
 	}
 	data, err := readMetadata(q.in)
 	if err != nil {
@@ -43,7 +43,7 @@ func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 }
 
 // newXMLObject is newObject for the headers of an XML API request.
-func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
+func (q *request) newXMLObject(now time.Time) (*Object, checksums, *apiError) {
 	h := q.Header
 	o := &Object{
 		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentDisposition: h.Get("Content-Disposition"),

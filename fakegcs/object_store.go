@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
@@ -271,6 +272,34 @@ func (s *store) versionLocked(bucketName, name string, generation int64) (*bucke
 // errNoSoftDelete is the error for a request that needs a soft delete policy, as
 // measured by https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig.
 func errNoSoftDelete() *apiError { return invalid("bucket soft delete policy must be set.") }
+
+// live returns the live generation of an object, or nil.
+func (s *store) live(bucket, name string) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil {
+		return objectOf(b.live(name))
+	}
+	return nil
+}
+
+// liveObjects returns the live objects of a bucket whose names begin with prefix, in the
+// order of their names.
+func (s *store) liveObjects(bucket, prefix string) ([]*Object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[bucket]
+	if b == nil {
+		return nil, errNoBucket()
+	}
+	var list []*Object
+	for _, name := range b.names {
+		if v := b.live(name); v != nil && strings.HasPrefix(name, prefix) {
+			list = append(list, v.Object)
+		}
+	}
+	return list, nil
+}
 
 // findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
 func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*version, *apiError) {

@@ -34,7 +34,7 @@ type body struct {
 }
 
 // newBody returns the body of r. w is nil for a call of a batch.
-func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
+func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
 	if w != nil { // the body of a call of a batch is in memory
 		rc := http.NewResponseController(w)
@@ -43,7 +43,7 @@ func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
 			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
 		}
 	}
-	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return c.wait(r, d, stop) }
+	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(r.Context(), d, stop) }
 	return b
 }
 

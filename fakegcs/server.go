@@ -294,7 +294,7 @@ func (s *Server) respond(q *request) *reply {
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
-	if err := s.store.billed(q); err != nil {
+	if err := s.checkBilling(q); err != nil {
 		if q.op == faults.OpRead {
 			return err.mediaReply(q.xml)
 		}
@@ -336,7 +336,7 @@ func (s *Server) applyEntryFault(q *request) *reply {
 		return hangup
 	case f.wait:
 		q.in.stalled.Store(f.stalled)
-		if !s.wait(q.Request, f.waitFor, q.in.stop) {
+		if !s.wait(q.Context(), f.waitFor, q.in.stop) {
 			return hangup
 		}
 		q.in.stalled.Store(false)
