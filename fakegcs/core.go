@@ -17,7 +17,8 @@ import (
 type core struct {
 	opts    Options
 	log     *slog.Logger
-	disk    *disk.Dir // nil in memory
+	disk    *disk.Dir  // nil in memory
+	heap    *blob.Heap // of the bytes; not used with a directory
 	buffers blob.Pool
 	memory  memory
 	ahead   atomic.Int64    // how far the clock was moved
@@ -55,7 +56,7 @@ func (c *core) newBlob() *blob.Blob {
 	case c.opts.Discard:
 		return blob.NewDiscarding().Retain()
 	case c.disk == nil:
-		return blob.NewMemory(c.memory.freed).Retain()
+		return c.heap.NewBlob().Retain()
 	}
 	return c.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
 }

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,7 +23,12 @@ func errNoObject(bucket, name string) *apiError {
 	return refuse(http.StatusNotFound, "notFound", "No such object: %s/%s", bucket, name)
 }
 
+// errInternal is the error for a failure of the server. If there is no space for bytes
+// beyond the memory limit, the client can retry.
 func errInternal(err error) *apiError {
+	if full, ok := errors.AsType[*blob.SpillError](err); ok {
+		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space for these bytes: its memory limit is reached, and it cannot %v. Free space there, or raise the limit (--memory, Options.Memory).", full)
+	}
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
