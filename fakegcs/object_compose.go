@@ -31,7 +31,7 @@ func (a objectAPI) compose(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o))
+	return objectReply(http.StatusOK, q.resource(o))
 }
 
 func (a objectAPI) composeObject(q *request) (*Object, *apiError) {

@@ -184,6 +184,14 @@ var objectInput = strings.Fields("acl bucket cacheControl contentDisposition con
 	"retention storageClass temporaryHold")
 
 func decodeObject(data []byte) (*Object, checksums, *apiError) {
+	if o, want, ok := decodePlain(data); ok {
+		return o, want, nil
+	}
+	return decodeGeneral(data)
+}
+
+// decodeGeneral is decodeObject for any metadata.
+func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 	var d declared
 	var acl []ACLRule
 	if len(data) > 0 {

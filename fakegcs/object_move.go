@@ -12,7 +12,7 @@ func (a objectAPI) move(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o))
+	return objectReply(http.StatusOK, q.resource(o))
 }
 
 func (a objectAPI) moveObject(q *request) (*Object, *apiError) {

@@ -19,7 +19,7 @@ func (a objectAPI) patch(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o).withoutChecksums(key))
+	return objectReply(http.StatusOK, q.resource(o).withoutChecksums(key))
 }
 
 func (a objectAPI) performPatch(q *request, key *Encryption) (*Object, *apiError) {

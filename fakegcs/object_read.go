@@ -34,7 +34,7 @@ func (a objectAPI) get(q *request) *reply {
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
+	return objectReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its

@@ -21,7 +21,7 @@ func (a objectAPI) rewrite(q *request) *reply {
 	case q.xml:
 		return xmlReply(http.StatusOK, xmlCopyResult{ETag: `"` + o.Etag + `"`, LastModified: o.Updated.Format(time.RFC3339Nano)})
 	case q.rest[0] == "copyTo":
-		return jsonReply(http.StatusOK, q.resource(o))
+		return objectReply(http.StatusOK, q.resource(o))
 	}
 	size := strconv.FormatInt(o.Size, 10)
 	return jsonReply(http.StatusOK, map[string]any{
