@@ -81,7 +81,7 @@ func (s *store) lockRetention(name string, cond conditions) (bucketResource, *ap
 // deleteBucket deletes a bucket that has no live or noncurrent object.
 func (s *store) deleteBucket(name string, cond conditions) *apiError {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b := s.buckets[name]
 	if b == nil {
 		return errNoBucket()
@@ -99,7 +99,7 @@ func (s *store) deleteBucket(name string, cond conditions) *apiError {
 	}
 	for _, g := range b.objects {
 		for _, v := range g.soft {
-			v.blob.Release()
+			s.dropped = append(s.dropped, v.blob)
 		}
 	}
 	delete(s.buckets, b.Name)

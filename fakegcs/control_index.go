@@ -84,7 +84,7 @@ func (s *store) contents(n int) []bucketContents {
 	var list []bucketContents
 	for _, name := range slices.Sorted(maps.Keys(s.buckets)) {
 		c, b := bucketContents{name: name}, s.buckets[name]
-		for _, object := range b.names {
+		for _, object := range b.sortedNames() {
 			v := b.live(object)
 			if v == nil {
 				continue

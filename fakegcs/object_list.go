@@ -87,10 +87,11 @@ func (b *bucket) list(l listQuery) page {
 	if l.after != "" {
 		first = max(first, l.after+"\x00") // the next possible name
 	}
-	i, _ := slices.BinarySearch(b.names, first)
+	names := b.sortedNames()
+	i, _ := slices.BinarySearch(names, first)
 	last := "" // the last name or prefix of the page
-	for ; i < len(b.names); i++ {
-		name := b.names[i]
+	for ; i < len(names); i++ {
+		name := names[i]
 		if !strings.HasPrefix(name, l.prefix) || l.end != "" && name >= l.end {
 			break
 		}
@@ -152,7 +153,7 @@ func (g *generations) visible(l listQuery) []*Object {
 // listObjects returns the page of a bucket that l selects.
 func (s *store) listObjects(bucket string, l listQuery) (page, *apiError) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, err := s.bucketLocked(bucket)
 	if err != nil {
 		return page{}, err

@@ -112,7 +112,7 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 		return err
 	}
 	var err *apiError
-	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
+	o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-")
 	return err
 }
 

@@ -37,7 +37,7 @@ func (s *store) rename(bucketName, from, to string, fromCond, toCond conditions)
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, from, 0)
 	if err != nil {
 		return nil, err

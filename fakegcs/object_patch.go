@@ -11,7 +11,7 @@ import (
 // patch changes an object's metadata, https://cloud.google.com/storage/docs/json_api/v1/objects/patch.
 // A PUT (update) is processed as a patch, so that fields that it omits stay.
 func (a objectAPI) patch(q *request) *reply {
-	key, err := encryptionKey(q.Header, "x-goog-encryption-")
+	key, err := encryptionKey(q.Header, "X-Goog-Encryption-")
 	if err != nil {
 		return err.reply(q.xml)
 	}

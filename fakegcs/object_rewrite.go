@@ -37,7 +37,7 @@ type xmlCopyResult struct {
 
 func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	fromBucket, fromName, toBucket, toName := q.bucket, q.object, q.bucket, q.object
-	generation, sourceKey := q.query.Get("sourceGeneration"), "x-goog-copy-source-encryption-"
+	generation, sourceKey := q.query.Get("sourceGeneration"), "X-Goog-Copy-Source-Encryption-"
 	if q.xml {
 		source, err := url.PathUnescape(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"))
 		if err != nil {
@@ -109,7 +109,7 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err := o.grant(q.query.Get("destinationPredefinedAcl")); err != nil {
 		return release(err)
 	}
-	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+	if o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-"); err != nil {
 		return release(err)
 	}
 	made, err := a.publish(o, source.blob, cond)

@@ -46,7 +46,7 @@ func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object
 // server is killed in between, at least one of the two records remains.
 func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	return s.publishLocked(o, content, cond, upload, over)
 }
 
@@ -175,7 +175,7 @@ func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dura
 		if err := s.removeObject(v.Object); err != nil {
 			return errInternal(err)
 		}
-		v.blob.Release()
+		s.dropped = append(s.dropped, v.blob)
 		return nil
 	}
 	o := v.clone()
@@ -194,7 +194,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 		return // so that a listing does not visit all objects for each page
 	}
 	b.expires = time.Time{}
-	for _, name := range slices.Clone(b.names) {
+	for _, name := range slices.Clone(b.sortedNames()) {
 		g := b.objects[name]
 		was := g.soft
 		g.soft = nil
@@ -202,7 +202,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 			if now.Before(v.HardDeleteTime) || s.removeObject(v.Object) != nil {
 				b.addSoft(v)
 			} else {
-				v.blob.Release()
+				s.dropped = append(s.dropped, v.blob)
 			}
 		}
 		b.tidy(name)
@@ -213,7 +213,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 // archived in a bucket with versioning.
 func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, name, generation)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (s *store) liveObjects(bucket, prefix string) ([]*Object, *apiError) {
 		return nil, errNoBucket()
 	}
 	var list []*Object
-	for _, name := range b.names {
+	for _, name := range b.sortedNames() {
 		if v := b.live(name); v != nil && strings.HasPrefix(name, prefix) {
 			list = append(list, v.Object)
 		}
@@ -310,7 +310,7 @@ func (s *store) liveObjects(bucket, prefix string) ([]*Object, *apiError) {
 // findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
 func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, err := s.bucketLocked(bucketName)
 	if err != nil {
 		return nil, err
@@ -338,7 +338,7 @@ func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*ver
 // meanwhile is kept.
 func (s *store) dropSources(sources []*version, made *Object) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b := s.buckets[made.Bucket]
 	for _, v := range sources {
 		if b == nil || v.Generation == made.Generation {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"sync"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // store has the buckets and their objects. Its methods that end in Locked need mu.
@@ -12,6 +14,18 @@ type store struct {
 	mu             sync.Mutex // guards the fields below and all buckets
 	buckets        map[string]*bucket
 	lastGeneration int64
+	dropped        []*blob.Blob // of generations that no longer exist; unlock releases them
+}
+
+// unlock unlocks mu, and then releases the bytes of the generations that were deleted,
+// because no other request may wait until a large file is removed.
+func (s *store) unlock() {
+	dropped := s.dropped
+	s.dropped = nil
+	s.mu.Unlock()
+	for _, b := range dropped {
+		b.Release()
+	}
 }
 
 // bucketLocked finds a bucket, or creates it if the options allow that.
