@@ -70,9 +70,9 @@ type bucketRecord struct {
 // bucket is a bucket with its objects. [store.mu] guards all of it.
 type bucket struct {
 	bucketRecord
-	names   []string // sorted; all names with a generation of any kind
-	objects map[string]*generations
-	expires time.Time // when the first soft-deleted generation expires; zero if there is none
+	objects map[string]*generations // by name; all names with a generation of any kind
+	names   nameList                // of objects
+	expires time.Time               // when the first soft-deleted generation expires; zero if there is none
 }
 
 // generations has the generations of one object name.
@@ -325,10 +325,14 @@ func (b *bucket) at(name string) *generations {
 	if g == nil {
 		g = &generations{}
 		b.objects[name] = g
-		i, _ := slices.BinarySearch(b.names, name)
-		b.names = slices.Insert(b.names, i, name)
+		b.names.add(name)
 	}
 	return g
+}
+
+// sortedNames returns the names in their order. The next call may change the list.
+func (b *bucket) sortedNames() []string {
+	return b.names.sort(func(name string) bool { return b.objects[name] != nil })
 }
 
 // tidy removes a name that has no generation left.
@@ -338,8 +342,8 @@ func (b *bucket) tidy(name string) {
 		return
 	}
 	delete(b.objects, name)
-	if i, ok := slices.BinarySearch(b.names, name); ok {
-		b.names = slices.Delete(b.names, i, i+1)
+	if b.names.remove(); b.names.removed > len(b.objects)+1000 {
+		b.sortedNames()
 	}
 }
 

@@ -2,9 +2,7 @@ package fakegcs
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"gcsup/fakegcs/faults"
@@ -111,13 +109,7 @@ func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
+	return a.resourceOf(q.bucket, cond)
 }
 
 func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
@@ -132,32 +124,7 @@ func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return bucketResource{}, err
-	}
-	was := b.bucketResource
-	err = b.configure(body, a.now())
-	if err == nil && emptyPatch(body) { // not even the metageneration changes
-		return was, nil
-	}
-	if err == nil {
-		err = was.RetentionPolicy.checkChange(b.RetentionPolicy)
-	}
-	if err != nil {
-		b.bucketResource = was
-		return bucketResource{}, err
-	}
-	res, err := a.bucketChanged(b, was)
-	if err == nil && was.RetentionPolicy.period() != b.RetentionPolicy.period() {
-		b.retain()
-	}
-	return res, err
+	return a.patchBucket(q.bucket, body, cond)
 }
 
 // lock makes the retention policy of a bucket permanent: it can only be extended.
@@ -170,31 +137,7 @@ func (a bucketAPI) lock(q *request) (bucketResource, *apiError) {
 	if cond.Metageneration == nil {
 		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: ifMetagenerationMatch")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return bucketResource{}, err
-	}
-	switch p := b.RetentionPolicy; {
-	case p == nil:
-		return bucketResource{}, invalid("The bucket has no retention policy to lock.")
-	case p.IsLocked:
-		return b.bucketResource, nil
-	}
-	was := b.bucketResource
-	locked := *b.RetentionPolicy
-	locked.IsLocked = true
-	b.RetentionPolicy = &locked
-	return a.bucketChanged(b, was)
-}
-
-func emptyPatch(body []byte) bool {
-	var fields map[string]json.RawMessage
-	return json.Unmarshal(body, &fields) == nil && len(fields) == 0
+	return a.lockRetention(q.bucket, cond)
 }
 
 func (a bucketAPI) delete(q *request) *apiError {
@@ -202,30 +145,7 @@ func (a bucketAPI) delete(q *request) *apiError {
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b := a.buckets[q.bucket]
-	if b == nil {
-		return errNoBucket()
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return err
-	}
-	for _, g := range b.objects {
-		if g.live != nil || len(g.old) > 0 {
-			return refuse(http.StatusConflict, "bucketNotEmpty", "The bucket you tried to delete is not empty.")
-		}
-	}
-	if err := a.disk.RemoveBucket(b.Name); err != nil {
-		return errInternal(err)
-	}
-	for _, g := range b.objects {
-		for _, v := range g.soft {
-			v.blob.Release()
-		}
-	}
-	delete(a.buckets, b.Name)
-	return nil
+	return a.deleteBucket(q.bucket, cond)
 }
 
 func (a bucketAPI) list(q *request) *reply {
@@ -233,18 +153,13 @@ func (a bucketAPI) list(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	found, more := a.listBuckets(l)
 	out := bucketList{Kind: "storage#buckets"}
-	for _, name := range slices.Sorted(maps.Keys(a.buckets)) {
-		if !strings.HasPrefix(name, l.prefix) || name <= l.after {
-			continue
-		}
-		if len(out.Items) == l.limit {
-			out.NextPageToken = pageToken(out.Items[l.limit-1].Name)
-			break
-		}
-		out.Items = append(out.Items, q.bucketResource(a.buckets[name].bucketResource))
+	for _, r := range found {
+		out.Items = append(out.Items, q.bucketResource(r))
+	}
+	if more {
+		out.NextPageToken = pageToken(found[len(found)-1].Name)
 	}
 	if q.xml {
 		return xmlBuckets(out)
@@ -256,9 +171,7 @@ func (a bucketAPI) list(q *request) *reply {
 // requests it before it moves an object.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout
 func (a bucketAPI) layout(q *request) *reply {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
+	b, err := a.resourceOf(q.bucket, conditions{})
 	if err != nil {
 		return err.reply(q.xml)
 	}

@@ -36,53 +36,81 @@ var eventTypes = []string{"OBJECT_FINALIZE", "OBJECT_METADATA_UPDATE", "OBJECT_D
 type notificationAPI struct{ *store }
 
 func (a notificationAPI) answer(q *request) *reply {
-	var body []byte
-	if q.op == faults.OpNotificationInsert {
-		var err *apiError
-		if body, err = readMetadata(q.in); err != nil {
+	switch q.op {
+	case faults.OpNotificationInsert:
+		body, err := readMetadata(q.in)
+		if err != nil {
 			return err.reply(false)
 		}
+		n, err := a.addNotification(q.bucket, body)
+		if err != nil {
+			return err.reply(false)
+		}
+		return jsonReply(http.StatusOK, n)
+	case faults.OpNotificationDelete:
+		if err := a.removeNotification(q.bucket, q.rest[0]); err != nil {
+			return err.reply(false)
+		}
+		return newReply(http.StatusNoContent)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
+	list, err := a.notifications(q.bucket)
 	if err != nil {
 		return err.reply(false)
 	}
-	switch q.op {
-	case faults.OpNotificationInsert:
-		return a.insert(b, body)
-	case faults.OpNotificationList:
+	if q.op == faults.OpNotificationList {
 		return jsonReply(http.StatusOK, struct {
 			Kind  string         `json:"kind"`
 			Items []notification `json:"items,omitempty"`
-		}{"storage#notifications", b.Notifications})
+		}{"storage#notifications", list})
 	}
-	i := slices.IndexFunc(b.Notifications, func(n notification) bool { return n.ID == q.rest[0] })
-	switch {
-	case i < 0:
-		return refuse(http.StatusNotFound, "notFound", "There is no notification %s.", q.rest[0]).reply(false)
-	case q.op == faults.OpNotificationGet:
-		return jsonReply(http.StatusOK, b.Notifications[i])
+	i, err := indexNotification(list, q.rest[0])
+	if err != nil {
+		return err.reply(false)
 	}
-	return a.save(b, slices.Delete(slices.Clone(b.Notifications), i, i+1), newReply(http.StatusNoContent))
+	return jsonReply(http.StatusOK, list[i])
 }
 
-// insert adds a notification. The caller holds a.mu.
-func (a notificationAPI) insert(b *bucket, body []byte) *reply {
+func indexNotification(list []notification, id string) (int, *apiError) {
+	i := slices.IndexFunc(list, func(n notification) bool { return n.ID == id })
+	if i < 0 {
+		return 0, refuse(http.StatusNotFound, "notFound", "There is no notification %s.", id)
+	}
+	return i, nil
+}
+
+// notifications returns the notifications of a bucket. The list is never changed in
+// place.
+func (s *store) notifications(bucket string) ([]notification, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucket)
+	if err != nil {
+		return nil, err
+	}
+	return b.Notifications, nil
+}
+
+// addNotification adds the notification in body to a bucket.
+func (s *store) addNotification(bucket string, body []byte) (notification, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, refused := s.bucketLocked(bucket)
+	if refused != nil {
+		return notification{}, refused
+	}
 	var n notification
 	if err := strictjson.Decode(body, &n); err != nil {
-		return invalid("Invalid notification: %v", err).reply(false)
+		return n, invalid("Invalid notification: %v", err)
 	}
 	switch {
 	case n.Topic == "":
-		return refuse(http.StatusBadRequest, "required", "Required parameter: topic").reply(false)
+		return n, refuse(http.StatusBadRequest, "required", "Required parameter: topic")
 	case n.PayloadFormat != "JSON_API_V1" && n.PayloadFormat != "NONE":
-		return invalid("Invalid payload_format '%s'. It must be JSON_API_V1 or NONE.", n.PayloadFormat).reply(false)
+		return n, invalid("Invalid payload_format '%s'. It must be JSON_API_V1 or NONE.", n.PayloadFormat)
 	case slices.ContainsFunc(n.EventTypes, func(t string) bool { return !slices.Contains(eventTypes, t) }):
-		return invalid("Invalid event_types: %s. They must be of %s.", strings.Join(n.EventTypes, ", "), strings.Join(eventTypes, ", ")).reply(false)
+		return n, invalid("Invalid event_types: %s. They must be of %s.", strings.Join(n.EventTypes, ", "), strings.Join(eventTypes, ", "))
 	case len(b.Notifications) >= maxNotifications:
-		return invalid("A bucket has at most %d notifications.", maxNotifications).reply(false)
+		return n, invalid("A bucket has at most %d notifications.", maxNotifications)
 	}
 	last := 0
 	for _, other := range b.Notifications {
@@ -91,17 +119,31 @@ func (a notificationAPI) insert(b *bucket, body []byte) *reply {
 	}
 	n.Kind, n.ID, n.SelfLink = "storage#notification", strconv.Itoa(last+1), ""
 	n.Etag = n.ID
-	return a.save(b, append(slices.Clone(b.Notifications), n), jsonReply(http.StatusOK, n))
+	return n, s.replaceNotificationsLocked(b, append(slices.Clone(b.Notifications), n))
 }
 
-// save replaces the notifications of b and returns r, or the error. The caller holds
-// a.mu.
-func (a notificationAPI) save(b *bucket, list []notification, r *reply) *reply {
+// removeNotification removes a notification from a bucket.
+func (s *store) removeNotification(bucket, id string) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucket)
+	if err != nil {
+		return err
+	}
+	i, err := indexNotification(b.Notifications, id)
+	if err != nil {
+		return err
+	}
+	return s.replaceNotificationsLocked(b, slices.Delete(slices.Clone(b.Notifications), i, i+1))
+}
+
+// replaceNotificationsLocked replaces the notifications of b.
+func (s *store) replaceNotificationsLocked(b *bucket, list []notification) *apiError {
 	was := b.Notifications
 	b.Notifications = list
-	if err := a.saveBucket(b); err != nil {
+	if err := s.saveBucket(b); err != nil {
 		b.Notifications = was
-		return errInternal(err).reply(false)
+		return errInternal(err)
 	}
-	return r
+	return nil
 }

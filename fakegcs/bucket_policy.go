@@ -55,13 +55,11 @@ func (b *bucket) policy() iamPolicy {
 }
 
 func (a bucketAPI) policy(q *request) *reply {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
+	is, err := a.policyOf(q.bucket)
 	if err != nil {
 		return err.reply(false)
 	}
-	return jsonReply(http.StatusOK, b.policy().shown(b.Name))
+	return jsonReply(http.StatusOK, is.shown(q.bucket))
 }
 
 func (a bucketAPI) setPolicy(q *request) *reply {
@@ -78,6 +76,17 @@ func (a bucketAPI) setPolicy(q *request) *reply {
 		return err.reply(false)
 	}
 	return jsonReply(http.StatusOK, is.shown(q.bucket))
+}
+
+// policyOf returns the policy of a bucket.
+func (s *store) policyOf(bucket string) (iamPolicy, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucket)
+	if err != nil {
+		return iamPolicy{}, err
+	}
+	return b.policy(), nil
 }
 
 // replacePolicy replaces the policy of a bucket. If given has an etag, it must be that of the

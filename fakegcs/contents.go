@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 )
 
@@ -125,33 +124,23 @@ func (s *store) put(given *Object, r io.Reader) (*Object, error) {
 
 // Object returns the metadata of the live generation of an object.
 func (s *Server) Object(bucket, name string) (Object, bool) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	b := s.store.buckets[bucket]
-	if b == nil {
+	o := s.store.live(bucket, name)
+	if o == nil {
 		return Object{}, false
 	}
-	v := b.live(name)
-	if v == nil {
-		return Object{}, false
-	}
-	return *v.clone(), true
+	return *o.clone(), true
 }
 
 // ListObjects returns the live objects whose names begin with prefix, in the order of
 // their names. It fails if the bucket does not exist.
 func (s *Server) ListObjects(bucket, prefix string) ([]Object, error) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	b := s.store.buckets[bucket]
-	if b == nil {
-		return nil, fmt.Errorf("fakegcs: bucket %q: %w", bucket, errNoBucket())
+	found, err := s.store.liveObjects(bucket, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("fakegcs: bucket %q: %w", bucket, err)
 	}
 	var list []Object
-	for _, name := range b.names {
-		if v := b.live(name); v != nil && strings.HasPrefix(name, prefix) {
-			list = append(list, *v.clone())
-		}
+	for _, o := range found {
+		list = append(list, *o.clone())
 	}
 	return list, nil
 }

@@ -27,14 +27,13 @@ func (s *Server) index() *reply {
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; } body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem 1rem .15rem 0; vertical-align: top; } td { font-family: ui-monospace, monospace; }
 </style><h1>fakegcs</h1><p>An emulator of Cloud Storage.</p>`)
-	s.store.mu.Lock()
-	for _, name := range slices.Sorted(maps.Keys(s.store.buckets)) {
-		p.bucket(s.store.buckets[name])
+	contents := s.store.contents(indexObjects)
+	for _, b := range contents {
+		p.bucket(b)
 	}
-	if len(s.store.buckets) == 0 {
+	if len(contents) == 0 {
 		p.markup("<p>There are no buckets.</p>")
 	}
-	s.store.mu.Unlock()
 	p.sessions(s.sessions.open(s.now()))
 	p.faults(s.FaultReport())
 	p.requests(s.Requests())
@@ -71,35 +70,52 @@ func (p *indexPage) row(values ...any) {
 	p.markup("\n")
 }
 
-// bucket lists the first objects of a bucket. The caller holds the mutex of the store.
-func (p *indexPage) bucket(b *bucket) {
-	var objects, bytes int64
-	var first []*Object
-	for _, name := range b.names {
-		v := b.live(name)
-		if v == nil {
-			continue
+// bucketContents is an overview of a bucket.
+type bucketContents struct {
+	name           string
+	objects, bytes int64     // of all live objects
+	first          []*Object // of those
+}
+
+// contents returns an overview of each bucket, with the first n objects.
+func (s *store) contents(n int) []bucketContents {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []bucketContents
+	for _, name := range slices.Sorted(maps.Keys(s.buckets)) {
+		c, b := bucketContents{name: name}, s.buckets[name]
+		for _, object := range b.sortedNames() {
+			v := b.live(object)
+			if v == nil {
+				continue
+			}
+			c.objects++
+			c.bytes += v.Size
+			if len(c.first) < n {
+				c.first = append(c.first, v.Object)
+			}
 		}
-		objects++
-		bytes += v.Size
-		if len(first) < indexObjects {
-			first = append(first, v.Object)
-		}
+		list = append(list, c)
 	}
+	return list
+}
+
+// bucket lists the first objects of a bucket.
+func (p *indexPage) bucket(b bucketContents) {
 	p.markup("<h2>")
-	p.text("gs://%s", b.Name)
+	p.text("gs://%s", b.name)
 	p.markup("</h2><p>")
-	p.text("%d objects, %d bytes", objects, bytes)
+	p.text("%d objects, %d bytes", b.objects, b.bytes)
 	p.markup("</p>")
-	if len(first) == 0 {
+	if len(b.first) == 0 {
 		return
 	}
 	p.table("object", "bytes", "type", "generation", "updated")
-	for _, o := range first {
+	for _, o := range b.first {
 		p.row(o.Name, o.Size, o.ContentType, o.Generation, o.Updated.Format(time.RFC3339))
 	}
 	p.markup("</table>")
-	if more := objects - int64(len(first)); more > 0 {
+	if more := b.objects - int64(len(b.first)); more > 0 {
 		p.markup("<p>")
 		p.text("and %d more", more)
 		p.markup("</p>")

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 type core struct {
 	opts    Options
 	log     *slog.Logger
-	disk    *disk.Dir // nil in memory
+	disk    *disk.Dir  // nil in memory
+	heap    *blob.Heap // of the bytes; not used with a directory
 	buffers blob.Pool
 	memory  memory
 	ahead   atomic.Int64    // how far the clock was moved
@@ -30,14 +30,10 @@ func (c *core) now() time.Time {
 	return time.Now().Add(time.Duration(c.ahead.Load())).UTC().Truncate(time.Millisecond)
 }
 
-// date sets the Date header to the time of the server's clock.
-func (c *core) date(h http.Header) { h.Set("Date", c.now().Format(http.TimeFormat)) }
-
-// wait waits for d, or indefinitely if d is 0. It returns false if the client
-// disconnects, the server is closed, or stop is closed first. The context of a
-// request shows a disconnect only after its body was read: before that, net/http does
-// not watch the connection.
-func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool {
+// wait waits for d, or indefinitely if d is 0. It returns false if ctx ends, the server
+// is closed, or stop is closed first. The context of a request shows a disconnect only
+// after its body was read: before that, net/http does not watch the connection.
+func (c *core) wait(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -47,7 +43,7 @@ func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool
 	select {
 	case <-after:
 		return true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	case <-c.ctx.Done():
 	case <-stop:
 	}
@@ -60,9 +56,27 @@ func (c *core) newBlob() *blob.Blob {
 	case c.opts.Discard:
 		return blob.NewDiscarding().Retain()
 	case c.disk == nil:
-		return blob.NewMemory(c.memory.freed).Retain()
+		return c.heap.NewBlob().Retain()
 	}
 	return c.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
+}
+
+// fillSmall is fill for at most 256 KiB in memory. It does not keep p.
+func (c *core) fillSmall(content *blob.Blob, o *Object, p []byte) *apiError {
+	sum := blob.NewDigest(&c.buffers, !c.opts.NoMD5)
+	var err error
+	if len(p) > 0 {
+		_, err = content.Append(p, false)
+	}
+	if closeErr := content.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return errInternal(err)
+	}
+	sum.Add(p, false)
+	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(sum.CRC32C()), sum.MD5()
+	return nil
 }
 
 // fill reads r to its end into content, and sets the size and checksums of o.

@@ -55,6 +55,8 @@ func (s *Server) load() error {
 	if err := l.loadMultiparts(); err != nil {
 		return err
 	}
+	l.store.mu.Lock()
+	l.store.unlock() // releases the bytes of objects that were replaced
 	return l.Sweep(func(id string) bool { return l.blobs[id] != nil })
 }
 
@@ -118,7 +120,7 @@ func (l *loader) loadObjects(b *bucket) error {
 		}
 	}
 	byGeneration := func(a, b *version) int { return cmp.Compare(a.Generation, b.Generation) }
-	for _, name := range slices.Clone(b.names) {
+	for _, name := range slices.Clone(b.sortedNames()) {
 		g := b.objects[name]
 		slices.SortFunc(g.old, byGeneration)
 		slices.SortFunc(g.soft, byGeneration)

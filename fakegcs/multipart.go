@@ -93,7 +93,7 @@ func (m *multiparts) start(q *request) (*reply, *apiError) {
 	if err := m.store.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
-	o, _, err := newXMLObject(q, m.store.now())
+	o, _, err := q.newXMLObject(m.store.now())
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (m *multiparts) putPart(q *request, p *multipartUpload) (*reply, *apiError)
 	if err := want.addHeader(q.Header); err != nil {
 		return nil, err
 	}
-	if err := checkRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(&p.Meta, q.Header, "X-Goog-Encryption-"); err != nil {
 		return nil, err
 	}
 	content := m.store.newBlob()
@@ -196,7 +196,7 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	if len(ask.Part) == 0 {
 		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The list of parts is empty.")
 	}
-	if err := checkRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(&p.Meta, q.Header, "X-Goog-Encryption-"); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()

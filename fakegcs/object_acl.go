@@ -107,6 +107,9 @@ func (r *bucketResource) uniform() bool {
 			Enabled bool `json:"enabled"`
 		} `json:"uniformBucketLevelAccess"`
 	}
+	if len(r.IamConfiguration) == 0 { // of every object that is made
+		return false
+	}
 	return json.Unmarshal(r.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
 }
 

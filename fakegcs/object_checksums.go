@@ -32,7 +32,7 @@ func (c *checksums) addHeader(h http.Header) *apiError {
 			}
 		}
 	}
-	if v := h.Get("Content-MD5"); v != "" {
+	if v := h.Get("Content-Md5"); v != "" {
 		return c.setMD5(v)
 	}
 	return nil

@@ -31,7 +31,7 @@ func (a objectAPI) compose(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o))
+	return objectReply(http.StatusOK, q.resource(o))
 }
 
 func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
@@ -84,7 +84,7 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 			return nil, err
 		}
 	}
-	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+	if o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-"); err != nil {
 		return nil, err
 	}
 
@@ -111,7 +111,7 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 				return nil, err
 			}
 		}
-		if err := checkRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+		if err := checkRead(v.Object, q.Header, "X-Goog-Encryption-"); err != nil {
 			return nil, err
 		}
 		o.ComponentCount += max(v.ComponentCount, 1)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // conditions are the preconditions of a request; nil pointers are not checked.
@@ -44,11 +45,11 @@ func parseConditions(query url.Values, header http.Header, prefix string) (condi
 		header string
 		to     **int64
 	}{
-		{"x-goog-if-generation-match", &c.Generation},
-		{"x-goog-if-metageneration-match", &c.Metageneration},
+		{"X-Goog-If-Generation-Match", &c.Generation},
+		{"X-Goog-If-Metageneration-Match", &c.Metageneration},
 	} {
 		if v := header.Get(f.header); v != "" {
-			n, err := parseInt(f.header, v)
+			n, err := parseInt(strings.ToLower(f.header), v)
 			if err != nil {
 				return c, err
 			}

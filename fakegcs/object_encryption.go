@@ -10,7 +10,7 @@ import (
 // https://cloud.google.com/storage/docs/encryption/customer-supplied-keys. It
 // returns nil if there are none.
 func encryptionKey(h http.Header, prefix string) (*Encryption, *apiError) {
-	algorithm, key, sum := h.Get(prefix+"algorithm"), h.Get(prefix+"key"), h.Get(prefix+"key-sha256")
+	algorithm, key, sum := h.Get(prefix+"Algorithm"), h.Get(prefix+"Key"), h.Get(prefix+"Key-Sha256")
 	if algorithm == "" && key == "" && sum == "" {
 		return nil, nil
 	}

@@ -87,10 +87,11 @@ func (b *bucket) list(l listQuery) page {
 	if l.after != "" {
 		first = max(first, l.after+"\x00") // the next possible name
 	}
-	i, _ := slices.BinarySearch(b.names, first)
+	names := b.sortedNames()
+	i, _ := slices.BinarySearch(names, first)
 	last := "" // the last name or prefix of the page
-	for ; i < len(b.names); i++ {
-		name := b.names[i]
+	for ; i < len(names); i++ {
+		name := names[i]
 		if !strings.HasPrefix(name, l.prefix) || l.end != "" && name >= l.end {
 			break
 		}
@@ -149,24 +150,30 @@ func (g *generations) visible(l listQuery) []*Object {
 	return out
 }
 
+// listObjects returns the page of a bucket that l selects.
+func (s *store) listObjects(bucket string, l listQuery) (page, *apiError) {
+	s.mu.Lock()
+	defer s.unlock()
+	b, err := s.bucketLocked(bucket)
+	if err != nil {
+		return page{}, err
+	}
+	if l.soft && b.softDeleteFor() == 0 {
+		return page{}, errNoSoftDelete()
+	}
+	s.expireLocked(b, s.now())
+	return b.list(l), nil
+}
+
 func (a objectAPI) list(q *request) *reply {
 	l, err := q.listQuery()
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	a.mu.Lock()
-	b, err := a.bucketLocked(q.bucket)
+	p, err := a.listObjects(q.bucket, l)
 	if err != nil {
-		a.mu.Unlock()
 		return err.reply(q.xml)
 	}
-	if l.soft && b.softDeleteFor() == 0 {
-		a.mu.Unlock()
-		return errNoSoftDelete().reply(q.xml)
-	}
-	a.expireLocked(b, a.now())
-	p := b.list(l)
-	a.mu.Unlock()
 	if q.xml {
 		return xmlListing(q, l, p)
 	}

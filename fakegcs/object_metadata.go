@@ -17,11 +17,11 @@ import (
 // metadataLimit bounds a metadata body; the service's limits are far lower.
 const metadataLimit = 1 << 20
 
-// newObject returns the metadata and the declared checksums of an object from the
-// request that starts its resumable upload.
-func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
+// newObject returns the metadata and the declared checksums of an object from q, which
+// starts its resumable upload.
+func (q *request) newObject(now time.Time) (*Object, checksums, *apiError) {
 	if q.xml {
-		return newXMLObject(q, now)
+		return q.newXMLObject(now)
 	}
 	data, err := readMetadata(q.in)
 	if err != nil {
@@ -43,7 +43,7 @@ func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 }
 
 // newXMLObject is newObject for the headers of an XML API request.
-func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
+func (q *request) newXMLObject(now time.Time) (*Object, checksums, *apiError) {
 	h := q.Header
 	o := &Object{
 		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentDisposition: h.Get("Content-Disposition"),
@@ -112,7 +112,7 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 		return err
 	}
 	var err *apiError
-	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
+	o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-")
 	return err
 }
 
@@ -184,6 +184,14 @@ var objectInput = strings.Fields("acl bucket cacheControl contentDisposition con
 	"retention storageClass temporaryHold")
 
 func decodeObject(data []byte) (*Object, checksums, *apiError) {
+	if o, want, ok := decodePlain(data); ok {
+		return o, want, nil
+	}
+	return decodeGeneral(data)
+}
+
+// decodeGeneral is decodeObject for any metadata.
+func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 	var d declared
 	var acl []ACLRule
 	if len(data) > 0 {

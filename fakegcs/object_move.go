@@ -12,7 +12,7 @@ func (a objectAPI) move(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o))
+	return objectReply(http.StatusOK, q.resource(o))
 }
 
 func (a objectAPI) moveObject(q *request) (*Object, *apiError) {
@@ -37,7 +37,7 @@ func (s *store) rename(bucketName, from, to string, fromCond, toCond conditions)
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, from, 0)
 	if err != nil {
 		return nil, err

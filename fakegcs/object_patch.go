@@ -11,18 +11,18 @@ import (
 // patch changes an object's metadata, https://cloud.google.com/storage/docs/json_api/v1/objects/patch.
 // A PUT (update) is processed as a patch, so that fields that it omits stay.
 func (a objectAPI) patch(q *request) *reply {
-	key, err := encryptionKey(q.Header, "x-goog-encryption-")
+	key, err := encryptionKey(q.Header, "X-Goog-Encryption-")
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	o, err := a.patchObject(q, key)
+	o, err := a.performPatch(q, key)
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o).withoutChecksums(key))
+	return objectReply(http.StatusOK, q.resource(o).withoutChecksums(key))
 }
 
-func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError) {
+func (a objectAPI) performPatch(q *request, key *Encryption) (*Object, *apiError) {
 	generation, cond, err := q.target()
 	if err != nil {
 		return nil, err
@@ -31,24 +31,42 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	if err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b, v, err := a.versionLocked(q.bucket, q.object, generation)
+	return a.patchObject(objectPatch{
+		bucket: q.bucket, name: q.object, generation: generation, fields: body, cond: cond, key: key,
+		overrideRetention: q.query.Get("overrideUnlockedRetention") == "true",
+	})
+}
+
+// objectPatch describes a change of the metadata of one generation.
+type objectPatch struct {
+	bucket, name      string
+	generation        int64  // 0 is the live one
+	fields            []byte // JSON
+	cond              conditions
+	key               *Encryption // that the caller has, or nil
+	overrideRetention bool        // remove or shorten a retention that is not locked
+}
+
+// patchObject changes the metadata of a generation.
+func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, v, err := s.versionLocked(p.bucket, p.name, p.generation)
 	if err != nil {
 		return nil, err
 	}
-	if err := cond.check(v.Object); err != nil {
+	if err := p.cond.check(v.Object); err != nil {
 		return nil, err
 	}
-	if err := checkKey(key, v.Object); err != nil {
+	if err := checkKey(p.key, v.Object); err != nil {
 		return nil, err
 	}
-	now := a.now()
+	now := s.now()
 	o := v.clone()
-	if err := o.change(body, now); err != nil {
+	if err := o.change(p.fields, now); err != nil {
 		return nil, err
 	}
-	if err := checkRetention(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
+	if err := checkRetention(v.Retention, o.Retention, p.overrideRetention, now); err != nil {
 		return nil, err
 	}
 	changed := v.with(o)
@@ -56,7 +74,7 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 		changed.retained = now
 		b.RetentionPolicy.begin(o, now)
 	}
-	if _, err := a.replaceLocked(b, v, changed); err != nil {
+	if _, err := s.replaceLocked(b, v, changed); err != nil {
 		return nil, err
 	}
 	return o, nil

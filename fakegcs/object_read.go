@@ -21,7 +21,7 @@ func (a objectAPI) get(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	defer v.blob.Release()
-	key, err := encryptionKey(q.Header, "x-goog-encryption-")
+	key, err := encryptionKey(q.Header, "X-Goog-Encryption-")
 	if err == nil {
 		err = checkKey(key, v.Object)
 	}
@@ -34,7 +34,7 @@ func (a objectAPI) get(q *request) *reply {
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
+	return objectReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its
@@ -106,7 +106,7 @@ func (a objectAPI) read(q *request) *reply {
 		v.blob.Release()
 		return e.mediaReply(q.xml)
 	}
-	if err := checkRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(v.Object, q.Header, "X-Goog-Encryption-"); err != nil {
 		return fail(err)
 	}
 	r := newReply(http.StatusOK)

@@ -12,7 +12,7 @@ func (a objectAPI) restore(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o).withoutChecksums(nil))
+	return objectReply(http.StatusOK, q.resource(o).withoutChecksums(nil))
 }
 
 func (a objectAPI) restoreObject(q *request) (*Object, *apiError) {

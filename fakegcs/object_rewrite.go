@@ -21,7 +21,7 @@ func (a objectAPI) rewrite(q *request) *reply {
 	case q.xml:
 		return xmlReply(http.StatusOK, xmlCopyResult{ETag: `"` + o.Etag + `"`, LastModified: o.Updated.Format(time.RFC3339Nano)})
 	case q.rest[0] == "copyTo":
-		return jsonReply(http.StatusOK, q.resource(o))
+		return objectReply(http.StatusOK, q.resource(o))
 	}
 	size := strconv.FormatInt(o.Size, 10)
 	return jsonReply(http.StatusOK, map[string]any{
@@ -37,7 +37,7 @@ type xmlCopyResult struct {
 
 func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	fromBucket, fromName, toBucket, toName := q.bucket, q.object, q.bucket, q.object
-	generation, sourceKey := q.query.Get("sourceGeneration"), "x-goog-copy-source-encryption-"
+	generation, sourceKey := q.query.Get("sourceGeneration"), "X-Goog-Copy-Source-Encryption-"
 	if q.xml {
 		source, err := url.PathUnescape(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"))
 		if err != nil {
@@ -109,7 +109,7 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err := o.grant(q.query.Get("destinationPredefinedAcl")); err != nil {
 		return release(err)
 	}
-	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+	if o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-"); err != nil {
 		return release(err)
 	}
 	made, err := a.publish(o, source.blob, cond)

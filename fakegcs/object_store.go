@@ -1,8 +1,10 @@
 package fakegcs
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
@@ -21,7 +23,12 @@ func errNoObject(bucket, name string) *apiError {
 	return refuse(http.StatusNotFound, "notFound", "No such object: %s/%s", bucket, name)
 }
 
+// errInternal is the error for a failure of the server. If there is no space for bytes
+// beyond the memory limit, the client can retry.
 func errInternal(err error) *apiError {
+	if full, ok := errors.AsType[*blob.SpillError](err); ok {
+		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space for these bytes: its memory limit is reached, and it cannot %v. Free space there, or raise the limit (--memory, Options.Memory).", full)
+	}
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
@@ -39,7 +46,7 @@ func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object
 // server is killed in between, at least one of the two records remains.
 func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	return s.publishLocked(o, content, cond, upload, over)
 }
 
@@ -168,7 +175,7 @@ func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dura
 		if err := s.removeObject(v.Object); err != nil {
 			return errInternal(err)
 		}
-		v.blob.Release()
+		s.dropped = append(s.dropped, v.blob)
 		return nil
 	}
 	o := v.clone()
@@ -187,7 +194,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 		return // so that a listing does not visit all objects for each page
 	}
 	b.expires = time.Time{}
-	for _, name := range slices.Clone(b.names) {
+	for _, name := range slices.Clone(b.sortedNames()) {
 		g := b.objects[name]
 		was := g.soft
 		g.soft = nil
@@ -195,7 +202,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 			if now.Before(v.HardDeleteTime) || s.removeObject(v.Object) != nil {
 				b.addSoft(v)
 			} else {
-				v.blob.Release()
+				s.dropped = append(s.dropped, v.blob)
 			}
 		}
 		b.tidy(name)
@@ -206,7 +213,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 // archived in a bucket with versioning.
 func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, name, generation)
 	if err != nil {
 		return err
@@ -272,10 +279,38 @@ func (s *store) versionLocked(bucketName, name string, generation int64) (*bucke
 // measured by https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig.
 func errNoSoftDelete() *apiError { return invalid("bucket soft delete policy must be set.") }
 
+// live returns the live generation of an object, or nil.
+func (s *store) live(bucket, name string) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil {
+		return objectOf(b.live(name))
+	}
+	return nil
+}
+
+// liveObjects returns the live objects of a bucket whose names begin with prefix, in the
+// order of their names.
+func (s *store) liveObjects(bucket, prefix string) ([]*Object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[bucket]
+	if b == nil {
+		return nil, errNoBucket()
+	}
+	var list []*Object
+	for _, name := range b.sortedNames() {
+		if v := b.live(name); v != nil && strings.HasPrefix(name, prefix) {
+			list = append(list, v.Object)
+		}
+	}
+	return list, nil
+}
+
 // findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
 func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b, err := s.bucketLocked(bucketName)
 	if err != nil {
 		return nil, err
@@ -303,7 +338,7 @@ func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*ver
 // meanwhile is kept.
 func (s *store) dropSources(sources []*version, made *Object) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b := s.buckets[made.Bucket]
 	for _, v := range sources {
 		if b == nil || v.Generation == made.Generation {

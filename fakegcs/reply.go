@@ -90,6 +90,17 @@ func jsonReply(status int, v any) *reply {
 	return r
 }
 
+// objectReply is jsonReply for an object.
+func objectReply(status int, o objectResource) *reply {
+	body, ok := o.appendJSON(make([]byte, 0, 1024))
+	if !ok {
+		return jsonReply(status, o)
+	}
+	r := newReply(status).set("Content-Type", "application/json; charset=UTF-8")
+	r.body = body
+	return r
+}
+
 func xmlReply(status int, v any) *reply {
 	r := newReply(status).set("Content-Type", "application/xml; charset=UTF-8")
 	body, err := xml.Marshal(v)

@@ -55,7 +55,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 			return
 		}
 	}
-	if f.hold && f.holdAfter == 0 && !s.wait(q.Request, f.holdFor, q.in.stop) {
+	if f.hold && f.holdAfter == 0 && !s.wait(q.Context(), f.holdFor, q.in.stop) {
 		out.drop = dropFIN
 		return
 	}
@@ -63,7 +63,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 		out.drop = dropRST
 		return
 	}
-	if s.opts.Latency > 0 && !s.wait(q.Request, s.opts.Latency, q.in.stop) {
+	if s.opts.Latency > 0 && !s.wait(q.Context(), s.opts.Latency, q.in.stop) {
 		out.drop = dropFIN
 		return
 	}
@@ -94,7 +94,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	if f.hold && f.holdAfter > 0 {
 		to = &heldWriter{w: to, left: f.holdAfter, hold: func() error {
 			_ = http.NewResponseController(w).Flush() // the client must receive the bytes so far
-			if !s.wait(q.Request, f.holdFor, q.in.stop) {
+			if !s.wait(q.Context(), f.holdFor, q.in.stop) {
 				return errInterrupted
 			}
 			return nil
@@ -108,6 +108,9 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 		drop(w, true)                             // some HTTP libraries take an orderly close for the end of the body
 	}
 }
+
+// date sets the Date header to the time of the server's clock.
+func (s *Server) date(h http.Header) { h.Set("Date", s.now().Format(http.TimeFormat)) }
 
 // sendAndClose sends the reply on the hijacked connection, and closes the connection
 // after replyFault.closesAfter. On HTTP/2, which has no connection to hijack, it does

@@ -25,6 +25,8 @@ type body struct {
 	cut, stall, corrupt int64 // offsets in the body; -1 for none
 	stallFor            time.Duration
 
+	again []byte // the next bytes; see unread
+
 	received atomic.Int64
 	activity atomic.Int64 // grows while bytes arrive
 	stalled  atomic.Bool  // waits because of a fault
@@ -34,7 +36,7 @@ type body struct {
 }
 
 // newBody returns the body of r. w is nil for a call of a batch.
-func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
+func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
 	if w != nil { // the body of a call of a batch is in memory
 		rc := http.NewResponseController(w)
@@ -43,7 +45,7 @@ func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
 			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
 		}
 	}
-	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return c.wait(r, d, stop) }
+	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(r.Context(), d, stop) }
 	return b
 }
 
@@ -65,6 +67,11 @@ func (b *body) Read(p []byte) (int, error) {
 	case <-b.stop:
 		return 0, errInterrupted
 	default:
+	}
+	if len(b.again) > 0 {
+		n := copy(p, b.again)
+		b.again = b.again[n:]
+		return n, nil
 	}
 	at := b.received.Load()
 	if at == b.stall {
@@ -100,6 +107,11 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// unread makes p the next bytes of Read again. They do not count twice, and the faults
+// of the body do not act on them again. The caller must not change p until the request
+// has ended.
+func (b *body) unread(p []byte) { b.again = p }
 
 // interrupt ends the request: it makes the current Read, all later ones, and the
 // writes of the reply fail.

@@ -65,6 +65,10 @@ func (l *requestLog) note(q *request, out *sent, start time.Time) {
 	if q.op == faults.OpControl {
 		return
 	}
+	if l.keep < 0 && l.onRequest == nil {
+		l.add(Request{Op: q.op, Received: q.in.received.Load(), Sent: out.bytes, Fault: q.fault.effect}) // the totals only
+		return
+	}
 	r := Request{
 		Time: start, Elapsed: time.Since(start), Method: q.Method, Path: redact(q.URL), Op: q.op, Bucket: q.bucket, Object: q.object,
 		ContentRange: q.Header.Get("Content-Range"), Received: q.in.received.Load(), Status: out.status, Sent: out.bytes,

@@ -180,7 +180,7 @@ func parseInstruction(text string) (instruction, error) {
 // called when q arrives, with a nil rep, and again with the reply. It fails if the
 // test does not exist, because a mistyped id must not pass a test.
 func (t *retryTests) take(q *request, rep *reply) (*faults.Action, *apiError) {
-	id := q.Header.Get("x-retry-test-id")
+	id := q.Header.Get("X-Retry-Test-Id")
 	if id == "" {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ import (
 // granularity is the unit in which the service commits the bytes of an upload.
 const granularity = blob.Granularity
 
+// DefaultMemory is the default of [Options.Memory].
+const DefaultMemory = 512 << 20
+
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {
 	// Dir is the directory that keeps everything. It is created if necessary. The next
@@ -30,6 +34,11 @@ type Options struct {
 	Dir string
 	// CreateBuckets creates a bucket when a request first names it.
 	CreateBuckets bool
+	// Memory is how many bytes of objects and open uploads are kept in memory. Others are in
+	// a file in the directory for temporary files, which disappears when the server is
+	// closed or killed. If it cannot be written, the upload gets 503. 0 means 512 MiB, and
+	// -1 none. With Dir, no bytes are in memory.
+	Memory int64
 	// Discard drops object bytes and keeps only sizes and checksums, for benchmarks.
 	// Reads of object bytes are refused. Discard excludes Dir.
 	Discard bool
@@ -135,9 +144,12 @@ func New(opts *Options) (*Server, error) {
 	switch {
 	case o.Dir != "" && o.Discard:
 		return nil, errors.New("fakegcs: Options: Dir and Discard exclude each other")
+	case o.Memory < -1:
+		return nil, fmt.Errorf("fakegcs: Options: Memory is %d, want -1 or more", o.Memory)
 	case o.Rate < 0 || o.TotalRate < 0 || o.Latency < 0 || o.BucketRate < 0 || o.SplitAfter < 0:
 		return nil, errors.New("fakegcs: Options: a negative rate or latency")
 	}
+	s.heap = blob.NewHeap(max(cmp.Or(o.Memory, DefaultMemory), 0), s.memory.freed)
 	s.Advance(o.ClockSkew)
 	if err := s.AddFaults(o.Faults...); err != nil {
 		return nil, err
@@ -162,13 +174,13 @@ func New(opts *Options) (*Server, error) {
 		}
 	}
 	if err := s.store.seed(); err != nil {
-		return nil, fmt.Errorf("fakegcs: Options: %w", errors.Join(err, s.disk.Close()))
+		return nil, fmt.Errorf("fakegcs: Options: %w", errors.Join(err, s.heap.Close(), s.disk.Close()))
 	}
 	return s, nil
 }
 
-// Close ends stalled and running requests, waits for them, and releases the
-// directory. Later requests get 503.
+// Close ends stalled and running requests, waits for them, and releases the directory
+// and the temporary file. Later requests get 503.
 func (s *Server) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -179,7 +191,7 @@ func (s *Server) Close() error {
 	if !first {
 		return nil
 	}
-	return s.disk.Close()
+	return errors.Join(s.heap.Close(), s.disk.Close())
 }
 
 // Advance moves the server's clock forward, to make sessions expire.
@@ -294,7 +306,7 @@ func (s *Server) respond(q *request) *reply {
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
-	if err := s.store.billed(q); err != nil {
+	if err := s.checkBilling(q); err != nil {
 		if q.op == faults.OpRead {
 			return err.mediaReply(q.xml)
 		}
@@ -336,7 +348,7 @@ func (s *Server) applyEntryFault(q *request) *reply {
 		return hangup
 	case f.wait:
 		q.in.stalled.Store(f.stalled)
-		if !s.wait(q.Request, f.waitFor, q.in.stop) {
+		if !s.wait(q.Context(), f.waitFor, q.in.stop) {
 			return hangup
 		}
 		q.in.stalled.Store(false)

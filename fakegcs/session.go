@@ -275,7 +275,7 @@ func (u *session) finishedReply(q *request) *reply {
 		r.header.Del("Last-Modified")
 		return u.mark(r)
 	}
-	return u.mark(jsonReply(http.StatusOK, q.resource(u.Object)))
+	return u.mark(objectReply(http.StatusOK, q.resource(u.Object)))
 }
 
 // incompleteLocked returns the 308 with the committed offset. With X-GUploader-No-308

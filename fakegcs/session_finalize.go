@@ -10,7 +10,7 @@ import (
 func (u *session) finalize(q *request) *reply {
 	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
-		u.store.wait(q.Request, wait, nil)
+		u.store.wait(q.Context(), wait, nil)
 		u.mu.Lock()
 		if r := u.closedReplyLocked(q); r != nil {
 			return r // another request was faster

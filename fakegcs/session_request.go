@@ -34,7 +34,7 @@ func (s *sessions) answer(q *request) *reply {
 	if err := u.changeBytes(q); err != nil {
 		return err.reply(u.XML)
 	}
-	if key, err := encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+	if key, err := encryptionKey(q.Header, "X-Goog-Encryption-"); err != nil {
 		return err.reply(u.XML)
 	} else if err := checkKey(key, &u.Meta); err != nil {
 		return err.reply(u.XML)

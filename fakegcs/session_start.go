@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"gcsup/fakegcs/internal/blob"
 )
@@ -16,7 +17,11 @@ func (s *sessions) start(q *request) *reply {
 	if err := s.store.hasBucket(q.bucket); err != nil {
 		return err.reply(q.xml)
 	}
-	u, err := s.newSession(q)
+	given, err := q.newUpload(s.store.now())
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	u, err := s.add(given)
 	if err != nil {
 		return err.reply(q.xml)
 	}
@@ -37,28 +42,44 @@ func (s *sessions) start(q *request) *reply {
 	return u.mark(r)
 }
 
-func (s *sessions) newSession(q *request) (*session, *apiError) {
-	u := &session{store: s.store, sum: blob.NewDigest(&s.store.buffers, !s.store.opts.NoMD5)}
-	u.ID = newUploadID()
-	u.XML, u.Total, u.Created = q.xml, -1, u.store.now()
-	meta, want, err := newObject(q, u.Created)
-	if err != nil {
-		return nil, err
+// newUpload is what a client gives at the start of a session.
+type newUpload struct {
+	xml     bool
+	meta    *Object
+	want    checksums
+	cond    conditions
+	total   int64 // -1 unknown
+	created time.Time
+}
+
+// newUpload returns what q gives, which starts a session.
+func (q *request) newUpload(now time.Time) (newUpload, *apiError) {
+	given := newUpload{xml: q.xml, total: -1, created: now}
+	var err *apiError
+	if given.meta, given.want, err = q.newObject(now); err != nil {
+		return given, err
 	}
-	u.Meta, u.CRC32C, u.MD5 = *meta, want.crc, want.md5
-	if err := u.store.checkACL(meta); err != nil {
-		return nil, err
-	}
-	if u.Cond, err = q.conditions(); err != nil {
-		return nil, err
+	if given.cond, err = q.conditions(); err != nil {
+		return given, err
 	}
 	if length := q.Header.Get("X-Upload-Content-Length"); length != "" {
 		n, ok := parseOffset(length)
 		if !ok {
-			return nil, invalid("Invalid value for X-Upload-Content-Length: '%s'.", length)
+			return given, invalid("Invalid value for X-Upload-Content-Length: '%s'.", length)
 		}
-		u.Total = n
+		given.total = n
 	}
+	return given, nil
+}
+
+// add starts a session.
+func (s *sessions) add(given newUpload) (*session, *apiError) {
+	if err := s.store.checkACL(given.meta); err != nil {
+		return nil, err
+	}
+	u := &session{store: s.store, sum: blob.NewDigest(&s.store.buffers, !s.store.opts.NoMD5)}
+	u.ID, u.XML, u.Meta, u.Cond = newUploadID(), given.xml, *given.meta, given.cond
+	u.Total, u.Created, u.CRC32C, u.MD5 = given.total, given.created, given.want.crc, given.want.md5
 	u.blob = s.store.newBlob()
 	u.BlobID = u.blob.ID()
 	if err := u.saveLocked(); err != nil { // u is not shared yet

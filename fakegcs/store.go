@@ -3,10 +3,9 @@ package fakegcs
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"sync"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/blob"
 )
 
 // store has the buckets and their objects. Its methods that end in Locked need mu.
@@ -15,6 +14,18 @@ type store struct {
 	mu             sync.Mutex // guards the fields below and all buckets
 	buckets        map[string]*bucket
 	lastGeneration int64
+	dropped        []*blob.Blob // of generations that no longer exist; unlock releases them
+}
+
+// unlock unlocks mu, and then releases the bytes of the generations that were deleted,
+// because no other request may wait until a large file is removed.
+func (s *store) unlock() {
+	dropped := s.dropped
+	s.dropped = nil
+	s.mu.Unlock()
+	for _, b := range dropped {
+		b.Release()
+	}
 }
 
 // bucketLocked finds a bucket, or creates it if the options allow that.
@@ -79,31 +90,17 @@ func (s *store) defaultClass(name string) (string, *apiError) {
 	return b.StorageClass, nil
 }
 
-// billed returns an error if the requester pays for the bucket and the request names
-// no project to bill, https://cloud.google.com/storage/docs/requester-pays. The
-// project of the first request pays for a whole session.
-func (s *store) billed(q *request) *apiError {
-	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
-		return nil
-	}
-	names := []string{q.bucket}
-	switch {
-	case q.op == faults.OpBucketInsert, q.op == faults.OpUnknown:
-		return nil
-	case q.op == faults.OpRewrite && q.xml:
-		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
-		names = append(names, source)
-	case q.op == faults.OpRewrite:
-		names = append(names, q.rest[2])
-	}
+// requesterPays reports whether the requester pays for one of the buckets,
+// https://cloud.google.com/storage/docs/requester-pays.
+func (s *store) requesterPays(names ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
 		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays {
-			return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketRecord) }

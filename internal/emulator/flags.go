@@ -23,6 +23,7 @@ type Flags struct {
 	latency                       time.Duration
 	splitAfter                    time.Duration
 	rate, totalRate, faultSpan    size
+	memory                        size
 	randomFaults, bucketRate      int
 	faultSeed                     uint64
 }
@@ -31,6 +32,8 @@ type Flags struct {
 func (f *Flags) Add(fs *flag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
 	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and continue with what it contains (default: in memory)")
+	f.memory = fakegcs.DefaultMemory
+	fs.Var(&f.memory, "memory", "keep at most `SIZE` of objects and open uploads in memory, and the others in a temporary file")
 	fs.StringVar(&f.seed, "seed", "", "begin with the objects in `DIR`: a folder for each bucket, in it a file for each object")
 	fs.StringVar(&f.faults, "faults", "", "use the fault plan in `FILE`, a JSON array")
 	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none is permanent")
@@ -56,7 +59,7 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 
 // Names returns the names of the flags in the order in which a help shows them.
 func Names() []string {
-	return strings.Fields(`addr dir seed faults random-faults fault-seed fault-span create-buckets tls http2 latency rate total-rate bucket-rate bucket-split-after discard no-md5 no-idempotency-tokens require-token running-hash query-308 log`)
+	return strings.Fields(`addr dir memory seed faults random-faults fault-seed fault-span create-buckets tls http2 latency rate total-rate bucket-rate bucket-split-after discard no-md5 no-idempotency-tokens require-token running-hash query-308 log`)
 }
 
 // options returns the options for the flags. given reports whether a flag was given. stderr gets the
@@ -70,7 +73,12 @@ func (f *Flags) options(given func(name string) bool, stderr io.Writer) (fakegcs
 		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
 		NoIdempotencyTokens: f.noTokens,
 	}
+	if opts.Memory = int64(f.memory); f.memory == 0 {
+		opts.Memory = -1
+	}
 	switch {
+	case given("memory") && (f.dir != "" || f.discard):
+		return opts, usagef("--memory has no effect with --dir and --discard, which keep no objects in memory")
 	case f.randomFaults == 0 && (given("fault-seed") || given("fault-span")):
 		return opts, usagef("--fault-seed and --fault-span need --random-faults")
 	case given("http2") && !f.tls:

@@ -33,13 +33,27 @@ func newBlobs(t *testing.T) map[string]func() *blob.Blob {
 	dir := t.TempDir()
 	n := 0
 	return map[string]func() *blob.Blob{
-		"memory": func() *blob.Blob { return blob.NewMemory(func(int64) {}) },
+		"memory":             blob.NewHeap(1<<30, func(int64) {}).NewBlob,
+		"spilled":            newHeap(t, 0).NewBlob,
+		"memory and spilled": func() *blob.Blob { return newHeap(t, 2*q).NewBlob() },
 		"file": func() *blob.Blob {
 			n++
 			id := fmt.Sprint(n)
 			return blob.NewFile(id, filepath.Join(dir, id), 0)
 		},
 	}
+}
+
+// newHeap returns a heap with a temporary file that is removed when t ends.
+func newHeap(t *testing.T, limit int64) *blob.Heap {
+	t.Setenv("TMPDIR", t.TempDir())
+	h := blob.NewHeap(limit, func(int64) {})
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
 }
 
 func read(t *testing.T, b *blob.Blob, from, to int64) []byte {
@@ -141,7 +155,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the file after the last Release: %v", err)
 	}
 	freed := int64(0)
-	m := blob.NewMemory(func(n int64) { freed += n }).Retain().Retain()
+	m := blob.NewHeap(5, func(n int64) { freed += n }).NewBlob().Retain().Retain()
 	if _, err := m.Append([]byte("bytes"), false); err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +168,9 @@ func TestRelease(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
+	heap := newHeap(t, 3) // a part is spilled
 	part := func(p []byte) *blob.Blob {
-		b := blob.NewMemory(func(int64) {})
+		b := heap.NewBlob()
 		if _, err := b.Append(p, false); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,161 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// tempDir makes an empty directory the one for temporary files.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir) // Windows
+	return dir
+}
+
+// numbered returns the bytes of an object of n bytes that differs from others.
+func numbered(i, n int) []byte { return bytes.Repeat([]byte(fmt.Sprintf("%08d", i)), n/8) }
+
+// Bytes beyond the limit of the memory are in a file, those of open sessions included, and
+// are read from there.
+func TestMemoryLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory")
+	}
+	dir := tempDir(t)
+	const limit, n, size = 4 << 20, 400, 200 << 10
+	w := newWorld(t, &fakegcs.Options{Memory: limit, NoMD5: true, KeepRequests: -1})
+	w.do("PUT", "/bkt/warm", numbered(0, 8))
+	before := heap()
+	for i := range n {
+		if a := w.do("PUT", fmt.Sprintf("/bkt/o%d", i), numbered(i, size)); a.StatusCode != 200 {
+			t.Fatalf("PUT: %d %s", a.StatusCode, a.body)
+		}
+	}
+	uri := w.start("session")
+	whole := numbered(n, 64*q)
+	if a := w.do("PUT", uri, whole[:48*q], fmt.Sprintf("Content-Range: bytes 0-%d/*", 48*q-1)); a.StatusCode != 308 {
+		t.Fatalf("chunk: %d %s", a.StatusCode, a.body)
+	}
+	w.client.CloseIdleConnections()
+	held := heap() - before - int64(len(whole)) // the test's own copy
+	t.Logf("%d KiB of memory for %d MiB", held>>10, (n*size+48*q)>>20)
+	if held > limit+4<<20 {
+		t.Errorf("%d MiB are in memory, want at most %d and the metadata", held>>20, limit>>20)
+	}
+	if a := w.do("PUT", uri, whole[48*q:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", 48*q, len(whole)-1, len(whole))); a.StatusCode != 200 {
+		t.Fatalf("last chunk: %d %s", a.StatusCode, a.body)
+	}
+	for i := range n {
+		if a := w.do("GET", fmt.Sprintf("/bkt/o%d", i), nil); a.body != string(numbered(i, size)) {
+			t.Fatalf("object %d has other bytes", i)
+		}
+	}
+	if a := w.do("GET", "/bkt/session", nil); a.body != string(whole) {
+		t.Error("the object of the session has other bytes")
+	}
+	if a := w.do("GET", "/bkt/o399", nil, "Range: bytes=100003-100010"); a.body != string(numbered(399, size)[100003:100011]) {
+		t.Errorf("range: %q", a.body)
+	}
+	w.do("POST", "/storage/v1/b/bkt/o/composed/compose", []byte(`{"sourceObjects":[{"name":"o1"},{"name":"o399"}]}`))
+	w.do("DELETE", "/bkt/o399", nil)
+	if a := w.do("GET", "/bkt/composed", nil); a.body != string(numbered(1, size))+string(numbered(399, size)) {
+		t.Error("the composed object has other bytes")
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Error(err)
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+		t.Errorf("after Close, the directory for temporary files has %v, %v", list, err)
+	}
+}
+
+// An upload gets 503 if its bytes do not fit. Objects, and the session of the upload, stay as
+// they are, and the upload continues when there is space.
+func checkNoSpace(t *testing.T, w *world, makeSpace func()) {
+	t.Helper()
+	uri := w.start("session")
+	whole := numbered(1, 8*q)
+	refused := func(a answer) {
+		t.Helper()
+		if a.StatusCode != 503 || !strings.Contains(a.body, "--memory") || !strings.Contains(a.body, "temporary file") {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	refused(w.do("PUT", uri, whole))
+	refused(w.do("PUT", "/bkt/old", whole))
+	refused(w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new", whole))
+	if a := w.do("GET", "/bkt/old", nil); a.body != string(numbered(7, 8<<10)) {
+		t.Errorf("the old object: %d, %d bytes", a.StatusCode, len(a.body))
+	}
+	if a := w.do("GET", "/bkt/new", nil); a.StatusCode != 404 {
+		t.Errorf("the new object: %d", a.StatusCode)
+	}
+	a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
+	if a.StatusCode != 308 {
+		t.Fatalf("the session: %d %s", a.StatusCode, a.body)
+	}
+	var last int
+	if r := a.Header.Get("Range"); r != "" {
+		if _, err := fmt.Sscanf(r, "bytes=0-%d", &last); err != nil {
+			t.Fatal(err)
+		}
+		last++
+	}
+	makeSpace()
+	a = w.do("PUT", uri, whole[last:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", last, len(whole)-1, len(whole)))
+	if a.StatusCode != 200 {
+		t.Fatalf("the session after there is space: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("GET", "/bkt/session", nil); a.body != string(whole) {
+		t.Error("the object of the session has other bytes")
+	}
+}
+
+func TestNoTemporaryDirectory(t *testing.T) {
+	missing := filepath.Join(tempDir(t), "missing")
+	t.Setenv("TMPDIR", missing)
+	t.Setenv("TMP", missing)
+	w := newWorld(t, &fakegcs.Options{Memory: 3*q/2 + 8<<10})
+	w.do("PUT", "/bkt/old", numbered(7, 8<<10))
+	checkNoSpace(t, w, func() {
+		if err := os.Mkdir(missing, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Many writers, readers and deletions share a small memory.
+func TestMemoryLimitConcurrently(t *testing.T) {
+	tempDir(t)
+	w := newWorld(t, &fakegcs.Options{Memory: 256 << 10, NoMD5: true})
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Go(func() {
+			for i := range 30 {
+				name, want := fmt.Sprintf("/bkt/o%d", (g+i)%4), numbered(g*1000+i, 32<<10+i*8)
+				if a := w.do("PUT", name, want); a.StatusCode != 200 {
+					t.Errorf("PUT: %d %s", a.StatusCode, a.body)
+				}
+				if a := w.do("GET", name, nil); a.StatusCode == 200 && a.body[:8] != a.body[len(a.body)-8:] {
+					t.Errorf("%s has bytes of two objects", name)
+				}
+				if i%5 == 0 {
+					if a := w.do("DELETE", name, nil); a.StatusCode != http.StatusNoContent && a.StatusCode != http.StatusNotFound {
+						t.Errorf("DELETE: %d", a.StatusCode)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+}

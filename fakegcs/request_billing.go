@@ -1,0 +1,30 @@
+package fakegcs
+
+import (
+	"net/http"
+	"strings"
+
+	"gcsup/fakegcs/faults"
+)
+
+// checkBilling returns an error if the requester pays for a bucket of q, and q names no
+// project to bill. The project of the first request pays for a whole session.
+func (s *Server) checkBilling(q *request) *apiError {
+	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
+		return nil
+	}
+	names := []string{q.bucket}
+	switch {
+	case q.op == faults.OpBucketInsert, q.op == faults.OpUnknown:
+		return nil
+	case q.op == faults.OpRewrite && q.xml:
+		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
+		names = append(names, source)
+	case q.op == faults.OpRewrite:
+		names = append(names, q.rest[2])
+	}
+	if s.store.requesterPays(names...) {
+		return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
+	}
+	return nil
+}
