@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -142,7 +143,7 @@ func (c *connection) observe(e upload.Event) {
 // waiting prints that a request to the state bucket failed, and will be tried again.
 func (c *connection) waiting(delay time.Duration, cause string) {
 	if c.warn != nil {
-		c.warn(fmt.Sprintf("%s; trying again in %s", cause, formatSpan(delay+time.Second-1)))
+		c.warn(fmt.Sprintf("%s; trying again in %s", cause, readable.Span(delay+time.Second-1)))
 	}
 }
 

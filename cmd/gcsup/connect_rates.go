@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/savedrate"
 	"gcsup/upload"
 )
@@ -28,7 +29,7 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 	m := newRateMemory(savedrate.New(filepath.Join(state, "requestrate"), c.endpoint), rates)
 	for bucket, saved := range m.known {
 		r.console.detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
-			saved.PerSecond, bucket, formatSpan(time.Since(saved.Refused)))
+			saved.PerSecond, bucket, readable.Span(time.Since(saved.Refused)))
 	}
 	done := make(chan struct{})
 	var running sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload"
@@ -203,7 +204,7 @@ func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 		if skew > 0 {
 			direction = "ahead of"
 		}
-		text = fmt.Sprintf("the clock is %s %s the server's", formatSpan(skew.Abs()), direction)
+		text = fmt.Sprintf("the clock is %s %s the server's", readable.Span(skew.Abs()), direction)
 	}
 	if skew.Abs() > maxSkew {
 		return exit.WithKind(errors.New(text+"; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), exit.ErrConfig)
@@ -299,7 +300,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		elapsed := time.Since(start)
 		switch {
 		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
-			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
+			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", readable.Bytes(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
 		case reply.Status != 308 && offset == 0:
 			return exhausted(ctx, nil, reply)
 		}
@@ -317,7 +318,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	if err := d.cancel(); err != nil {
 		canceled = "no object was made; the session could not be canceled, and expires in a week"
 	}
-	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), canceled)
+	text := fmt.Sprintf("%s/s (%s in %v); %s", readable.Bytes(int64(best)), readable.Bytes(offset), time.Since(begun).Round(10*time.Millisecond), canceled)
 	if best < cmdline.DefaultStallRate {
 		return exit.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}

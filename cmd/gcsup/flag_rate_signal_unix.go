@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"gcsup/internal/cli/readable"
 	"gcsup/upload"
 )
 
@@ -26,7 +27,7 @@ func toggleOnSignal(rate *upload.RateLimit, c *console) (stop func()) {
 			}
 			if rate.Limit() == upload.Unlimited {
 				rate.SetLimit(limit)
-				c.message("SIGUSR2: the rate is limited to %s/s", bytesText(limit))
+				c.message("SIGUSR2: the rate is limited to %s/s", readable.Bytes(limit))
 			} else {
 				rate.SetLimit(upload.Unlimited)
 				c.message("SIGUSR2: the rate is not limited")

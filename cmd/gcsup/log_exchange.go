@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 )
 
 // exchangeLine is the library's line for an exchange.
@@ -81,7 +83,7 @@ func (l *exchangeLine) decision() string {
 //
 //	photos/a.jpg put 0+4194304 → 503 5.2ms → wait, query: 503 Service Unavailable
 func (l *exchangeLine) text() string {
-	words := []string{shortenPath(process.Printable(l.object), 24), l.request()}
+	words := []string{cells.ShortenPath(process.Printable(l.object), 24), l.request()}
 	if l.sent > 0 {
 		words = append(words, fmt.Sprintf("%d+%d", l.from, l.sent))
 	}
@@ -89,7 +91,7 @@ func (l *exchangeLine) text() string {
 	if l.held >= 0 {
 		words = append(words, fmt.Sprintf("held %d", l.held))
 	}
-	words = append(words, roundTook(l.took))
+	words = append(words, readable.Took(l.took))
 	if decision := l.decision(); decision != "" {
 		words = append(words, "→", process.Printable(decision))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"gcsup/internal/cli/readable"
 	"gcsup/upload/outbox"
 )
 
@@ -79,7 +80,7 @@ func (n *notifier) start(ctx context.Context, status func() outbox.Status) (stop
 
 // outboxText describes an outbox on one line.
 func outboxText(s outbox.Status) string {
-	text := fmt.Sprintf("%s uploaded; backlog: %s, %s", plural(int(s.Uploaded.Files), "file", "files"), plural(int(s.Backlog.Files), "file", "files"), bytesText(s.Backlog.Bytes))
+	text := fmt.Sprintf("%s uploaded; backlog: %s, %s", readable.Plural(int(s.Uploaded.Files), "file", "files"), readable.Plural(int(s.Backlog.Files), "file", "files"), readable.Bytes(s.Backlog.Bytes))
 	if s.Uploading > 0 {
 		text += fmt.Sprintf("; %d under way", s.Uploading)
 	}

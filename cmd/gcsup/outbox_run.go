@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -256,6 +257,6 @@ func (s *outboxService) ended(a outbox.Attempt) {
 	case a.GivenUp && !errors.Is(a.Err, context.Canceled) && s.given.Lookup("ordered").Value.String() != "true":
 		s.console.fail(path + ": no attempt is left; it is moved to .failed. To try again: " + retryCommand(s.dir, a.Name))
 	case a.Next > 0:
-		s.console.message("%s: trying again in %s", path, formatSpan(a.Next+time.Second-1))
+		s.console.message("%s: trying again in %s", path, readable.Span(a.Next+time.Second-1))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 )
 
 // page is the content of a report that its recorder does not have.
@@ -150,9 +151,9 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	w.printf("<p class=\"dim\">%s, version %s</p>\n<dl>\n", p.start.Format("2006-01-02 15:04:05 -07:00"), version().Version)
 	for _, s := range [][2]string{
 		{"files", fmt.Sprint(t.files())}, {"uploaded", fmt.Sprint(t.uploaded)}, {"skipped", fmt.Sprint(t.skipped + t.finished)},
-		{"failed", fmt.Sprint(t.failed + t.interrupted + t.notTried)}, {"uploaded bytes", bytesText(t.bytes)}, {"sent bytes", bytesText(t.sent)},
-		{"sent again", bytesText(t.resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.retries)}, {"waited", roundElapsed(t.waited).String()},
-		{"elapsed", roundElapsed(about.elapsed).String()}, {"average", cmp.Or(rateText(t.rate(about.elapsed)), "–")}, {"exit code", fmt.Sprint(about.code)},
+		{"failed", fmt.Sprint(t.failed + t.interrupted + t.notTried)}, {"uploaded bytes", readable.Bytes(t.bytes)}, {"sent bytes", readable.Bytes(t.sent)},
+		{"sent again", readable.Bytes(t.resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.retries)}, {"waited", readable.Elapsed(t.waited).String()},
+		{"elapsed", readable.Elapsed(about.elapsed).String()}, {"average", cmp.Or(readable.Rate(t.rate(about.elapsed)), "–")}, {"exit code", fmt.Sprint(about.code)},
 	} {
 		w.printf("<div><dt>%s</dt><dd>%s</dd></div>\n", s[0], s[1])
 	}
@@ -174,11 +175,11 @@ type literal string
 func outcome(t *runTotals, code int) string {
 	switch {
 	case code == exit.OK:
-		return plural(t.files(), "file, done", "files, done")
+		return readable.Plural(t.files(), "file, done", "files, done")
 	case t.interrupted > 0:
 		return "interrupted"
 	}
-	return fmt.Sprintf("%d of %s failed", t.failed+t.interrupted+t.notTried, plural(t.files(), "file", "files"))
+	return fmt.Sprintf("%d of %s failed", t.failed+t.interrupted+t.notTried, readable.Plural(t.files(), "file", "files"))
 }
 
 // Sizes of the charts, in units of the drawing.
@@ -209,7 +210,7 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 	panels := []struct {
 		top   float64
 		label string
-	}{{10, rateText(fastest)}, {10 + chartHeight + chartGap, bytesText(durable)}}
+	}{{10, readable.Rate(fastest)}, {10 + chartHeight + chartGap, readable.Bytes(durable)}}
 	for _, panel := range panels {
 		for i := 0; i < n; i++ {
 			first := i
@@ -230,7 +231,7 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 		from, to := in.from.Seconds(), in.to.Seconds()
 		h := in.rate() / fastest * chartHeight
 		w.printf(`<rect class="sent" x="%.1f" y="%.1f" width="%.2f" height="%.1f"><title>%s: %s</title></rect>`+"\n",
-			x(from), panels[0].top+chartHeight-h, max(x(to)-x(from), 1), h, secondsText(from), rateText(in.rate()))
+			x(from), panels[0].top+chartHeight-h, max(x(to)-x(from), 1), h, secondsText(from), readable.Rate(in.rate()))
 	}
 	if durable > 0 {
 		y := func(n int64) float64 {
@@ -248,7 +249,7 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 		for _, panel := range panels {
 			if b.retries > 0 {
 				w.printf(`<line class="retry" x1="%.1[1]f" x2="%.1[1]f" y1="%[2]g" y2="%[3]g"><title>%[4]s: %[5]s</title></line>`+"\n",
-					x(at(i)), panel.top+chartHeight-8, panel.top+chartHeight+6, secondsText(at(i)), plural(b.retries, "retry", "retries"))
+					x(at(i)), panel.top+chartHeight-8, panel.top+chartHeight+6, secondsText(at(i)), readable.Plural(b.retries, "retry", "retries"))
 			}
 			if b.losses > 0 {
 				w.printf(`<line class="loss" x1="%.1[1]f" x2="%.1[1]f" y1="%[2]g" y2="%[3]g"><title>%[4]s: started over</title></line>`+"\n",
@@ -273,7 +274,7 @@ func (p *pageRecorder) tables(w *pageWriter) {
 	if len(p.files.failed) > 0 {
 		w.table("failed", title("Failed files", p.files.failures, len(p.files.failed), "first"), 2, "file", "error", "size")
 		for _, f := range p.files.failed {
-			w.row("failed", 2, f.source+" → "+f.destination, f.err, bytesText(f.size))
+			w.row("failed", 2, f.source+" → "+f.destination, f.err, readable.Bytes(f.size))
 		}
 		w.end()
 	}
@@ -282,9 +283,9 @@ func (p *pageRecorder) tables(w *pageWriter) {
 		for _, f := range p.files.slowest {
 			rate := ""
 			if f.elapsed > 0 && f.status == statusOK {
-				rate = rateText(float64(f.size) / f.elapsed.Seconds())
+				rate = readable.Rate(float64(f.size) / f.elapsed.Seconds())
 			}
-			w.row(f.status, 2, f.source+" → "+f.destination, f.status, bytesText(f.size), roundElapsed(f.elapsed).String(), rate, fmt.Sprint(f.retries))
+			w.row(f.status, 2, f.source+" → "+f.destination, f.status, readable.Bytes(f.size), readable.Elapsed(f.elapsed).String(), rate, fmt.Sprint(f.retries))
 		}
 		w.end()
 	}
@@ -293,9 +294,9 @@ func (p *pageRecorder) tables(w *pageWriter) {
 		for _, m := range p.marks {
 			wait := ""
 			if m.delay > 0 {
-				wait = roundElapsed(m.delay).String()
+				wait = readable.Elapsed(m.delay).String()
 			}
-			w.row(m.kind, 3, m.kind, m.source, m.cause, secondsText(m.at.Seconds()), bytesText(m.committed), wait)
+			w.row(m.kind, 3, m.kind, m.source, m.cause, secondsText(m.at.Seconds()), readable.Bytes(m.committed), wait)
 		}
 		w.end()
 	}
@@ -313,7 +314,7 @@ func (e *exchangeRecorder) tables(w *pageWriter) {
 	w.table("requests", fmt.Sprintf("Requests: %d", e.requests), 2, "request", "status", "count", "bytes", "mean time", "longest")
 	for _, k := range kinds {
 		s := e.sums[k]
-		w.row("", 2, k.op, statusText(k.status), fmt.Sprint(s.n), bytesText(s.sent), roundTook(s.took/time.Duration(s.n)), roundTook(s.longest))
+		w.row("", 2, k.op, statusText(k.status), fmt.Sprint(s.n), readable.Bytes(s.sent), readable.Took(s.took/time.Duration(s.n)), readable.Took(s.longest))
 	}
 	w.end()
 	writeExchanges(w, "failed-requests", title("Requests that failed", e.failures, len(e.failed), "latest"), e.failed)
@@ -329,10 +330,10 @@ func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
 	for _, l := range lines {
 		durable := ""
 		if l.held >= 0 {
-			durable = bytesText(l.held)
+			durable = readable.Bytes(l.held)
 		}
 		w.row("", 4, l.request(), cmp.Or(l.source, l.object), statusText(l.status), l.decision(),
-			secondsText(l.at.Seconds()), roundTook(l.took), bytesText(l.from), bytesText(l.sent), durable)
+			secondsText(l.at.Seconds()), readable.Took(l.took), readable.Bytes(l.from), readable.Bytes(l.sent), durable)
 	}
 	w.end()
 }
@@ -351,13 +352,6 @@ func statusText(status int64) string {
 		return "no reply"
 	}
 	return fmt.Sprint(status)
-}
-
-func roundTook(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
 }
 
 // secondsText returns a time since the start.

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -44,16 +45,16 @@ func (r *results) outcome(file int, t task, status string, lines bool, res *uplo
 	case status == statusOK && lines:
 		_, _ = fmt.Fprintln(r.queue, summary(t, res))
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", process.Printable(t.destination), process.Printable(t.source), bytesText(res.Size))
+		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", process.Printable(t.destination), process.Printable(t.source), readable.Bytes(res.Size))
 	}
 }
 
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %s in %v", process.Printable(t.destination), generationText(o), bytesText(o.Size), roundElapsed(res.Elapsed))
+	text := fmt.Sprintf("%s#%s  %s in %v", process.Printable(t.destination), generationText(o), readable.Bytes(o.Size), readable.Elapsed(res.Elapsed))
 	if res.Elapsed > 0 && res.BytesSent > 0 {
-		text += ", " + rateText(float64(res.BytesSent)/res.Elapsed.Seconds())
+		text += ", " + readable.Rate(float64(res.BytesSent)/res.Elapsed.Seconds())
 	}
 	if o.HasCRC32C {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
@@ -62,21 +63,21 @@ func summary(t task, res *upload.Result) string {
 		text += "  source removed"
 	}
 	if res.Resumed {
-		text += "  resumed at " + roundedDown(res.ResumedFrom)
+		text += "  resumed at " + readable.RoundedDown(res.ResumedFrom)
 	}
 	if res.Retries > 0 {
-		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
+		text += fmt.Sprintf("  %s, waited %v", readable.Plural(res.Retries, "retry", "retries"), readable.Elapsed(res.Waited))
 	}
 	if res.Paced >= time.Second {
-		text += fmt.Sprintf("  waited %v for the request rate of the bucket", roundElapsed(res.Paced))
+		text += fmt.Sprintf("  waited %v for the request rate of the bucket", readable.Elapsed(res.Paced))
 	}
 	if res.BytesResent > 0 {
-		text += fmt.Sprintf(", %s sent again", bytesText(res.BytesResent))
+		text += fmt.Sprintf(", %s sent again", readable.Bytes(res.BytesResent))
 	}
 	if p := res.Parts; p != nil && p.Rate > 0 {
-		text += fmt.Sprintf("  %s: %s", plural(p.Connections, "connection", "connections"), rateText(float64(p.Rate)))
+		text += fmt.Sprintf("  %s: %s", readable.Plural(p.Connections, "connection", "connections"), readable.Rate(float64(p.Rate)))
 		if p.RateOfOne > 0 && p.Connections > 1 {
-			text += fmt.Sprintf(" (%s each)", rateText(float64(p.RateOfOne)))
+			text += fmt.Sprintf(" (%s each)", readable.Rate(float64(p.RateOfOne)))
 		}
 	}
 	return text

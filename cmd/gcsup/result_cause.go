@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -54,7 +55,7 @@ func causeOf(e upload.Event) cause {
 	if errors.Is(e.Err, session.ErrStalled) {
 		c = noReply // the bucket has a timeout instead of a minimum rate
 	}
-	return cause{shorten("state "+c.text, 18), c.short}
+	return cause{cells.Shorten("state "+c.text, 18), c.short}
 }
 
 // causeOfError returns the cause of a failed request.
@@ -107,5 +108,5 @@ func shortened(text string) cause {
 	if last == "" {
 		last = "network error"
 	}
-	return cause{shorten(last, 18), shorten(last, 7)}
+	return cause{cells.Shorten(last, 18), cells.Shorten(last, 7)}
 }

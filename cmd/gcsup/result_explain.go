@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -137,4 +139,20 @@ func notResumable(err error) bool {
 	noSource := errors.Is(err, exit.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, upload.ErrIncomplete) ||
 		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+}
+
+// inSizes returns the text of an error for people: the bytes of an interrupted
+// upload become "19 of 100 MiB are stored". size is that of the object, or negative
+// if it is not known. file is false for a stream. text contains the error's own
+// text.
+func inSizes(text string, err error, size int64, file bool) string {
+	e, ok := errors.AsType[*upload.InterruptedError](err)
+	if !ok {
+		return text
+	}
+	stored := readable.Bytes(e.Committed) + " were stored" // a stream cannot be resumed
+	if file {
+		stored = readable.Range(e.Committed, e.Sent, size) + " are stored"
+	}
+	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
 }

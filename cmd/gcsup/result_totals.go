@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -113,16 +114,16 @@ func (t *runTotals) fold(err error) bool {
 // folded returns a message for each group of files that were only counted.
 func (t *runTotals) folded() (messages []string) {
 	if n := t.kept - maxLeftOver; n > 0 {
-		messages = append(messages, "and "+plural(n, "more source was not removed", "more sources were not removed"))
+		messages = append(messages, "and "+readable.Plural(n, "more source was not removed", "more sources were not removed"))
 	}
 	if n := t.exhausted - maxLeftOver; n > 0 {
-		messages = append(messages, "and "+plural(n, "more file", "more files")+" failed, because the retries were used up")
+		messages = append(messages, "and "+readable.Plural(n, "more file", "more files")+" failed, because the retries were used up")
 	}
 	if n := t.interrupted - maxLeftOver; n > 0 {
-		messages = append(messages, "and "+plural(n, "more file was interrupted", "more files were interrupted"))
+		messages = append(messages, "and "+readable.Plural(n, "more file was interrupted", "more files were interrupted"))
 	}
 	if n := t.notTried - maxLeftOver; n > 0 {
-		messages = append(messages, "and "+plural(n, "more file was not tried", "more files were not tried"))
+		messages = append(messages, "and "+readable.Plural(n, "more file was not tried", "more files were not tried"))
 	}
 	return messages
 }
@@ -150,8 +151,8 @@ func (t *runTotals) text(elapsed time.Duration) string {
 		n    int
 		what string
 	}{
-		{t.uploaded, fmt.Sprintf("uploaded (%s)", bytesText(t.bytes))},
-		{t.planned, fmt.Sprintf("would be uploaded (%s)", bytesText(t.plannedBytes))}, {t.skipped, "skipped"}, {t.finished, "finished before"}, {t.failed, "failed"},
+		{t.uploaded, fmt.Sprintf("uploaded (%s)", readable.Bytes(t.bytes))},
+		{t.planned, fmt.Sprintf("would be uploaded (%s)", readable.Bytes(t.plannedBytes))}, {t.skipped, "skipped"}, {t.finished, "finished before"}, {t.failed, "failed"},
 		{t.interrupted, "interrupted"}, {t.notTried, "not tried"},
 	} {
 		if p.n > 0 {
@@ -163,17 +164,17 @@ func (t *runTotals) text(elapsed time.Duration) string {
 		return "no files"
 	}
 	if t.removed > 0 {
-		parts = append(parts, plural(t.removed, "source removed", "sources removed"))
+		parts = append(parts, readable.Plural(t.removed, "source removed", "sources removed"))
 	}
 	if t.kept > 0 {
-		parts = append(parts, plural(t.kept, "source not removed", "sources not removed"))
+		parts = append(parts, readable.Plural(t.kept, "source not removed", "sources not removed"))
 	}
 	if t.retries > 0 {
-		parts = append(parts, plural(t.retries, "retry", "retries"))
+		parts = append(parts, readable.Plural(t.retries, "retry", "retries"))
 	}
-	text := fmt.Sprintf("%s: %s in %v", plural(t.files()+t.finished, "file", "files"), strings.Join(parts, ", "), roundElapsed(elapsed))
+	text := fmt.Sprintf("%s: %s in %v", readable.Plural(t.files()+t.finished, "file", "files"), strings.Join(parts, ", "), readable.Elapsed(elapsed))
 	if rate := t.rate(elapsed); t.sent > 0 && rate > 0 {
-		text += ", " + rateText(rate)
+		text += ", " + readable.Rate(rate)
 	}
 	return text + t.pacedText()
 }
@@ -189,21 +190,6 @@ func (t *runTotals) pacedText() string {
 		}
 	}
 	return ""
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// roundElapsed rounds d to what a person reads.
-func roundElapsed(d time.Duration) time.Duration {
-	if d < 10*time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(time.Second)
 }
 
 // line returns the totals for --json.

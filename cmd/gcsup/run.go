@@ -10,6 +10,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/readable"
 	"gcsup/upload"
 )
 
@@ -188,7 +189,7 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	if len(left) > 0 {
 		_ = r.refuse(left, context.Cause(ctx))
-		r.console.fail(fmt.Sprintf("not started: %d of %s", len(left), plural(n, "source", "sources")))
+		r.console.fail(fmt.Sprintf("not started: %d of %s", len(left), readable.Plural(n, "source", "sources")))
 	}
 }
 

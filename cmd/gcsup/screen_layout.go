@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 )
 
 // layout holds the widths of the columns of a frame. It depends only on the width
@@ -86,7 +87,7 @@ func (d *display) frame(now time.Time, columns, height int) []liveLine {
 		lines = append(lines, l.row(t, now))
 	}
 	if more := len(d.active) - len(rows); more > 0 {
-		lines = append(lines, liveLine{text: shorten(d.moreText(more, len(rows)), l.columns)})
+		lines = append(lines, liveLine{text: cells.Shorten(d.moreText(more, len(rows)), l.columns)})
 	}
 	lines = append(lines, totals...)
 	// A frame that is higher than the terminal could not be replaced.
@@ -99,27 +100,27 @@ func (d *display) moreText(more, rows int) string {
 	case rows > 0:
 		return fmt.Sprintf("and %d more", more)
 	case d.work == comparing:
-		return plural(more, "file is being compared", "files are being compared")
+		return readable.Plural(more, "file is being compared", "files are being compared")
 	}
-	return plural(more, "file is being sent", "files are being sent")
+	return readable.Plural(more, "file is being sent", "files are being sent")
 }
 
 // row returns the line of one file.
 func (l layout) row(t *activeFile, now time.Time) liveLine {
 	columns := make([]string, 0, 5)
 	if l.name > 0 {
-		columns = append(columns, fit(shortenPath(t.name, l.name), l.name))
+		columns = append(columns, cells.Fit(cells.ShortenPath(t.name, l.name), l.name))
 	}
 	if l.bar > 0 {
 		columns = append(columns, picture(t, l.bar-2))
 	}
-	columns = append(columns, fitRight(percentText(t), l.percent))
+	columns = append(columns, cells.FitRight(percentText(t), l.percent))
 	if l.bytes > 0 {
-		columns = append(columns, fit(t.bytesText(), l.bytes))
+		columns = append(columns, cells.Fit(t.bytesText(), l.bytes))
 	}
 	state, color := t.state(now, l.state < stateWidth)
-	columns = append(columns, shorten(state, l.state))
-	return liveLine{shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
+	columns = append(columns, cells.Shorten(state, l.state))
+	return liveLine{cells.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
 }
 
 // picture returns a bar: '=' stands for durable bytes, '-' for bytes that are sent.
@@ -156,9 +157,9 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	rate := t.samples.rate(now)
 	switch {
 	case t.loss.shown(now) && brief:
-		return "lost " + bytesText(t.loss.bytes), yellow
+		return "lost " + readable.Bytes(t.loss.bytes), yellow
 	case t.loss.shown(now):
-		return "the service lost " + bytesText(t.loss.bytes), yellow
+		return "the service lost " + readable.Bytes(t.loss.bytes), yellow
 	case t.settling && brief:
 		return "disk", ""
 	case t.settling:
@@ -167,7 +168,7 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
 	case t.toCompare > 0:
 		n, _ := percent(t.compared, t.toCompare)
-		return fmt.Sprintf("%s  comparing %d%%", fitRight(rateText(rate), rateWidth), n), ""
+		return fmt.Sprintf("%s  comparing %d%%", cells.FitRight(readable.Rate(rate), rateWidth), n), ""
 	case !t.wait.until.IsZero():
 		return t.wait.text(now, brief), yellow
 	case t.replyIsLate(now) && brief:
@@ -175,9 +176,9 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	case t.replyIsLate(now):
 		return "waiting for the reply", ""
 	case brief:
-		return fitRight(rateText(rate), rateWidth), ""
+		return cells.FitRight(readable.Rate(rate), rateWidth), ""
 	}
-	text = fitRight(rateText(rate), rateWidth) + "  " + fit(etaText(t.size-t.sent, rate), etaWidth)
+	text = cells.FitRight(readable.Rate(rate), rateWidth) + "  " + cells.Fit(etaText(t.size-t.sent, rate), etaWidth)
 	if t.sent < t.highest {
 		text += " resending"
 	}
@@ -231,20 +232,20 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 		sent = done // a file that need not be read is compared, too
 	}
 	files := "file " + d.fileText()
-	speed := fitRight(rateText(rate), rateWidth)
+	speed := cells.FitRight(readable.Rate(rate), rateWidth)
 	var lines []string
 	switch {
 	case l.bytes > 0:
-		lines = []string{strings.Join([]string{fit(files, 26), fit(failed, 13), fit(amountText(d.work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
-		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)), speed, etaText(left, rate)}, " ")}
+		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)), speed, etaText(left, rate)}, " ")}
 	default:
-		lines = []string{fit(files, 21) + " " + failed,
+		lines = []string{cells.Fit(files, 21) + " " + failed,
 			fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
-		total = append(total, liveLine{shorten(strings.TrimRight(text, " "), l.columns), color})
+		total = append(total, liveLine{cells.Shorten(strings.TrimRight(text, " "), l.columns), color})
 	}
 	return total
 }
@@ -310,7 +311,7 @@ func (d *display) plainLine(now time.Time) string {
 		text += fmt.Sprintf(", %d waiting: %s", waiting, why)
 	}
 	if rate := d.samples.rate(now); rate > 0 {
-		text += "  " + rateText(rate)
+		text += "  " + readable.Rate(rate)
 		if size >= 0 && d.finished() == 0 {
 			text += "  " + etaText(size-done, rate)
 		}
@@ -323,20 +324,18 @@ func (t *activeFile) partsText() string {
 	if t.parts == nil {
 		return ""
 	}
-	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, plural(t.parts.Connections, "connection", "connections"))
+	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, readable.Plural(t.parts.Connections, "connection", "connections"))
 }
-
-func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 // amountText returns how much of size bytes is sent and durable, "3.4 GiB sent, 3.3 GiB durable
 // of 10 GiB", or read: "3.4 GiB read of 10 GiB". size is negative if it is not known.
 func amountText(w work, done, durable, size int64) string {
-	text := bytesText(done) + " sent, " + bytesText(durable) + " durable"
+	text := readable.Bytes(done) + " sent, " + readable.Bytes(durable) + " durable"
 	if w == comparing {
-		text = bytesText(done) + " read"
+		text = readable.Bytes(done) + " read"
 	}
 	if size >= 0 {
-		text += " of " + bytesText(size)
+		text += " of " + readable.Bytes(size)
 	}
 	return text
 }
@@ -352,9 +351,9 @@ func shareText(w work, done, size int64) string {
 		verb = "read "
 	}
 	if size < 0 {
-		return verb + bytesText(done)
+		return verb + readable.Bytes(done)
 	}
-	name, unit := unitOf(size + size/40) // from 1000 on the next one, which takes less space
+	name, unit := readable.Unit(size + size/40) // from 1000 on the next one, which takes less space
 	number := func(n int64, round func(float64) float64) string {
 		v := float64(n) / float64(unit)
 		if v < 10 && unit > 1 {
@@ -367,17 +366,9 @@ func shareText(w work, done, size int64) string {
 		return verb + whole + " of " + whole + " " + name
 	}
 	if done > 0 && done < unit/10 {
-		return verb + bytesText(done) + " of " + whole + " " + name
+		return verb + readable.Bytes(done) + " of " + whole + " " + name
 	}
 	return verb + number(done, math.Floor) + " of " + whole + " " + name
-}
-
-// rateText returns a rate, or "" if it is unknown.
-func rateText(rate float64) string {
-	if rate <= 0 {
-		return ""
-	}
-	return bytesText(int64(rate)) + "/s"
 }
 
 // etaText returns the time for the bytes left, or "" if it is unknown.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 
+	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/tty"
 )
 
@@ -57,7 +58,7 @@ func (r *liveRegion) broken(l liveLine, columns int) int {
 	if !r.reflows || columns <= 0 || columns >= r.columns {
 		return 0
 	}
-	return max(textWidth(l.text)-1, 0) / columns
+	return max(cells.Width(l.text)-1, 0) / columns
 }
 
 // toTop returns the sequences that move the cursor to the beginning of a line above.

@@ -18,6 +18,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/cli/cells"
 )
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
@@ -79,7 +80,7 @@ func TestProgramOnATerminal(t *testing.T) {
 				continue
 			}
 			frames++
-			if at := strings.Index(l, "["); textWidth(l[:at]) != layoutFor(80).name+1 {
+			if at := strings.Index(l, "["); cells.Width(l[:at]) != layoutFor(80).name+1 {
 				t.Errorf("the bar of %q begins at %d", l, at)
 			}
 			if !strings.HasPrefix(m[1], "…/") {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"gcsup/internal/cli/cells"
 )
 
 // screen simulates the part of a terminal that the program uses. It fails for unknown
@@ -99,7 +101,7 @@ func (s *screen) down() {
 }
 
 func (s *screen) put(r rune) {
-	n := cells(r)
+	n := cells.Of(r)
 	if n == 0 {
 		return
 	}

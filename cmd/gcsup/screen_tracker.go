@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -189,7 +190,7 @@ func (t *tracker) announce(file task, e upload.Event) {
 			t.console.message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)
 		}
 	case upload.Resumed:
-		t.console.message("resuming %s: %s are stored (saved upload %s)", file.about(), storedText(shown(e).committed, shown(e).size), e.ID)
+		t.console.message("resuming %s: %s are stored (saved upload %s)", file.about(), readable.Stored(shown(e).committed, shown(e).size), e.ID)
 	case upload.Restarted:
 		t.console.message("%s: starting over in a new session: %s", file.source, e.Cause)
 	case upload.Discarded:
@@ -206,14 +207,14 @@ func (t *tracker) announce(file task, e upload.Event) {
 	case upload.Divided:
 		t.console.detail("%s: sent in parts: %s", file.source, e.Cause)
 	case upload.PartDone:
-		t.console.detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
+		t.console.detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, readable.Plural(e.Parts.Connections, "connection", "connections"))
 	}
 }
 
 // heldText describes the wait for the lease of another process. The lease of this process
 // lasts lease: if that of the other one does not, the user may expect another wait.
 func heldText(e upload.Event, lease time.Duration) string {
-	text := fmt.Sprintf("%s works on it, or died: waiting up to %s for its lease", e.Cause, formatSpan(e.Delay+time.Second-1))
+	text := fmt.Sprintf("%s works on it, or died: waiting up to %s for its lease", e.Cause, readable.Span(e.Delay+time.Second-1))
 	if held, ok := errors.AsType[*state.HeldError](e.Err); ok && held.TTL != lease && lease != 0 {
 		text += fmt.Sprintf(", which lasts %v; --state-lease=%v applies when this process has the upload", held.TTL, lease)
 	}

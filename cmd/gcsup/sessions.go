@@ -13,9 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -124,15 +126,15 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	columns, _, terminal := tty.Size(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
-			text = shortenPath(text, columns-3)
+			text = cells.ShortenPath(text, columns-3)
 		}
 		return text
 	}
 	// A tabwriter aligns only adjacent lines, and other lines are between these.
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
-		rows = append(rows, [4]string{u.ID, storedShare(u.Committed, u.Size),
-			formatSpan(now.Sub(u.Started)), formatExpiry(u, now)})
+		rows = append(rows, [4]string{u.ID, readable.StoredShare(u.Committed, u.Size),
+			readable.Span(now.Sub(u.Started)), formatExpiry(u, now)})
 	}
 	var widths [3]int
 	for _, row := range rows {
@@ -172,22 +174,6 @@ func otherEndpoint(endpoint string) string {
 	return "\n  at " + process.Printable(endpointText(endpoint))
 }
 
-// formatSpan formats a duration in its two largest units.
-func formatSpan(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d <= 0:
-		return "0s"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < day:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
-}
-
 // formatExpiry formats the time until the session expires, if it does.
 func formatExpiry(u upload.SavedUpload, now time.Time) string {
 	switch {
@@ -196,7 +182,7 @@ func formatExpiry(u upload.SavedUpload, now time.Time) string {
 	case u.Expires.IsZero():
 		return "never"
 	}
-	return formatSpan(u.Expires.Sub(now))
+	return readable.Span(u.Expires.Sub(now))
 }
 
 // sessionLine is a saved upload in JSON, without its session URI.
@@ -273,10 +259,10 @@ cancel deletes them.`,
 				case token == nil:
 					con.message("deleted the saved upload %s, which could not be used", id)
 				case token.Parts != nil:
-					con.message("deleted %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
+					con.message("deleted %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
 				default:
 					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
-						storedText(token.Committed, token.ObjectSize()), formatSpan(time.Until(token.Expires())))
+						readable.Stored(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
 				}
 				return nil
 			})
@@ -430,7 +416,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 		return err
 	})
 	if !x.json {
-		x.console.message("%d of %s canceled", canceled, plural(all, "saved upload", "saved uploads"))
+		x.console.message("%d of %s canceled", canceled, readable.Plural(all, "saved upload", "saved uploads"))
 	}
 	return err
 }
@@ -484,7 +470,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("canceled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
+		con.message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -139,7 +140,7 @@ that were sent, before it sends anything.`,
 			}
 			expires := "does not expire"
 			if !token.Expires().IsZero() {
-				expires = "expires in " + formatSpan(time.Until(token.Expires()))
+				expires = "expires in " + readable.Span(time.Until(token.Expires()))
 			}
 			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), expires, resumeCommand(process.Words(), cmd.Flags(), id))

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -107,9 +108,9 @@ func (p *pruner) run(ctx context.Context) (err error) {
 			verb = "would be deleted"
 		}
 		if left > 0 {
-			p.console.message("%s %s", plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
+			p.console.message("%s %s", readable.Plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
 		}
-		p.console.message("%d of %s %s", pruned, plural(all, "saved upload", "saved uploads"), verb)
+		p.console.message("%d of %s %s", pruned, readable.Plural(all, "saved upload", "saved uploads"), verb)
 	}
 	if code != exit.OK {
 		return exit.Printed(code)
@@ -186,7 +187,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	case reasonMissingSource:
 		verb, why = "canceled and deleted", "its source does not exist"
 		if !p.dryRun {
-			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
+			why += fmt.Sprintf("; %s were stored", readable.Stored(u.Stored, u.Size))
 		}
 	case reasonIncomplete:
 		verb, why = "canceled and deleted", "its input did not end"

@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -135,9 +136,9 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.State == upload.SessionOpen:
-		service = storedText(d.holding.Stored, size) + " are stored"
+		service = readable.Stored(d.holding.Stored, size) + " are stored"
 		if size >= 0 {
-			service += fmt.Sprintf(" (%d%%)", storedPercent(d.holding.Stored, size))
+			service += fmt.Sprintf(" (%d%%)", readable.StoredPercent(d.holding.Stored, size))
 		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
@@ -171,8 +172,8 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"destination", process.Printable(t.Spec.URL())},
 		{"endpoint", process.Printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
-		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Stored(saved.Committed, size), readable.Bytes(saved.Sent))},
+		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), readable.Span(now.Sub(t.Created)))},
 		{"expires in", formatExpiry(saved, now)},
 		{"next", next},
 	} {

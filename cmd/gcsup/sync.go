@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -173,7 +174,9 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 	batch.Skip, batch.DryRun, batch.PreservePOSIX = s.cp.batch.skip(), s.cp.batch.dryRun, s.cp.objects.preservePOSIX
 	opts := &mirror.Options{
 		Batch: batch, Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
-		Deleting: func(n int64) { r.console.message("deleting %s without a file", plural(int(n), "object", "objects")) },
+		Deleting: func(n int64) {
+			r.console.message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
+		},
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)

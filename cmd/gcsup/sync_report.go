@@ -8,6 +8,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
@@ -119,9 +120,9 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 		s.results.object("", newDeletionLine(status, o, err))
 	case s.results.quiet:
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(s.results.queue, "%s  would be deleted, %s\n", url, bytesText(o.Object.Size))
+		_, _ = fmt.Fprintf(s.results.queue, "%s  would be deleted, %s\n", url, readable.Bytes(o.Object.Size))
 	case status == statusOK && s.view.results:
-		_, _ = fmt.Fprintf(s.results.queue, "%s#%d  deleted, %s\n", url, o.Object.Generation, bytesText(o.Object.Size))
+		_, _ = fmt.Fprintf(s.results.queue, "%s#%d  deleted, %s\n", url, o.Object.Generation, readable.Bytes(o.Object.Size))
 	}
 }
 
@@ -193,7 +194,7 @@ func (d *deletionTotals) folded() (messages []string) {
 		n += max(count-maxLeftOver, 0)
 	}
 	if n > 0 {
-		messages = append(messages, "and "+plural(n, "more object was not deleted", "more objects were not deleted"))
+		messages = append(messages, "and "+readable.Plural(n, "more object was not deleted", "more objects were not deleted"))
 	}
 	return messages
 }
@@ -204,16 +205,16 @@ func (d *deletionTotals) texts() (parts []string) {
 		return nil
 	}
 	if d.Deleted > 0 {
-		parts = append(parts, fmt.Sprintf("%s deleted (%s)", plural(d.Deleted, "object", "objects"), bytesText(d.Bytes)))
+		parts = append(parts, fmt.Sprintf("%s deleted (%s)", readable.Plural(d.Deleted, "object", "objects"), readable.Bytes(d.Bytes)))
 	}
 	if d.Planned > 0 {
-		parts = append(parts, fmt.Sprintf("%s would be deleted (%s)", plural(d.Planned, "object", "objects"), bytesText(d.PlannedBytes)))
+		parts = append(parts, fmt.Sprintf("%s would be deleted (%s)", readable.Plural(d.Planned, "object", "objects"), readable.Bytes(d.PlannedBytes)))
 	}
 	if d.Protected > 0 {
-		parts = append(parts, plural(d.Protected, "object", "objects")+" without a file kept")
+		parts = append(parts, readable.Plural(d.Protected, "object", "objects")+" without a file kept")
 	}
 	if d.Failed > 0 {
-		parts = append(parts, plural(d.Failed, "object", "objects")+" not deleted")
+		parts = append(parts, readable.Plural(d.Failed, "object", "objects")+" not deleted")
 	}
 	return parts
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 )
 
 // verifyTotals adds up the outcomes of a run of verify.
@@ -35,7 +36,7 @@ func (t *verifyTotals) text() string {
 			many = "differ"
 		}
 		if n := t.counts[status]; n > 0 {
-			parts = append(parts, plural(n, status, many))
+			parts = append(parts, readable.Plural(n, status, many))
 		}
 	}
 	if len(parts) == 0 {

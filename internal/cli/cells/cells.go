@@ -1,4 +1,5 @@
-package main
+// Package cells cuts and pads text to the cells of a terminal. A character takes one cell, two or none.
+package cells
 
 import (
 	"path/filepath"
@@ -8,9 +9,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// cells returns how many columns of a terminal r takes: 2 for East Asian wide
+// Of returns how many columns of a terminal r takes: 2 for East Asian wide
 // characters and emoji, 0 for marks that combine with the previous character.
-func cells(r rune) int {
+func Of(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
@@ -23,11 +24,11 @@ func cells(r rune) int {
 	return 1
 }
 
-// textWidth returns how many columns text takes.
-func textWidth(text string) int {
+// Width returns how many columns text takes.
+func Width(text string) int {
 	n := 0
 	for _, r := range text {
-		n += cells(r)
+		n += Of(r)
 	}
 	return n
 }
@@ -36,7 +37,7 @@ func textWidth(text string) int {
 func head(text string, width int) string {
 	n := 0
 	for i, r := range text {
-		if n += cells(r); n > width {
+		if n += Of(r); n > width {
 			return text[:i]
 		}
 	}
@@ -45,19 +46,19 @@ func head(text string, width int) string {
 
 // tail returns the longest end of text that takes at most width columns.
 func tail(text string, width int) string {
-	left := textWidth(text) - width
+	left := Width(text) - width
 	for i, r := range text {
-		if left <= 0 && cells(r) > 0 {
+		if left <= 0 && Of(r) > 0 {
 			return text[i:]
 		}
-		left -= cells(r)
+		left -= Of(r)
 	}
 	return ""
 }
 
-// shorten cuts the end of text if it takes more than width columns.
-func shorten(text string, width int) string {
-	if textWidth(text) <= width {
+// Shorten cuts the end of text if it takes more than width columns.
+func Shorten(text string, width int) string {
+	if Width(text) <= width {
 		return text
 	}
 	if width <= 0 {
@@ -66,18 +67,18 @@ func shorten(text string, width int) string {
 	return head(text, width-1) + "…"
 }
 
-// shortenPath cuts path to at most width columns. It keeps the base name, and as
-// many directories above it as fit. If the base name itself is too long, it keeps
+// ShortenPath cuts path to at most width columns. It keeps the base name, and as
+// many directories above it as Fit. If the base name itself is too long, it keeps
 // the beginning and the end of the name.
-func shortenPath(path string, width int) string {
-	if textWidth(path) <= width {
+func ShortenPath(path string, width int) string {
+	if Width(path) <= width {
 		return path
 	}
 	isSeparator := func(r rune) bool { return r == '/' || r == filepath.Separator }
 	kept := ""
 	for rest := path; ; {
 		i := strings.LastIndexFunc(rest, isSeparator)
-		if i < 0 || textWidth(path[i:])+1 > width {
+		if i < 0 || Width(path[i:])+1 > width {
 			break
 		}
 		kept, rest = path[i:], rest[:i]
@@ -86,24 +87,24 @@ func shortenPath(path string, width int) string {
 		return "…" + kept
 	}
 	base := path[strings.LastIndexFunc(path, isSeparator)+1:]
-	if textWidth(base) <= width {
+	if Width(base) <= width {
 		return base
 	}
 	if width < 5 {
-		return shorten(base, width)
+		return Shorten(base, width)
 	}
 	end := min((width-1)/2, 12)
 	return head(base, width-1-end) + "…" + tail(base, end)
 }
 
-// fit returns text in exactly width columns: cut at the end, or padded on the right.
-func fit(text string, width int) string {
-	text = shorten(text, width)
-	return text + strings.Repeat(" ", max(width-textWidth(text), 0))
+// Fit returns text in exactly width columns: cut at the end, or padded on the right.
+func Fit(text string, width int) string {
+	text = Shorten(text, width)
+	return text + strings.Repeat(" ", max(width-Width(text), 0))
 }
 
-// fitRight returns text in exactly width columns, padded on the left.
-func fitRight(text string, width int) string {
-	text = shorten(text, width)
-	return strings.Repeat(" ", max(width-textWidth(text), 0)) + text
+// FitRight returns text in exactly width columns, padded on the left.
+func FitRight(text string, width int) string {
+	text = Shorten(text, width)
+	return strings.Repeat(" ", max(width-Width(text), 0)) + text
 }

@@ -11,34 +11,11 @@ import (
 	"os"
 	"testing"
 
+	"gcsup/internal/cli/cells"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
-
-func TestShortenPath(t *testing.T) {
-	for _, c := range []struct {
-		path  string
-		width int
-		want  string
-	}{
-		{"a/b.txt", 10, "a/b.txt"},
-		{"photos/2026/november/img_0001.raw", 24, "…/november/img_0001.raw"},
-		{"photos/2026/november/img_0001.raw", 15, "…/img_0001.raw"},
-		{"photos/2026/november/img_0001.raw", 12, "img_0001.raw"},
-		{"photos/2026/november/img_0001.raw", 11, "img_0…1.raw"},
-		{"disk-image-of-november-2026.img", 20, "disk-image…-2026.img"},
-		{"a/写真.tif", 8, "写真.tif"},
-		{"写真コレクション.tif", 12, "写真コ….tif"},
-		{"abcdef", 3, "ab…"},
-		{"abcdef", 0, ""},
-	} {
-		got := shortenPath(c.path, c.width)
-		if got != c.want || textWidth(got) > c.width {
-			t.Errorf("shortenPath(%q, %d) = %q, want %q", c.path, c.width, got, c.want)
-		}
-	}
-}
 
 // unavailable is the error of a reply with status 503.
 var unavailable = &session.Error{Status: 503}
@@ -69,7 +46,7 @@ func TestCauseOf(t *testing.T) {
 		{errors.New("something odd happened to the request"), "something odd hap…", "someth…"},
 	} {
 		got := causeOf(upload.Event{Err: c.err})
-		if got.text != c.want || got.short != c.short || textWidth(got.text) > 18 || textWidth(got.short) > 7 {
+		if got.text != c.want || got.short != c.short || cells.Width(got.text) > 18 || cells.Width(got.short) > 7 {
 			t.Errorf("causeOf(%v) = %q, want %q and %q", c.err, got, c.want, c.short)
 		}
 	}
