@@ -33,7 +33,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		}
 	}
 	stop()
-	_ = r.results.queue.flush() // before the summary; ended returns the error
+	_ = r.results.queue.Flush() // before the summary; ended returns the error
 	for _, text := range totals.folded() {
 		r.console.fail(text)
 	}

@@ -59,7 +59,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
 	if len(tasks) > 1 {
-		_ = r.results.queue.flush() // ended returns the error
+		_ = r.results.queue.Flush() // ended returns the error
 		r.console.message("%s", r.totals.textNow())
 	}
 	return r.ended(code)

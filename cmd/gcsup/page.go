@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/runlog"
 )
 
 // page is the content of a report that its recorder does not have.
@@ -314,7 +315,7 @@ func (e *exchangeRecorder) tables(w *pageWriter) {
 	w.table("requests", fmt.Sprintf("Requests: %d", e.requests), 2, "request", "status", "count", "bytes", "mean time", "longest")
 	for _, k := range kinds {
 		s := e.sums[k]
-		w.row("", 2, k.op, statusText(k.status), fmt.Sprint(s.n), readable.Bytes(s.sent), readable.Took(s.took/time.Duration(s.n)), readable.Took(s.longest))
+		w.row("", 2, k.op, runlog.StatusText(k.status), fmt.Sprint(s.n), readable.Bytes(s.sent), readable.Took(s.took/time.Duration(s.n)), readable.Took(s.longest))
 	}
 	w.end()
 	writeExchanges(w, "failed-requests", title("Requests that failed", e.failures, len(e.failed), "latest"), e.failed)
@@ -322,18 +323,18 @@ func (e *exchangeRecorder) tables(w *pageWriter) {
 	writeExchanges(w, "latest-requests", title("Latest requests", e.requests, len(e.latest), "latest"), e.latest)
 }
 
-func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
+func writeExchanges(w *pageWriter, id, title string, lines []exchange) {
 	if len(lines) == 0 {
 		return
 	}
 	w.table(id, title, 4, "request", "file", "status", "decision", "started", "took", "offset", "sent", "durable")
 	for _, l := range lines {
 		durable := ""
-		if l.held >= 0 {
-			durable = readable.Bytes(l.held)
+		if l.Held >= 0 {
+			durable = readable.Bytes(l.Held)
 		}
-		w.row("", 4, l.request(), cmp.Or(l.source, l.object), statusText(l.status), l.decision(),
-			secondsText(l.at.Seconds()), readable.Took(l.took), readable.Bytes(l.from), readable.Bytes(l.sent), durable)
+		w.row("", 4, l.Request(), cmp.Or(l.Source, l.Object), runlog.StatusText(l.Status), l.Decision(),
+			secondsText(l.at.Seconds()), readable.Took(l.Took), readable.Bytes(l.From), readable.Bytes(l.Sent), durable)
 	}
 	w.end()
 }
@@ -345,13 +346,6 @@ func title(text string, n, shown int, which string) string {
 		return fmt.Sprintf("%s: the %s %d of %d", text, which, shown, n)
 	}
 	return fmt.Sprintf("%s: %d", text, n)
-}
-
-func statusText(status int64) string {
-	if status == 0 {
-		return "no reply"
-	}
-	return fmt.Sprint(status)
 }
 
 // secondsText returns a time since the start.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"gcsup/internal/cli/runlog"
 )
 
 const (
@@ -19,11 +21,17 @@ type exchangeRecorder struct {
 	mu       sync.Mutex
 	start    time.Time
 	sums     map[exchangeKind]*exchangeSum
-	slow     []exchangeLine
-	latest   []exchangeLine
-	failed   []exchangeLine // the latest
+	slow     []exchange
+	latest   []exchange
+	failed   []exchange // the latest
 	requests int
 	failures int
+}
+
+// exchange is an exchange and when it began, since the start of the run.
+type exchange struct {
+	runlog.Exchange
+	at time.Duration
 }
 
 type exchangeKind struct {
@@ -59,12 +67,12 @@ func (e *exchangeRecorder) Handle(_ context.Context, r slog.Record) error {
 	if r.Level != slog.LevelDebug {
 		return nil
 	}
-	l := readExchange(r)
+	l := exchange{Exchange: runlog.ReadExchange(r)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.at = r.Time.Add(-l.took).Sub(e.start)
+	l.at = r.Time.Add(-l.Took).Sub(e.start)
 	e.requests++
-	kind := exchangeKind{l.op, l.status}
+	kind := exchangeKind{l.Op, l.Status}
 	sum := e.sums[kind]
 	if sum == nil {
 		if len(e.sums) == maxSums {
@@ -76,12 +84,12 @@ func (e *exchangeRecorder) Handle(_ context.Context, r slog.Record) error {
 		}
 	}
 	sum.n++
-	sum.sent += l.sent
-	sum.took += l.took
-	sum.longest = max(sum.longest, l.took)
-	e.slow = keepLongest(e.slow, l, maxExchanges, func(l exchangeLine) time.Duration { return l.took })
+	sum.sent += l.Sent
+	sum.took += l.Took
+	sum.longest = max(sum.longest, l.Took)
+	e.slow = keepLongest(e.slow, l, maxExchanges, func(l exchange) time.Duration { return l.Took })
 	e.latest = keepLatest(e.latest, l, maxExchanges)
-	if l.err != "" || l.status >= 400 {
+	if l.Err != "" || l.Status >= 400 {
 		e.failures++
 		e.failed = keepLatest(e.failed, l, maxExchanges)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/session"
@@ -15,7 +16,7 @@ import (
 // results writes standard output: JSON Lines, or lines for people. flush of the queue returns
 // the first error.
 type results struct {
-	queue *lineQueue
+	queue *linequeue.Queue
 	json  bool
 	quiet bool // no lines for people, and no JSON of events
 }
@@ -24,7 +25,7 @@ type results struct {
 // replaces nothing.
 func (r *results) object(key string, line any) {
 	if data, err := encodeLine(line); err == nil {
-		_ = r.queue.put(key, data)
+		_ = r.queue.Put(key, data)
 	}
 }
 

@@ -31,8 +31,8 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 		o.explain.kept(t, res.SourceKept, o.batch && o.totals.kept >= maxLeftOver)
 	}
 	o.totals.add(status, res, err)
-	if status == statusOK && o.console.log != nil {
-		o.console.logInfo(summary(t, res))
+	if status == statusOK && o.console.log.Handler() != nil {
+		o.console.log.Info(summary(t, res))
 	}
 	o.tracker.end(t, status, res, err)
 }

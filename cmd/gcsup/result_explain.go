@@ -42,7 +42,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	text = printablePath(text, t.source)
 	attrs := failureAttrs(err)
 	if brief {
-		x.console.logError(text, attrs...)
+		x.console.log.Error(text, attrs...)
 		return
 	}
 	x.console.fail(text, attrs...)
@@ -53,7 +53,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 func (x *explainer) kept(t task, err error, brief bool) {
 	text := printablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
 	if brief {
-		x.console.logError(text, failureAttrs(err)...)
+		x.console.log.Error(text, failureAttrs(err)...)
 		return
 	}
 	x.console.fail(text, failureAttrs(err)...)

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/runlog"
 	"gcsup/upload"
 )
 
@@ -35,11 +37,11 @@ type reporter struct {
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
 		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
-		results: &results{queue: newLineQueue(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
+		results: &results{queue: linequeue.New(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
 		totals:  runTotals{start: time.Now()},
 	}
 	if sameTerminal(std.out, std.err) {
-		r.results.queue = newLineQueue(r.console) // results appear above the frame, too
+		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
 		r.pages = newPageRecorder(r.totals.start)
@@ -62,10 +64,10 @@ func (r *reporter) open() error {
 		return exit.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
 	}
 	if r.flags.logFile != "" {
-		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
+		if err := r.console.log.Open(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
 		}
-		r.console.logStart(r.text())
+		r.console.log.Start(r.text(), version().Version)
 	}
 	if r.pages != nil {
 		if err := r.flags.checkReport(); err != nil {
@@ -88,10 +90,10 @@ func (r *reporter) open() error {
 func (r *reporter) logger() *slog.Logger {
 	var handlers []slog.Handler
 	if r.flags.verbose {
-		handlers = append(handlers, verboseLog{r.console})
+		handlers = append(handlers, runlog.NewLines(r.console))
 	}
-	if r.console.log != nil {
-		handlers = append(handlers, r.console.log.Handler())
+	if h := r.console.log.Handler(); h != nil {
+		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
 		handlers = append(handlers, &r.pages.exchanges)
@@ -129,7 +131,7 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.logError(exit.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.log.Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.start)
@@ -154,8 +156,8 @@ func (r *reporter) close(err error) error {
 	if ferr := r.flush(); err == nil {
 		err = ferr
 	}
-	r.console.logEnd(code, elapsed)
-	if lerr := r.console.closeLog(); lerr != nil && err == nil {
+	r.console.log.End(code, elapsed)
+	if lerr := r.console.log.Close(); lerr != nil && err == nil {
 		err = fmt.Errorf("--log-file: %w", lerr)
 	}
 	return err
@@ -201,16 +203,16 @@ func (r *reporter) stopWaiting() {
 	r.tracker.interrupt()
 	go r.console.endFrames() // a terminal that blocks must not delay the timer
 	time.AfterFunc(outputGrace, func() {
-		r.results.queue.close()
-		r.console.queue.close()
+		r.results.queue.Close()
+		r.console.queue.Close()
 	})
 }
 
 // flush waits until the output is written, and returns the error of standard
 // output.
 func (r *reporter) flush() error {
-	err := r.results.queue.flush()
-	_ = r.console.queue.flush() // the queue of the results may write to the console
+	err := r.results.queue.Flush()
+	_ = r.console.queue.Flush() // the queue of the results may write to the console
 	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}

@@ -9,7 +9,9 @@ import (
 	"sync"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/runlog"
 	"gcsup/internal/cli/tty"
 )
 
@@ -18,22 +20,22 @@ import (
 type console struct {
 	mu      sync.Mutex
 	w       io.Writer
-	queue   *lineQueue // in front of w; if nil, messages are written at once
+	queue   *linequeue.Queue // in front of w; if nil, messages are written at once
 	quiet   bool
 	verbose bool
 	live    liveRegion
 	ended   bool // no frame is shown any more
-	*logFile
+	log     *runlog.File
 }
 
 func newConsole(w io.Writer, quiet bool) *console {
-	return &console{w: w, quiet: quiet, live: newLiveRegion(), logFile: &logFile{}}
+	return &console{w: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
 }
 
 // newQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
 func newQueuedConsole(w io.Writer, quiet, verbose bool) *console {
-	return &console{w: w, queue: newLineQueue(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), logFile: &logFile{}}
+	return &console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
 }
 
 // out returns the writer that the console uses.
@@ -52,7 +54,7 @@ type block string
 // in its arguments: a file name with a line break must not make a line of its own.
 func (c *console) message(format string, args ...any) {
 	text := messageText(format, args)
-	c.logInfo(text)
+	c.log.Info(text)
 	if !c.quiet {
 		c.print(text)
 	}
@@ -61,7 +63,7 @@ func (c *console) message(format string, args ...any) {
 // warning prints a message, which the log file has as a warning.
 func (c *console) warning(format string, args ...any) {
 	text := messageText(format, args)
-	c.logWarning(text)
+	c.log.Warning(text)
 	if !c.quiet {
 		c.print(text)
 	}
@@ -70,7 +72,7 @@ func (c *console) warning(format string, args ...any) {
 // detail prints a message with --verbose, and otherwise only to the log file.
 func (c *console) detail(format string, args ...any) {
 	text := messageText(format, args)
-	c.logInfo(text)
+	c.log.Info(text)
 	if c.verbose && !c.quiet {
 		c.print(text)
 	}
@@ -91,7 +93,7 @@ func messageText(format string, args []any) string {
 
 // fail prints a line even if the console is quiet. attrs are attributes for the log file.
 func (c *console) fail(text string, attrs ...slog.Attr) {
-	c.logError(text, attrs...)
+	c.log.Error(text, attrs...)
 	c.print(text)
 }
 
@@ -152,7 +154,7 @@ func (c *console) forget() {
 }
 
 // idle reports whether all queued output is written.
-func (c *console) idle() bool { return c.queue == nil || c.queue.idle() }
+func (c *console) idle() bool { return c.queue == nil || c.queue.Idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can
 // show a frame.

@@ -104,13 +104,13 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 	case err == nil:
 		d.Deleted++
 		d.Bytes += o.Object.Size
-		s.console.logInfo("deleted " + url)
+		s.console.log.Info("deleted " + url)
 	default:
 		status = statusFailed
 		d.Failed++
 		s.totals.failedWith(err)
 		if text := url + ": not deleted: " + deletionText(err); d.fold(err) {
-			s.console.logError(text, failureAttrs(err)...)
+			s.console.log.Error(text, failureAttrs(err)...)
 		} else {
 			s.console.fail(text, failureAttrs(err)...)
 		}

@@ -1,4 +1,5 @@
-package main
+// Package linequeue writes lines to a reader that may stop reading, without delaying the program.
+package linequeue
 
 import (
 	"io"
@@ -10,9 +11,9 @@ import (
 // full.
 const queueLimit = 16 << 20
 
-// lineQueue writes lines in a goroutine, so that a reader that stops reading, such
+// Queue writes lines in a goroutine, so that a reader that stops reading, such
 // as a pager, does not block an upload. Each Write must consist of whole lines.
-type lineQueue struct {
+type Queue struct {
 	w io.Writer
 
 	mu      sync.Mutex
@@ -20,8 +21,8 @@ type lineQueue struct {
 	lines   []queuedLine
 	size    int // bytes in lines and in the write under way
 	writing bool
-	closed  bool  // put does not wait: it drops what does not fit
-	expired bool  // flush does not wait
+	closed  bool  // Put does not wait: it drops what does not fit
+	expired bool  // Flush does not wait
 	err     error // the first error of w
 }
 
@@ -30,18 +31,19 @@ type queuedLine struct {
 	key  string // a later line with the same key replaces this one; "" for none
 }
 
-func newLineQueue(w io.Writer) *lineQueue {
-	q := &lineQueue{w: w}
+// New returns a queue in front of w.
+func New(w io.Writer) *Queue {
+	q := &Queue{w: w}
 	q.changed = sync.NewCond(&q.mu)
 	return q
 }
 
 // Write queues a copy of p. It returns the first error of an earlier line.
-func (q *lineQueue) Write(p []byte) (int, error) { return len(p), q.put("", p) }
+func (q *Queue) Write(p []byte) (int, error) { return len(p), q.Put("", p) }
 
-// put queues a copy of p. If the last line in the queue has the same key, p
+// Put queues a copy of p. If the last line in the queue has the same key, p
 // replaces it. The key "" replaces nothing.
-func (q *lineQueue) put(key string, p []byte) error {
+func (q *Queue) Put(key string, p []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if last := len(q.lines) - 1; key != "" && last >= 0 && q.lines[last].key == key {
@@ -65,7 +67,7 @@ func (q *lineQueue) put(key string, p []byte) error {
 }
 
 // drain writes until the queue is empty.
-func (q *lineQueue) drain() {
+func (q *Queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.lines) > 0 && q.err == nil {
@@ -85,19 +87,19 @@ func (q *lineQueue) drain() {
 	q.changed.Broadcast()
 }
 
-// idle reports whether all lines are written.
-func (q *lineQueue) idle() bool {
+// Idle reports whether all lines are written.
+func (q *Queue) Idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.writing
 }
 
-// closedWait is how long flush waits for the reader after close.
+// closedWait is how long Flush waits for the reader after Close.
 const closedWait = 200 * time.Millisecond
 
-// flush waits until everything is written, and returns the first error. After close
+// Flush waits until everything is written, and returns the first error. After Close
 // it waits for closedWait only, which is enough for a reader that still reads.
-func (q *lineQueue) flush() error {
+func (q *Queue) Flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.writing && !q.expired {
@@ -109,16 +111,16 @@ func (q *lineQueue) flush() error {
 	return q.err
 }
 
-// close makes later calls of put return without waiting, and flush wait for
+// Close makes later calls of Put return without waiting, and Flush wait for
 // closedWait only.
-func (q *lineQueue) close() {
+func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
 	q.changed.Broadcast()
 }
 
-func (q *lineQueue) expire() {
+func (q *Queue) expire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.expired = true

@@ -1,4 +1,4 @@
-package main
+package linequeue
 
 import (
 	"errors"
@@ -29,16 +29,16 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.text.Write(p)
 }
 
-// TestLineQueueKeepsOrderAndMergesProgress checks that a reader that pauses gets
+// TestQueueKeepsOrderAndMergesProgress checks that a reader that pauses gets
 // every line once, in order, but only the newest progress.
-func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
+func TestQueueKeepsOrderAndMergesProgress(t *testing.T) {
 	g := &gate{opened: make(chan struct{})}
-	q := newLineQueue(g)
+	q := New(g)
 	var want strings.Builder
 	fmt.Fprintln(q, "first") // the one that blocks
 	for i := range 100 {
 		for j := range 1000 {
-			if err := q.put("progress", fmt.Appendf(nil, "progress %d\n", j)); err != nil {
+			if err := q.Put("progress", fmt.Appendf(nil, "progress %d\n", j)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -46,23 +46,23 @@ func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
 		fmt.Fprintf(&want, "progress 999\nline %d\n", i)
 	}
 	close(g.opened)
-	if err := q.flush(); err != nil {
+	if err := q.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if got := g.text.String(); got != "first\n"+want.String() {
 		t.Errorf("%d bytes were written, want %d", len(got), want.Len()+6)
 	}
-	if !q.idle() {
+	if !q.Idle() {
 		t.Error("the queue is not idle after flush")
 	}
 }
 
-// TestLineQueueIsBounded checks that a writer blocks when 16 MiB are queued, and
+// TestQueueIsBounded checks that a writer blocks when 16 MiB are queued, and
 // that close unblocks it.
-func TestLineQueueIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{opened: make(chan struct{})}
-		q := newLineQueue(g)
+		q := New(g)
 		line := make([]byte, 1<<20)
 		for range queueLimit >> 20 {
 			q.Write(line)
@@ -71,14 +71,14 @@ func TestLineQueueIsBounded(t *testing.T) {
 		go func() {
 			q.Write(line)
 			written.Store(true)
-			_ = q.flush()
+			_ = q.Flush()
 			flushed.Store(true)
 		}()
 		synctest.Wait()
 		if written.Load() {
 			t.Error("17 MiB were queued")
 		}
-		q.close()
+		q.Close()
 		synctest.Wait()
 		if !written.Load() || flushed.Load() {
 			t.Errorf("after close: written %v, flushed %v, want true and false", written.Load(), flushed.Load())
@@ -92,16 +92,38 @@ func TestLineQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestLineQueueReportsErrors checks that the error of a closed reader is not lost.
-func TestLineQueueReportsErrors(t *testing.T) {
+// TestQueueReportsErrors checks that the error of a closed reader is not lost.
+func TestQueueReportsErrors(t *testing.T) {
 	g := &gate{opened: make(chan struct{}), err: errors.New("broken pipe")}
 	close(g.opened)
-	q := newLineQueue(g)
+	q := New(g)
 	fmt.Fprintln(q, "line")
-	if err := q.flush(); err != g.err {
+	if err := q.Flush(); err != g.err {
 		t.Errorf("flush: %v, want %v", err, g.err)
 	}
 	if _, err := fmt.Fprintln(q, "another"); err != g.err {
 		t.Errorf("Write after it: %v", err)
+	}
+}
+
+// TestQueueAfterHurry checks that the last lines are written even if an interruption
+// takes longer than a second. An earlier version lost them.
+func TestQueueAfterHurry(t *testing.T) {
+	lost := 0
+	for range 100 {
+		g := &gate{opened: make(chan struct{})}
+		close(g.opened)
+		q := New(g)
+		q.Close() // a second after the interruption
+		fmt.Fprintln(q, "to resume: gcsup resume ID")
+		_ = q.Flush()
+		g.mu.Lock()
+		if g.text.Len() == 0 {
+			lost++
+		}
+		g.mu.Unlock()
+	}
+	if lost > 0 {
+		t.Errorf("%d of 100 last lines were not written when Flush returned, and the process exits", lost)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package runlog_test
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/cli/runlog"
 )
 
 // TestVerboseLog checks the lines of --verbose.
@@ -40,7 +42,7 @@ func TestVerboseLog(t *testing.T) {
 		var b strings.Builder
 		r := slog.NewRecord(at, test.level, test.message, 0)
 		r.Add(test.attrs...)
-		if err := (verboseLog{&b}).Handle(t.Context(), r); err != nil {
+		if err := runlog.NewLines(&b).Handle(t.Context(), r); err != nil {
 			t.Error(err)
 		}
 		if got, want := b.String(), "12:00:00.005 "+test.want+"\n"; got != want {
