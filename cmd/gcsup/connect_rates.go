@@ -18,7 +18,7 @@ const saveRatesEvery = 10 * time.Second
 // process until stop is called. It saves nothing if uploads are not saved in a directory. Errors are
 // details: the next process can find the rates itself.
 func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.RequestRates) (stop func()) {
-	r.totals.rates = rates
+	r.totals.Rates = rates
 	if c.saved == nil || c.saved.shared {
 		return func() {}
 	}

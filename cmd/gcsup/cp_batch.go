@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -34,22 +35,22 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	}
 	stop()
 	_ = r.results.queue.Flush() // before the summary; ended returns the error
-	for _, text := range totals.folded() {
+	for _, text := range totals.Folded() {
 		r.console.fail(text)
 	}
 	r.warnAbout(chosen)
-	totals.finished = progress.finished()
+	totals.Finished = progress.finished()
 	if err := progress.close(); err != nil {
-		totals.code = exit.Classify(err).Code
+		totals.Code = exit.Classify(err).Code
 		r.console.fail(withHint(err, "").Error())
 	}
-	if totals.uploaded > 0 && c.emulator != nil {
+	if totals.Uploaded > 0 && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}
-	if ctx.Err() != nil && totals.code != exit.Temporary {
-		totals.code = exit.Classify(context.Cause(ctx)).Code
+	if ctx.Err() != nil && totals.Code != exit.Temporary {
+		totals.Code = exit.Classify(context.Cause(ctx)).Code
 	}
-	code := totals.code // the sources that are not started below do not change it
+	code := totals.Code // the sources that are not started below do not change it
 	if chosen.trees {
 		r.summarize(ctx, totals)
 	} else if ctx.Err() != nil {
@@ -57,10 +58,10 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		r.reportNotStarted(ctx, left, len(chosen.named))
 	}
 	switch {
-	case chosen.single() && totals.files()+totals.finished == 0 && ctx.Err() == nil && code == exit.OK:
+	case chosen.single() && totals.Files()+totals.Finished == 0 && ctx.Err() == nil && code == exit.OK:
 		r.console.message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
-	case !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0):
-		r.console.message("%s", totals.textNow())
+	case !chosen.trees && (len(chosen.named) > 1 || totals.Finished > 0):
+		r.console.message("%s", totals.TextNow())
 	}
 	return r.ended(code)
 }
@@ -69,24 +70,24 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 func (r *reporter) warnAbout(chosen *selection) {
 	for _, text := range chosen.notes.Warnings() {
 		r.console.warning("warning: %s", text)
-		r.results.event("", func() eventLine {
-			return eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text}
+		r.results.event("", func() result.EventLine {
+			return result.EventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text}
 		})
 	}
 }
 
 // summarize prints the totals and how to continue.
-func (r *reporter) summarize(ctx context.Context, t *runTotals) {
-	text := t.textNow()
+func (r *reporter) summarize(ctx context.Context, t *result.Totals) {
+	text := t.TextNow()
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
-	if t.code == exit.OK {
+	if t.Code == exit.OK {
 		r.console.message("%s", text)
 		return
 	}
 	r.console.fail(text)
-	if t.code == exit.Temporary || t.notTried > 0 {
+	if t.Code == exit.Temporary || t.NotTried > 0 {
 		r.console.fail("to continue: " + r.again())
 	}
 }

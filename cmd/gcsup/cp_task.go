@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -42,8 +43,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		case code != exit.OK:
 		case err != nil && !t.skipped(err):
 			code = exit.Classify(err).Code
-		case leftUndone(res) != nil:
-			code = exit.Classify(leftUndone(res)).Code
+		case result.Undone(res) != nil:
+			code = exit.Classify(result.Undone(res)).Code
 		}
 		stored = stored || err == nil
 		done++
@@ -60,7 +61,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	}
 	if len(tasks) > 1 {
 		_ = r.results.queue.Flush() // ended returns the error
-		r.console.message("%s", r.totals.textNow())
+		r.console.message("%s", r.totals.TextNow())
 	}
 	return r.ended(code)
 }

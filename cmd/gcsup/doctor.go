@@ -18,8 +18,10 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload"
@@ -69,15 +71,15 @@ The exit code is that of the first check that failed.`,
 
 // checkLine is one check in JSON.
 type checkLine struct {
-	V         int        `json:"v"`
-	Type      string     `json:"type"`
-	Check     string     `json:"check"`
-	Status    string     `json:"status"`
-	Message   string     `json:"message"`
-	ElapsedMS int64      `json:"elapsed_ms"`
-	SkewMS    *int64     `json:"skew_ms,omitempty"`
-	BytesPerS *int64     `json:"bytes_per_s,omitempty"`
-	Error     *errorLine `json:"error"`
+	V         int               `json:"v"`
+	Type      string            `json:"type"`
+	Check     string            `json:"check"`
+	Status    result.Status     `json:"status"`
+	Message   string            `json:"message"`
+	ElapsedMS int64             `json:"elapsed_ms"`
+	SkewMS    *int64            `json:"skew_ms,omitempty"`
+	BytesPerS *int64            `json:"bytes_per_s,omitempty"`
+	Error     *result.ErrorLine `json:"error"`
 }
 
 func (d *doctor) run(ctx context.Context, destination string) (err error) {
@@ -111,17 +113,17 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 		{"permission", d.checkPermission, true},
 		{"throughput", d.checkThroughput, false},
 	} {
-		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: statusSkipped, Message: "an earlier check failed"}
+		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: result.Skipped, Message: "an earlier check failed"}
 		if usable {
 			begun := time.Now()
-			line.Status = statusOK
+			line.Status = result.OK
 			err := check.do(ctx, line)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			line.ElapsedMS = time.Since(begun).Milliseconds()
 			if err != nil {
-				line.Status, line.Message, line.Error = statusFailed, withHint(err, d.c.endpoint).Error(), newErrorLine(err)
+				line.Status, line.Message, line.Error = result.Failed, withHint(err, d.c.endpoint).Error(), result.NewErrorLine(err)
 				if d.code == exit.OK {
 					d.code = exit.Classify(err).Code
 				}
@@ -140,7 +142,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 
 func (d *doctor) print(line *checkLine) error {
 	if d.json {
-		return printJSON(d.std.out, line)
+		return jsonline.Print(d.std.out, line)
 	}
 	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, process.Printable(line.Message))
 	return err
@@ -190,7 +192,7 @@ const maxSkew = time.Minute
 // checkClock compares the local clock with the Date header of the endpoint's reply.
 func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 	if d.reply.Date.IsZero() {
-		line.Status, line.Message = statusSkipped, "the endpoint sends no Date header"
+		line.Status, line.Message = result.Skipped, "the endpoint sends no Date header"
 		return nil
 	}
 	// The header has whole seconds, rounded down.
@@ -238,20 +240,20 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 
 // judgeCredentials returns the status and the message about credentials with which a request got
 // a reply. Credentials that the service did not have to check are not ok.
-func (d *doctor) judgeCredentials(reply session.Reply) (status, message string) {
+func (d *doctor) judgeCredentials(reply session.Reply) (status result.Status, message string) {
 	why := d.c.client.Anonymous()
 	answers := func(r session.Reply) bool { return r.Object != nil || r.Status == http.StatusNotFound }
 	switch {
 	case d.c.emulator != nil:
-		return statusSkipped, "none are sent to an emulator"
+		return result.Skipped, "none are sent to an emulator"
 	case why != "":
-		return statusSkipped, "none are sent, because " + why
+		return result.Skipped, "none are sent, because " + why
 	case answers(d.reply):
-		return statusSkipped, "not checked: there is a token, but the endpoint gives the same answer without one"
+		return result.Skipped, "not checked: there is a token, but the endpoint gives the same answer without one"
 	case answers(reply), reply.Status == http.StatusForbidden:
-		return statusOK, "the service accepts them"
+		return result.OK, "the service accepts them"
 	}
-	return statusSkipped, fmt.Sprintf("not checked: there is a token, but the service answers %v", reply.Refusal())
+	return result.Skipped, fmt.Sprintf("not checked: there is a token, but the service answers %v", reply.Refusal())
 }
 
 // checkPermission opens a session, which needs storage.objects.create, and lists

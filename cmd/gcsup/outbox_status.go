@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/upload/outbox"
@@ -41,7 +42,7 @@ after their upload is not known. It makes no request.`,
 				return err
 			}
 			if asJSON {
-				return printJSON(std.out, newOutboxLine(s, failed))
+				return jsonline.Print(std.out, newOutboxLine(s, failed))
 			}
 			return printOutbox(std.out, s, failed, time.Now())
 		},

@@ -17,13 +17,14 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
 )
 
 // page is the content of a report that its recorder does not have.
 type page struct {
 	command string
-	totals  *runTotals
+	totals  *result.Totals
 	elapsed time.Duration
 	code    int
 }
@@ -151,14 +152,14 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	w.printf("<h1>gcsup: %s</h1>\n<p><code>%s</code></p>\n", outcome(t, about.code), about.command)
 	w.printf("<p class=\"dim\">%s, version %s</p>\n<dl>\n", p.start.Format("2006-01-02 15:04:05 -07:00"), version().Version)
 	for _, s := range [][2]string{
-		{"files", fmt.Sprint(t.files())}, {"uploaded", fmt.Sprint(t.uploaded)}, {"skipped", fmt.Sprint(t.skipped + t.finished)},
-		{"failed", fmt.Sprint(t.failed + t.interrupted + t.notTried)}, {"uploaded bytes", readable.Bytes(t.bytes)}, {"sent bytes", readable.Bytes(t.sent)},
-		{"sent again", readable.Bytes(t.resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.retries)}, {"waited", readable.Elapsed(t.waited).String()},
-		{"elapsed", readable.Elapsed(about.elapsed).String()}, {"average", cmp.Or(readable.Rate(t.rate(about.elapsed)), "–")}, {"exit code", fmt.Sprint(about.code)},
+		{"files", fmt.Sprint(t.Files())}, {"uploaded", fmt.Sprint(t.Uploaded)}, {"skipped", fmt.Sprint(t.Skipped + t.Finished)},
+		{"failed", fmt.Sprint(t.Failed + t.Interrupted + t.NotTried)}, {"uploaded bytes", readable.Bytes(t.Bytes)}, {"sent bytes", readable.Bytes(t.Sent)},
+		{"sent again", readable.Bytes(t.Resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.Retries)}, {"waited", readable.Elapsed(t.Waited).String()},
+		{"elapsed", readable.Elapsed(about.elapsed).String()}, {"average", cmp.Or(readable.Rate(t.Rate(about.elapsed)), "–")}, {"exit code", fmt.Sprint(about.code)},
 	} {
 		w.printf("<div><dt>%s</dt><dd>%s</dd></div>\n", s[0], s[1])
 	}
-	if d := t.deletions; d != nil {
+	if d := t.Deletions; d != nil {
 		w.printf("<div><dt>objects deleted</dt><dd>%s</dd></div>\n<div><dt>objects not deleted</dt><dd>%s</dd></div>\n", fmt.Sprint(d.Deleted), fmt.Sprint(d.Failed))
 	}
 	w.markup("</dl>\n")
@@ -173,14 +174,14 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 // literal is text that pageWriter.printf does not escape.
 type literal string
 
-func outcome(t *runTotals, code int) string {
+func outcome(t *result.Totals, code int) string {
 	switch {
 	case code == exit.OK:
-		return readable.Plural(t.files(), "file, done", "files, done")
-	case t.interrupted > 0:
+		return readable.Plural(t.Files(), "file, done", "files, done")
+	case t.Interrupted > 0:
 		return "interrupted"
 	}
-	return fmt.Sprintf("%d of %s failed", t.failed+t.interrupted+t.notTried, readable.Plural(t.files(), "file", "files"))
+	return fmt.Sprintf("%d of %s failed", t.Failed+t.Interrupted+t.NotTried, readable.Plural(t.Files(), "file", "files"))
 }
 
 // Sizes of the charts, in units of the drawing.
@@ -283,10 +284,10 @@ func (p *pageRecorder) tables(w *pageWriter) {
 		w.table("slowest", "Slowest files", 2, "file", "outcome", "size", "time", "rate", "retries")
 		for _, f := range p.files.slowest {
 			rate := ""
-			if f.elapsed > 0 && f.status == statusOK {
+			if f.elapsed > 0 && f.status == result.OK {
 				rate = readable.Rate(float64(f.size) / f.elapsed.Seconds())
 			}
-			w.row(f.status, 2, f.source+" → "+f.destination, f.status, readable.Bytes(f.size), readable.Elapsed(f.elapsed).String(), rate, fmt.Sprint(f.retries))
+			w.row(string(f.status), 2, f.source+" → "+f.destination, string(f.status), readable.Bytes(f.size), readable.Elapsed(f.elapsed).String(), rate, fmt.Sprint(f.retries))
 		}
 		w.end()
 	}

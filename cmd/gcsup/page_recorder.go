@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -47,11 +48,12 @@ type mark struct {
 }
 
 type fileOutcome struct {
-	source, destination, status string
-	size                        int64
-	elapsed                     time.Duration
-	retries                     int
-	err                         string
+	source, destination string
+	status              result.Status
+	size                int64
+	elapsed             time.Duration
+	retries             int
+	err                 string
 }
 
 func newPageRecorder(start time.Time) *pageRecorder {
@@ -89,25 +91,25 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 }
 
 // end records the outcome of a file.
-func (p *pageRecorder) end(id int, t task, status string, res *upload.Result, err error, now time.Time) {
+func (p *pageRecorder) end(id int, t task, status result.Status, res *upload.Result, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := fileOutcome{source: t.source, destination: t.destination, status: status}
 	if res != nil {
 		f.size, f.elapsed, f.retries = max(res.Size, 0), res.Elapsed, res.Retries
-		if status == statusOK {
+		if status == result.OK {
 			p.timeline.move(now.Sub(p.start), id, p.timeline.active[id], offsets{res.Size, res.Size})
 		}
 	}
 	delete(p.timeline.active, id)
-	if status == statusFailed {
+	if status == result.Failed {
 		f.err = exit.Text(err)
 		p.files.failures++
 		if len(p.files.failed) < maxNamed {
 			p.files.failed = append(p.files.failed, f)
 		}
 	}
-	if status == statusOK || status == statusFailed {
+	if status == result.OK || status == result.Failed {
 		p.files.slowest = keepLongest(p.files.slowest, f, maxSlowest, func(f fileOutcome) time.Duration { return f.elapsed })
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -29,7 +30,7 @@ func examplePage(t *testing.T) string {
 	t.Helper()
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	p := newPageRecorder(start)
-	totals := &runTotals{start: start}
+	totals := &result.Totals{Start: start}
 	log := slog.New(&p.exchanges)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	event := func(s float64, e upload.Event) {
@@ -53,11 +54,11 @@ func examplePage(t *testing.T) string {
 	log.Debug("query", "part", 2, "status", 0, "err", errors.New("connection reset"), "took", time.Second, "next", "wait, query: connection reset")
 	log.Info("upload ended")
 	done := &upload.Result{Size: 100 << 20, Elapsed: 25 * time.Second, Retries: 1, BytesSent: 120 << 20, BytesResent: 20 << 20, Requests: 500}
-	totals.add(statusOK, done, nil)
-	p.end(1, task{source: "disk.img", destination: "gs://demo/disk.img"}, statusOK, done, nil, at(25))
+	totals.Add(result.OK, done, nil)
+	p.end(1, task{source: "disk.img", destination: "gs://demo/disk.img"}, result.OK, done, nil, at(25))
 	failed := &upload.Result{Size: 7, Elapsed: time.Second}
-	totals.add(statusFailed, failed, errors.New("permission denied"))
-	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, statusFailed, failed, errors.New("permission denied"), at(25))
+	totals.Add(result.Failed, failed, errors.New("permission denied"))
+	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, result.Failed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exit.Permission}); err != nil {
 		t.Fatal(err)
@@ -191,13 +192,13 @@ func TestReportIsBounded(t *testing.T) {
 			now := start.Add(time.Duration(i) * time.Second)
 			p.note(i, "a", upload.Event{Kind: upload.Started}, now)
 			p.note(i, "a", upload.Event{Kind: upload.Waiting, Cause: "503", Delay: time.Second}, now)
-			p.end(i, task{source: "a"}, statusFailed, &upload.Result{}, errors.New("x"), now)
+			p.end(i, task{source: "a"}, result.Failed, &upload.Result{}, errors.New("x"), now)
 			r := slog.NewRecord(now, slog.LevelDebug, "put", 0)
 			r.AddAttrs(slog.Int("status", 503))
 			_ = p.exchanges.Handle(t.Context(), r)
 		}
 		var b bytes.Buffer
-		if err := p.render(&b, page{totals: &runTotals{}, elapsed: time.Duration(n) * time.Second}); err != nil {
+		if err := p.render(&b, page{totals: &result.Totals{}, elapsed: time.Duration(n) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		sizes[n] = b.Len()

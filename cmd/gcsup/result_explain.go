@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
@@ -71,11 +70,11 @@ func failureAttrs(err error) []slog.Attr {
 // howToContinue prints how to continue an upload that failed.
 func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	switch {
-	case t.saved != "" && notResumable(err):
+	case t.saved != "" && exit.NotResumable(err):
 		x.howToDiscard(t, err)
 	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
 		x.console.fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
-	case notResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
+	case exit.NotResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
 		x.console.fail("to resume: " + x.command.resume(res.ID))
@@ -129,16 +128,6 @@ func within(d time.Duration, f func() error) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// notResumable reports whether a saved upload cannot be resumed as it is: its source
-// is no file, does not exist or has changed, or it is damaged or of a newer version.
-// Every later run would fail in the same way. A source that cannot be read for another
-// reason may be readable in the next run.
-func notResumable(err error) bool {
-	noSource := errors.Is(err, exit.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
-	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, upload.ErrIncomplete) ||
-		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted

@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
 	"gcsup/upload"
 )
@@ -25,7 +26,7 @@ type reporter struct {
 	results *results // standard output
 	explain *explainer
 	tracker *tracker
-	totals  runTotals
+	totals  result.Totals
 
 	pages  *pageRecorder // of --report; nil without
 	opened bool          // the page can be written
@@ -38,13 +39,13 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
 		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
 		results: &results{queue: linequeue.New(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
-		totals:  runTotals{start: time.Now()},
+		totals:  result.Totals{Start: time.Now()},
 	}
 	if sameTerminal(std.out, std.err) {
 		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
-		r.pages = newPageRecorder(r.totals.start)
+		r.pages = newPageRecorder(r.totals.Start)
 	}
 	if flags.listen != "" {
 		r.metrics = metrics.New(metrics.Options{Version: version().Version, Backlog: flags.backlog})
@@ -134,7 +135,7 @@ func (r *reporter) close(err error) error {
 			r.console.log.Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
-	elapsed := time.Since(r.totals.start)
+	elapsed := time.Since(r.totals.Start)
 	if r.opened {
 		about := page{command: r.text(), totals: &r.totals, elapsed: elapsed, code: code}
 		write := func() error { return r.pages.write(r.flags.report, about) }
@@ -151,7 +152,7 @@ func (r *reporter) close(err error) error {
 		}
 	}
 	if r.flags.json {
-		r.results.object("", r.totals.line(elapsed, code))
+		r.results.object("", r.totals.Summary(elapsed, code))
 	}
 	if ferr := r.flush(); err == nil {
 		err = ferr
@@ -166,7 +167,7 @@ func (r *reporter) close(err error) error {
 // refuse reports tasks that cannot start, and returns err with a hint.
 func (r *reporter) refuse(tasks []task, err error) error {
 	for _, t := range tasks {
-		r.totals.add(statusFailed, nil, err)
+		r.totals.Add(result.Failed, nil, err)
 		r.tracker.refuse(t, err)
 	}
 	return withHint(err, r.explain.endpoint)

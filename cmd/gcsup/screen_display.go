@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -91,7 +92,7 @@ func (d *display) waitingListing(now time.Time) *activeFile {
 }
 
 // end records the outcome of a file.
-func (d *display) end(id int, status string, res *upload.Result, now time.Time) {
+func (d *display) end(id int, status result.Status, res *upload.Result, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
@@ -107,14 +108,14 @@ func (d *display) end(id int, status string, res *upload.Result, now time.Time) 
 		size = max(res.Size, 0)
 	}
 	switch status {
-	case statusOK, statusSame:
+	case result.OK, result.Same:
 		ended.sent += size
 		ended.durable += size
-	case statusDiffers, statusMissing:
+	case result.Differs, result.Missing:
 		ended.differ++
 		ended.sent += t.highest
 		ended.durable += t.committed
-	case statusFailed:
+	case result.Failed:
 		ended.failed++
 		ended.sent += t.highest
 		ended.durable += t.committed

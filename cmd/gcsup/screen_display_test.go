@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -107,8 +108,8 @@ func TestFrameOfComparison(t *testing.T) {
 	compared(1)
 	now = now.Add(2 * time.Second)
 	compared(21)
-	d.end(2, statusMissing, &upload.Result{Size: 30 * mib}, now)
-	d.end(3, statusSame, &upload.Result{Size: 10 * mib}, now)
+	d.end(2, result.Missing, &upload.Result{Size: 30 * mib}, now)
+	d.end(3, result.Same, &upload.Result{Size: 10 * mib}, now)
 	var lines []string
 	for _, l := range d.frame(now, 80, 24) {
 		lines = append(lines, l.text)

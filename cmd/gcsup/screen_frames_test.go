@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -132,7 +133,7 @@ func story(frame func(name string, d *display, now time.Time)) {
 	now = now.Add(9 * time.Second)
 	event(1, disk, upload.Progress, 1000, 950, 200)
 	event(2, photo, upload.Progress, 400, 120, 120)
-	d.end(3, statusFailed, &upload.Result{Size: 64 * mib}, now)
+	d.end(3, result.Failed, &upload.Result{Size: 64 * mib}, now)
 	for i := range 10 {
 		event(4+i, fmt.Sprintf("logs/2026-11-%02d/access.log", i+1), upload.Started, 1, 0, 0)
 	}
@@ -140,7 +141,7 @@ func story(frame func(name string, d *display, now time.Time)) {
 	now = now.Add(time.Second)
 	event(1, disk, upload.Restarted, 1000, 0, 0)
 	for i := range 9 {
-		d.end(4+i, statusOK, &upload.Result{Size: mib}, now)
+		d.end(4+i, result.OK, &upload.Result{Size: mib}, now)
 	}
 	d.note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Held: true, Err: unavailable}, now)
 	frame("the service lost a session", d, now)
@@ -316,7 +317,7 @@ func BenchmarkDisplay(b *testing.B) {
 		now = now.Add(200 * time.Microsecond)
 		d.note(i, "logs/2026-11-22/access.log", upload.Event{Kind: upload.Started, Size: 4096}, now)
 		if i >= 32 {
-			d.end(i-32, statusOK, &upload.Result{Size: 4096}, now)
+			d.end(i-32, result.OK, &upload.Result{Size: 4096}, now)
 		}
 		if i%715 == 0 {
 			d.frame(now, 80, 24)

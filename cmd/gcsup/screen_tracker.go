@@ -8,6 +8,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -92,7 +93,7 @@ func (t *tracker) begin(current task) {
 }
 
 // end passes on the outcome of a file.
-func (t *tracker) end(file task, status string, res *upload.Result, err error) {
+func (t *tracker) end(file task, status result.Status, res *upload.Result, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.active = t.batch
@@ -113,7 +114,7 @@ func (t *tracker) refuse(file task, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.results.json {
-		t.results.object("", newResultLine(t.files.nextID(), file, statusFailed, nil, err))
+		t.results.object("", result.NewLine(t.files.nextID(), file.file(), result.Failed, nil, err))
 	}
 }
 
@@ -162,12 +163,12 @@ func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
 		}
 		f.printedAt, key = now, e.Kind.String()+" "+file.destination
 	}
-	t.results.event(key, func() eventLine { return newEventLine(f.id, file.source, file.destination, e) })
+	t.results.event(key, func() result.EventLine { return result.NewEventLine(f.id, file.source, file.destination, e) })
 }
 
 // noteRun passes on an event of the listing, or of the saved uploads.
 func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
-	t.results.event("", func() eventLine { return newEventLine(0, "", run.destination, e) })
+	t.results.event("", func() result.EventLine { return result.NewEventLine(0, "", run.destination, e) })
 	if t.display == nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/session/state"
@@ -53,7 +54,7 @@ a process is working on is shown as it was last saved.`,
 				return withHint(fmt.Errorf("%s: %w", id, err), c.endpoint)
 			}
 			if asJSON {
-				return printJSON(std.out, d.line())
+				return jsonline.Print(std.out, d.line())
 			}
 			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), token.ID), time.Now())
 		},
@@ -204,7 +205,7 @@ func stateText(state upload.SessionState) string {
 func (d *details) line() showLine {
 	return showLine{
 		sessionLine: newSessionLine(upload.Describe(d.token)), SourceState: d.source, InUse: d.inUse != nil,
-		State:  known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
-		Stored: known(d.holding.Stored, d.holding.State == upload.SessionOpen),
+		State:  jsonline.Known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
+		Stored: jsonline.Known(d.holding.Stored, d.holding.State == upload.SessionOpen),
 	}
 }

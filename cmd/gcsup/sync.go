@@ -13,6 +13,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -141,7 +142,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	}
 	report := &syncReport{reporter: r, whole: whole[0]}
 	if s.delete {
-		r.totals.deletions = &deletionTotals{}
+		r.totals.Deletions = &result.Deletions{}
 	}
 	outcomes := report.files(cmd.Context(), chosen.mirror.Run(cmd.Context(), c.uploader))
 	if s.cp.batch.dryRun {

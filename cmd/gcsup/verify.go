@@ -13,17 +13,11 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
-)
-
-// The statuses of a verifyLine, besides statusFailed.
-const (
-	statusSame    = "same"
-	statusDiffers = "differs"
-	statusMissing = "missing"
 )
 
 // verifyFlags are the flags of verify.
@@ -78,11 +72,11 @@ type verifier struct {
 	progress  *verifyProgress
 	c         *connection
 	encrypted bool // a key was given
-	totals    verifyTotals
+	totals    *result.Comparisons
 }
 
 func newVerify(std stdio) *cobra.Command {
-	v := &verifier{std: std, totals: verifyTotals{counts: map[string]int{}}}
+	v := &verifier{std: std, totals: result.NewComparisons()}
 	cmd := &cobra.Command{
 		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Compare files with their objects, without an upload",
@@ -141,7 +135,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 				return err
 			}
 		}
-		return exit.Printed(v.totals.code)
+		return exit.Printed(v.totals.Code)
 	}
 	if v.c, err = v.flags.target.open(ctx, false); err != nil {
 		return err
@@ -195,15 +189,15 @@ func (v *verifier) compare(ctx context.Context, chosen *selection, m *mirror.Mir
 	}
 	stop()
 	if ctx.Err() != nil {
-		v.console.message("%s; the rest was not compared", v.totals.text())
+		v.console.message("%s; the rest was not compared", v.totals.Text())
 		return context.Cause(ctx)
 	}
 	for _, text := range chosen.notes.Warnings() {
 		v.console.message("warning: %s", text)
 	}
-	v.console.message("%s", v.totals.text())
-	if v.totals.code != exit.OK {
-		return exit.Printed(v.totals.code)
+	v.console.message("%s", v.totals.Text())
+	if v.totals.Code != exit.OK {
+		return exit.Printed(v.totals.Code)
 	}
 	return nil
 }

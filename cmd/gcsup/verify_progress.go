@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -34,7 +35,7 @@ func (p *verifyProgress) observe(e upload.Event) {
 }
 
 // end records the outcome of a file.
-func (p *verifyProgress) end(t task, status string, res *upload.Result) {
+func (p *verifyProgress) end(t task, status result.Status, res *upload.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := p.files.of(t.destination).id

@@ -1,4 +1,4 @@
-package main
+package result_test
 
 import (
 	"cmp"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -27,7 +29,7 @@ var resultFields = []string{
 func line(t *testing.T, v any) (text string, fields map[string]any) {
 	t.Helper()
 	var b strings.Builder
-	if err := printJSON(&b, v); err != nil {
+	if err := jsonline.Print(&b, v); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(b.String()), &fields); err != nil {
@@ -45,7 +47,7 @@ func TestResultLine(t *testing.T) {
 		Waited: 1500 * time.Millisecond, Paced: 250 * time.Millisecond, Elapsed: 2 * time.Second,
 		Object: &session.Object{Generation: 1 << 60, Size: 5, CRC32C: 0x01020304, HasCRC32C: true},
 	}
-	text, _ := line(t, newResultLine(7, task{source: "a&b\n", destination: "gs://bkt/a"}, statusOK, res, nil))
+	text, _ := line(t, result.NewLine(7, result.File{Source: "a&b\n", Destination: "gs://bkt/a"}, result.OK, res, nil))
 	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,"object_size":5,` +
 		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"paced_ms":250,"elapsed_ms":2000,"parallel":null,"leftover":null,"source_removed":false,"source_kept":null,"file":7,"id":"abc","error":null}` + "\n"
 	if text != want {
@@ -68,7 +70,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Op: session.OpPut, Status: 503}), "interrupted", "context canceled (before that: 503 Service Unavailable)", nil, nil},
 		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", "retries exhausted: reset", "put", nil},
 	} {
-		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, c.res, c.err))
+		_, fields := line(t, result.NewLine(7, result.File{Source: "a", Destination: "gs://bkt/a"}, result.Failed, c.res, c.err))
 		var names []string
 		for name := range fields {
 			names = append(names, name)
@@ -93,7 +95,7 @@ func TestResultLineOfFailure(t *testing.T) {
 	}
 }
 
-// The error of an upload that another process uses has the holder, as far as it is known.
+// The error of an upload that another process uses has the holder, as far as it is jsonline.Known.
 func TestResultLineInUse(t *testing.T) {
 	since := time.Date(2026, 11, 22, 11, 0, 0, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {
@@ -104,7 +106,7 @@ func TestResultLineInUse(t *testing.T) {
 		{state.HeldError{Host: "alpha", PID: 12, Since: since}, map[string]any{"name": "process 12 on alpha", "host": "alpha", "pid": 12.0, "since": "2026-11-22T10:00:00Z"}},
 	} {
 		err := fmt.Errorf("while testing: %w", &c.held)
-		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, nil, err))
+		_, fields := line(t, result.NewLine(7, result.File{Source: "a", Destination: "gs://bkt/a"}, result.Failed, nil, err))
 		want := map[string]any{"kind": "in_use", "message": err.Error(), "operation": nil, "status": nil, "holder": c.want}
 		if !reflect.DeepEqual(fields["error"], want) {
 			t.Errorf("error %v, want %v", fields["error"], want)
@@ -114,17 +116,17 @@ func TestResultLineInUse(t *testing.T) {
 
 func TestEventLine(t *testing.T) {
 	e := upload.Event{Kind: upload.Waiting, ID: "abc", Size: 9, Sent: 5, Committed: 3, Delay: 1500 * time.Millisecond, Retry: 2, Cause: "503"}
-	text, _ := line(t, newEventLine(3, "a", "gs://bkt/a", e))
+	text, _ := line(t, result.NewEventLine(3, "a", "gs://bkt/a", e))
 	want := `{"v":1,"type":"waiting","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
-	text, _ = line(t, newEventLine(3, "a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
+	text, _ = line(t, result.NewEventLine(3, "a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
 	want = `{"v":1,"type":"verifying","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
-	text, _ = line(t, newEventLine(3, "-", "gs://bkt/a", upload.Event{Kind: upload.Progress, Size: -1}))
+	text, _ = line(t, result.NewEventLine(3, "-", "gs://bkt/a", upload.Event{Kind: upload.Progress, Size: -1}))
 	want = `{"v":1,"type":"progress","source":"-","destination":"gs://bkt/a","file":3,"id":null,"size":null,"sent":0,"committed":0}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)

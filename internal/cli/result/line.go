@@ -1,29 +1,25 @@
-package main
+package result
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
+	"strconv"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
 
-// The types below are the lines that --json prints. docs/cli.md is the contract.
-// An unknown field is null. No field holds a secret.
-
-// resultLine is the last line of an upload.
-type resultLine struct {
+// Line is the last line of an upload.
+type Line struct {
 	V           int        `json:"v"`
 	Type        string     `json:"type"`
-	Status      string     `json:"status"`
+	Status      Status     `json:"status"`
 	Source      string     `json:"source"`
 	Destination string     `json:"destination"`
 	Generation  *string    `json:"generation"` // a string, because JSON numbers lose digits
@@ -45,7 +41,7 @@ type resultLine struct {
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Entry       tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
-	Error       *errorLine `json:"error"`
+	Error       *ErrorLine `json:"error"`
 }
 
 // partsLine is the speed of the connections of a file in parts.
@@ -56,7 +52,7 @@ type partsLine struct {
 	BytesPerSOfOne *int64 `json:"bytes_per_s_of_one"`
 }
 
-type errorLine struct {
+type ErrorLine struct {
 	Kind      string      `json:"kind"`
 	Message   string      `json:"message"`
 	Operation *string     `json:"operation"` // the request that failed
@@ -73,11 +69,11 @@ type holderLine struct {
 }
 
 func newHolderLine(held *state.HeldError) *holderLine {
-	return &holderLine{held.Holder(), known(held.Host, held.Host != ""), known(held.PID, held.PID != 0), known(held.Since.UTC(), !held.Since.IsZero())}
+	return &holderLine{held.Holder(), jsonline.Known(held.Host, held.Host != ""), jsonline.Known(held.PID, held.PID != 0), jsonline.Known(held.Since.UTC(), !held.Since.IsZero())}
 }
 
-// eventLine is one event of an upload. Events come before the result.
-type eventLine struct {
+// EventLine is one event of an upload. Events come before the result.
+type EventLine struct {
 	V           int     `json:"v"`
 	Type        string  `json:"type"`
 	Source      *string `json:"source"` // null if the event concerns a listing
@@ -111,8 +107,8 @@ type eventLine struct {
 	LeaseMS int64       `json:"lease_ms,omitempty"` // how long a lease of that process lasts
 }
 
-// summaryLine is the last line of a run.
-type summaryLine struct {
+// SummaryLine is the last line of a run.
+type SummaryLine struct {
 	V              int    `json:"v"`
 	Type           string `json:"type"`
 	Files          int    `json:"files"`
@@ -135,29 +131,21 @@ type summaryLine struct {
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 
-	Deletions *deletionTotals `json:"deletions"` // null without sync --delete
+	Deletions *Deletions `json:"deletions"` // null without sync --delete
 
 	ExitCode int `json:"exit_code"`
 }
 
-// The statuses of a resultLine.
-const (
-	statusOK      = "ok"
-	statusSkipped = "skipped"
-	statusFailed  = "failed"
-	statusPlanned = "planned" // with --dry-run
-)
-
-// newResultLine returns the result of an upload; res may be nil.
-func newResultLine(file int, t task, status string, res *upload.Result, err error) resultLine {
-	l := resultLine{V: 1, Type: "result", File: &file, Status: status, Source: t.source, Destination: t.destination, Entry: t.entry}
+// NewLine returns the result of the upload of a file with that number; res may be nil.
+func NewLine(number int, f File, status Status, res *upload.Result, err error) Line {
+	l := Line{V: 1, Type: "result", File: &number, Status: status, Source: f.Source, Destination: f.Destination, Entry: f.Entry}
 	if res != nil {
-		l.Size, l.ID = known(res.Size, res.Size >= 0), known(res.ID, res.ID != "")
+		l.Size, l.ID = jsonline.Known(res.Size, res.Size >= 0), jsonline.Known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
 		l.WaitedMS, l.PacedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Paced.Milliseconds(), res.Elapsed.Milliseconds()
 		if p := res.Parts; p != nil {
-			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
+			l.Parallel = &partsLine{p.Count, p.Connections, jsonline.Known(p.Rate, p.Rate > 0), jsonline.Known(p.RateOfOne, p.RateOfOne > 0)}
 		}
 		if res.Leftover != nil {
 			l.Leftover = new(exit.Text(res.Leftover))
@@ -167,26 +155,26 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 			l.Kept = new(exit.Text(res.SourceKept))
 		}
 		if o := res.Object; o != nil {
-			l.Generation = new(generationText(o))
+			l.Generation = new(Generation(o))
 			l.ObjectSize = &o.Size
 			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
 				l.Size = &o.Size
 			}
-			l.CRC32C = known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+			l.CRC32C = jsonline.Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
 		}
 	}
-	if status == statusFailed || t.entry != "" || notResumable(err) {
-		l.Error = newErrorLine(err)
+	if status == Failed || f.Entry != "" || exit.NotResumable(err) {
+		l.Error = NewErrorLine(err)
 	}
 	return l
 }
 
-func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: exit.Classify(err).Kind, Message: exit.Text(err)}
+func NewErrorLine(err error) *ErrorLine {
+	l := &ErrorLine{Kind: exit.Classify(err).Kind, Message: exit.Text(err)}
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
-		l.Operation, l.Status = known(string(e.Op), e.Op != ""), known(e.Status, e.Status != 0)
+		l.Operation, l.Status = jsonline.Known(string(e.Op), e.Op != ""), jsonline.Known(e.Status, e.Status != 0)
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
@@ -194,12 +182,12 @@ func newErrorLine(err error) *errorLine {
 	return l
 }
 
-// newEventLine returns the line of an event. file is 0 if the event does not concern
+// NewEventLine returns the line of an event. number is that of the file, 0 if the event does not concern
 // one file.
-func newEventLine(file int, source, destination string, e upload.Event) eventLine {
-	l := eventLine{
-		V: 1, Type: e.Kind.String(), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,
-		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
+func NewEventLine(number int, source, destination string, e upload.Event) EventLine {
+	l := EventLine{
+		V: 1, Type: e.Kind.String(), File: jsonline.Known(number, number != 0), Source: jsonline.Known(source, source != ""), Destination: destination,
+		ID: jsonline.Known(e.ID, e.ID != ""), Size: jsonline.Known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: exit.Without(e.Cause, e.Err),
@@ -216,23 +204,5 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 	return l
 }
 
-func known[T any](v T, is bool) *T {
-	if !is {
-		return nil
-	}
-	return &v
-}
-
-// encodeLine returns v as one line of JSON.
-func encodeLine(v any) ([]byte, error) {
-	var line bytes.Buffer
-	err := printJSON(&line, v)
-	return line.Bytes(), err
-}
-
-// printJSON writes v as one line of JSON, in one Write.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+// Generation returns the generation of an object as text: JSON numbers lose digits.
+func Generation(o *session.Object) string { return strconv.FormatInt(o.Generation, 10) }
