@@ -14,6 +14,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -130,7 +131,9 @@ func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
 }
 
 // warnOn prints messages about the saved uploads on con.
-func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.warning("%s", text) } }
+func (c *connection) warnOn(con *screen.Console) {
+	c.warn = func(text string) { con.Warning("%s", text) }
+}
 
 // observe prints the waits for the state bucket, of an Uploader whose other events are not
 // shown.

@@ -28,7 +28,7 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 	}
 	m := newRateMemory(savedrate.New(filepath.Join(state, "requestrate"), c.endpoint), rates)
 	for bucket, saved := range m.known {
-		r.console.detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
+		r.console.Detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
 			saved.PerSecond, bucket, readable.Span(time.Since(saved.Refused)))
 	}
 	done := make(chan struct{})
@@ -49,7 +49,7 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 		close(done)
 		running.Wait()
 		if err := m.save(0); err != nil {
-			r.console.detail("the request rates are not saved: %v", err)
+			r.console.Detail("the request rates are not saved: %v", err)
 		}
 	}
 }

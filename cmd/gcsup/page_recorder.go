@@ -64,12 +64,12 @@ func newPageRecorder(start time.Time) *pageRecorder {
 func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, is := now.Sub(p.start), shown(e)
+	at, is := now.Sub(p.start), result.ProgressOf(e)
 	was := p.timeline.active[id]
 	if e.Kind == upload.Resumed {
-		was.sent = is.sent // an earlier run sent it
+		was.sent = is.Sent // an earlier run sent it
 	}
-	p.timeline.move(at, id, was, offsets{is.sent, is.committed})
+	p.timeline.move(at, id, was, offsets{is.Sent, is.Committed})
 	b := p.timeline.bucket(at)
 	switch e.Kind {
 	case upload.Waiting:
@@ -87,7 +87,7 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 		p.marks = slices.Delete(p.marks, 0, 1)
 		p.dropped++
 	}
-	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.committed, e.Delay, exit.Without(e.Cause, e.Err)})
+	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.Committed, e.Delay, exit.Without(e.Cause, e.Err)})
 }
 
 // end records the outcome of a file.

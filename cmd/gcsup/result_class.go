@@ -3,6 +3,7 @@ package main
 import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -10,7 +11,7 @@ import (
 type outcomes struct {
 	tracker *tracker
 	explain *explainer
-	console *console
+	console *screen.Console
 	totals  *result.Totals
 	batch   bool
 }
@@ -27,14 +28,14 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 		}
 	}
 	if res != nil && res.Leftover != nil {
-		o.console.message("what is left is billed; to remove it: gcsup sessions prune")
+		o.console.Message("what is left is billed; to remove it: gcsup sessions prune")
 	}
 	if res != nil && res.SourceKept != nil {
 		o.explain.kept(t, res.SourceKept, o.batch && o.totals.FoldKept())
 	}
 	o.totals.Add(status, res, err)
-	if status == result.OK && o.console.log.Handler() != nil {
-		o.console.log.Info(result.Text(t.destination, res))
+	if status == result.OK && o.console.Log().Handler() != nil {
+		o.console.Log().Info(result.Text(t.destination, res))
 	}
 	o.tracker.end(t, status, res, err)
 }
@@ -44,9 +45,9 @@ func (o *outcomes) classify(t task, named bool, res *upload.Result, err error) r
 	switch {
 	case err == nil && res.Skipped != upload.SkipNothing:
 		if text := "skipped %s: %s"; named {
-			o.console.message(text, t.source, skipText(t, res))
+			o.console.Message(text, t.source, skipText(t, res))
 		} else {
-			o.console.detail(text, t.source, skipText(t, res))
+			o.console.Detail(text, t.source, skipText(t, res))
 		}
 		return result.Skipped
 	case err == nil && res.Planned:
@@ -54,16 +55,16 @@ func (o *outcomes) classify(t task, named bool, res *upload.Result, err error) r
 	case err == nil:
 		return result.OK
 	case t.entry != "":
-		o.console.detail("skipped %s", err)
+		o.console.Detail("skipped %s", err)
 		return result.Skipped
 	case t.finished(err):
-		o.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
+		o.console.Message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
 		return result.Skipped
 	case t.all && exit.NotResumable(err):
 		o.explain.skipped(t, err)
 		return result.Skipped
 	case t.skipped(err):
-		o.console.message("skipped %s: %s exists", t.source, t.destination)
+		o.console.Message("skipped %s: %s exists", t.source, t.destination)
 		return result.Skipped
 	}
 	return result.Failed

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -22,8 +23,8 @@ type reporter struct {
 	commandLine
 	flags   outputFlags
 	view    view
-	console *console // messages for people
-	results *results // standard output
+	console *screen.Console // messages for people
+	results *results        // standard output
 	explain *explainer
 	tracker *tracker
 	totals  result.Totals
@@ -37,11 +38,11 @@ type reporter struct {
 
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
-		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
+		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: screen.NewQueuedConsole(std.err, flags.quiet, flags.verbose),
 		results: &results{queue: linequeue.New(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
 		totals:  result.Totals{Start: time.Now()},
 	}
-	if sameTerminal(std.out, std.err) {
+	if screen.SameTerminal(std.out, std.err) {
 		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
@@ -65,10 +66,10 @@ func (r *reporter) open() error {
 		return exit.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
 	}
 	if r.flags.logFile != "" {
-		if err := r.console.log.Open(r.flags.logFile, r.flags.logLevel.level); err != nil {
+		if err := r.console.Log().Open(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
 		}
-		r.console.log.Start(r.text(), version().Version)
+		r.console.Log().Start(r.text(), version().Version)
 	}
 	if r.pages != nil {
 		if err := r.flags.checkReport(); err != nil {
@@ -81,7 +82,7 @@ func (r *reporter) open() error {
 		if r.server, err = metrics.Serve(r.flags.listen, r.metrics); err != nil {
 			return err
 		}
-		r.console.message("metrics are at http://%s/metrics", r.server.Addr())
+		r.console.Message("metrics are at http://%s/metrics", r.server.Addr())
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func (r *reporter) logger() *slog.Logger {
 	if r.flags.verbose {
 		handlers = append(handlers, runlog.NewLines(r.console))
 	}
-	if h := r.console.log.Handler(); h != nil {
+	if h := r.console.Log().Handler(); h != nil {
 		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
@@ -114,7 +115,7 @@ func (r *reporter) observe(e upload.Event) {
 }
 
 // warn prints a warning about the saved uploads.
-func (r *reporter) warn(text string) { r.console.warning("%s", text) }
+func (r *reporter) warn(text string) { r.console.Warning("%s", text) }
 
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }
@@ -132,7 +133,7 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.log.Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.Log().Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.Start)
@@ -147,7 +148,7 @@ func (r *reporter) close(err error) error {
 			if err == nil {
 				err, code = perr, exit.Classify(perr).Code
 			} else {
-				r.console.fail(perr.Error())
+				r.console.Fail(perr.Error())
 			}
 		}
 	}
@@ -157,8 +158,8 @@ func (r *reporter) close(err error) error {
 	if ferr := r.flush(); err == nil {
 		err = ferr
 	}
-	r.console.log.End(code, elapsed)
-	if lerr := r.console.log.Close(); lerr != nil && err == nil {
+	r.console.Log().End(code, elapsed)
+	if lerr := r.console.Log().Close(); lerr != nil && err == nil {
 		err = fmt.Errorf("--log-file: %w", lerr)
 	}
 	return err
@@ -192,7 +193,7 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	if len(left) > 0 {
 		_ = r.refuse(left, context.Cause(ctx))
-		r.console.fail(fmt.Sprintf("not started: %d of %s", len(left), readable.Plural(n, "source", "sources")))
+		r.console.Fail(fmt.Sprintf("not started: %d of %s", len(left), readable.Plural(n, "source", "sources")))
 	}
 }
 
@@ -202,10 +203,10 @@ const outputGrace = time.Second
 // stopWaiting drops output that is not read within outputGrace.
 func (r *reporter) stopWaiting() {
 	r.tracker.interrupt()
-	go r.console.endFrames() // a terminal that blocks must not delay the timer
+	go r.console.EndFrames() // a terminal that blocks must not delay the timer
 	time.AfterFunc(outputGrace, func() {
 		r.results.queue.Close()
-		r.console.queue.Close()
+		r.console.Close()
 	})
 }
 
@@ -213,7 +214,7 @@ func (r *reporter) stopWaiting() {
 // output.
 func (r *reporter) flush() error {
 	err := r.results.queue.Flush()
-	_ = r.console.queue.Flush() // the queue of the results may write to the console
+	r.console.Flush() // the queue of the results may write to the console
 	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
@@ -222,19 +223,18 @@ func (r *reporter) flush() error {
 
 // showProgress shows d until stop is called, unless there is no progress to show. The line of
 // a single file is also its summary.
-func (r *reporter) showProgress(batch, single bool, d *display) (stop func(), stopped <-chan struct{}) {
+func (r *reporter) showProgress(batch, single bool, d *screen.Display) (stop func(), stopped <-chan struct{}) {
 	lines := r.view.results || single
 	if r.view.progress == progressOff {
 		r.tracker.start(batch, nil, lines)
 		return r.tracker.stop, nil
 	}
-	d.parts = r.flags.verbose
 	r.tracker.start(batch, d, lines)
-	p := startProgress(r.console, d, r.view.progress)
+	p := r.view.start(r.console, d)
 	return func() {
 		r.tracker.stop()
-		p.stop()
-	}, p.stopped
+		p.Stop()
+	}, p.Stopped()
 }
 
 // outcomes returns what reports how the files of a run end.

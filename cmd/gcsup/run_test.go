@@ -47,7 +47,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	for i := range 100 {
 		tasks = append(tasks, task{source: fmt.Sprint(i), destination: "gs://bkt/o", do: func(context.Context) (*upload.Result, error) {
 			for range 1000 {
-				r.observe(upload.Event{Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: unavailable})
+				r.observe(upload.Event{Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: &session.Error{Status: 503}})
 			}
 			if i == 99 {
 				close(finished)

@@ -19,6 +19,7 @@ import (
 	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -55,7 +56,7 @@ queries the service. Saved uploads that cannot be used are reported, not changed
   gcsup sessions list --refresh --json`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			con := newConsole(std.err, false)
+			con := screen.NewConsole(std.err, false)
 			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
@@ -77,13 +78,13 @@ queries the service. Saved uploads that cannot be used are reported, not changed
 			case len(saved) > 0:
 				err = printSessions(std.out, saved, time.Now())
 			case len(unusable) == 0:
-				con.message("no saved uploads")
+				con.Message("no saved uploads")
 			}
 			if err != nil || len(unusable) == 0 {
 				return err
 			}
 			for _, u := range unusable {
-				con.fail(aboutUpload(u.id, withHint(u.err, "")))
+				con.Fail(aboutUpload(u.id, withHint(u.err, "")))
 			}
 			return exit.Printed(exit.Classify(unusable[0].err).Code)
 		},
@@ -96,7 +97,7 @@ queries the service. Saved uploads that cannot be used are reported, not changed
 
 // refresh replaces the committed offsets of saved uploads by what the service stores. It
 // reports the uploads whose state it cannot learn.
-func (c *connection) refresh(ctx context.Context, con *console, saved []upload.SavedUpload) error {
+func (c *connection) refresh(ctx context.Context, con *screen.Console, saved []upload.SavedUpload) error {
 	if err := c.dial(ctx, upload.Options{}); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (c *connection) refresh(ctx context.Context, con *console, saved []upload.S
 		case ctx.Err() != nil:
 			return err
 		case err != nil:
-			con.message("%s is shown as it was last saved: %v", s.ID, err)
+			con.Message("%s is shown as it was last saved: %v", s.ID, err)
 		case holding.State == upload.SessionOpen:
 			s.Committed = holding.Stored
 		case holding.State == upload.SessionFinished:
@@ -242,13 +243,13 @@ cancel deletes them.`,
 				return err
 			}
 			defer c.close()
-			con := newConsole(std.err, false)
+			con := screen.NewConsole(std.err, false)
 			c.warnOn(con)
 			return forEach(cmd.Context(), std, c, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
 				if err == nil && token != nil && token.Parts != nil {
 					what, where := partsText(token)
-					con.message("warning: %s stay, and are billed: %s", what, where)
+					con.Message("warning: %s stay, and are billed: %s", what, where)
 				}
 				switch {
 				case err != nil:
@@ -258,11 +259,11 @@ cancel deletes them.`,
 				case asJSON:
 					return printAction(std.out, actionDeleted, reasonRequested, upload.Describe(token), false, nil)
 				case token == nil:
-					con.message("deleted the saved upload %s, which could not be used", id)
+					con.Message("deleted the saved upload %s, which could not be used", id)
 				case token.Parts != nil:
-					con.message("deleted %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+					con.Message("deleted %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
 				default:
-					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
+					con.Message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
 						readable.Stored(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
 				}
 				return nil
@@ -324,7 +325,7 @@ type canceler struct {
 	json   bool
 
 	std     stdio
-	console *console
+	console *screen.Console
 	c       *connection
 
 	warnings sync.Map // about an upload, by ID
@@ -354,7 +355,7 @@ of them that were started long ago. The environment does not set --all here.`,
 		ValidArgsFunction: x.target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			ctx := cmd.Context()
-			x.console = newConsole(std.err, false)
+			x.console = screen.NewConsole(std.err, false)
 			if x.c, err = x.target.open(ctx, true); err != nil {
 				return err
 			}
@@ -393,12 +394,12 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 				return err
 			}
 		default:
-			x.console.message("kept %s: it was started at %s", uploadText(u), endpointText(u.Endpoint))
+			x.console.Message("kept %s: it was started at %s", uploadText(u), endpointText(u.Endpoint))
 		}
 	}
 	for _, u := range unusable {
 		if !x.json {
-			x.console.message("kept %s, which cannot be used: %v", u.id, withHint(u.err, ""))
+			x.console.Message("kept %s, which cannot be used: %v", u.id, withHint(u.err, ""))
 			continue
 		}
 		if err := printAction(x.std.out, actionKept, reasonUnusable, upload.SavedUpload{ID: u.id}, false, u.err); err != nil {
@@ -417,7 +418,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 		return err
 	})
 	if !x.json {
-		x.console.message("%d of %s canceled", canceled, readable.Plural(all, "saved upload", "saved uploads"))
+		x.console.Message("%d of %s canceled", canceled, readable.Plural(all, "saved upload", "saved uploads"))
 	}
 	return err
 }
@@ -430,7 +431,7 @@ func (x *canceler) observe(e upload.Event) {
 		x.warnings.Store(e.ID, exit.Without(e.Cause, e.Err))
 	case upload.Held:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
-			x.console.message("%s: %s", e.ID, heldText(e, x.target.state.lease))
+			x.console.Message("%s: %s", e.ID, heldText(e, x.target.state.lease))
 		}
 	}
 }
@@ -447,7 +448,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 		if x.json {
 			return printAction(out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
 		}
-		con.message("deleted the saved upload %s, which was damaged; the service drops its session a week after it started", id)
+		con.Message("deleted the saved upload %s, which was damaged; the service drops its session a week after it started", id)
 		return nil
 	case err != nil:
 		return err
@@ -469,9 +470,9 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case x.json:
 		return printAction(out, actionCanceled, reasonRequested, upload.Describe(token), false, nil)
 	case exists:
-		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
+		con.Message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+		con.Message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }
@@ -498,7 +499,7 @@ func forEach(ctx context.Context, std stdio, c *connection, asJSON bool, ids []s
 		if err == nil {
 			continue
 		}
-		newConsole(std.err, false).fail(aboutUpload(id, withHint(err, c.endpoint)))
+		screen.NewConsole(std.err, false).Fail(aboutUpload(id, withHint(err, c.endpoint)))
 		if asJSON {
 			if err := printAction(std.out, actionKept, reasonError, upload.SavedUpload{ID: id}, false, err); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -39,7 +40,7 @@ a process is working on is shown as it was last saved.`,
 				return err
 			}
 			defer c.close()
-			c.warnOn(newConsole(std.err, false))
+			c.warnOn(screen.NewConsole(std.err, false))
 			id, err := completeID(ctx, c.saved, args[0])
 			if err != nil {
 				return withHint(err, c.endpoint)

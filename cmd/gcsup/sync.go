@@ -176,7 +176,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 	opts := &mirror.Options{
 		Batch: batch, Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
 		Deleting: func(n int64) {
-			r.console.message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
+			r.console.Message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
 		},
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)

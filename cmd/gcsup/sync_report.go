@@ -71,11 +71,11 @@ func (s *syncReport) before(outcomes iter.Seq2[*upload.Result, error]) iter.Seq2
 			return
 		}
 		for _, text := range s.totals.Deletions.Folded() {
-			s.console.fail(text)
+			s.console.Fail(text)
 		}
 		s.totals.FailedWith(s.failed)
 		s.tracker.refuse(s.whole, s.failed)
-		s.console.fail(s.runText(s.failed), failureAttrs(s.failed)...)
+		s.console.Fail(s.runText(s.failed), failureAttrs(s.failed)...)
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 	case o.Kind == mirror.Protect:
 		status = result.Skipped
 		d.Protected++
-		s.console.detail("%s is not deleted: %s", url, protectedText[o.Reason])
+		s.console.Detail("%s is not deleted: %s", url, protectedText[o.Reason])
 	case o.Planned:
 		status = result.Planned
 		d.Planned++
@@ -105,15 +105,15 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 	case err == nil:
 		d.Deleted++
 		d.Bytes += o.Object.Size
-		s.console.log.Info("deleted " + url)
+		s.console.Log().Info("deleted " + url)
 	default:
 		status = result.Failed
 		d.Failed++
 		s.totals.FailedWith(err)
 		if text := url + ": not deleted: " + deletionText(err); d.Fold(err) {
-			s.console.log.Error(text, failureAttrs(err)...)
+			s.console.Log().Error(text, failureAttrs(err)...)
 		} else {
-			s.console.fail(text, failureAttrs(err)...)
+			s.console.Fail(text, failureAttrs(err)...)
 		}
 	}
 	switch {

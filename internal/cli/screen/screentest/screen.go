@@ -1,4 +1,5 @@
-package main
+// Package screentest simulates a terminal, for tests of what a program draws.
+package screentest
 
 import (
 	"fmt"
@@ -9,28 +10,30 @@ import (
 	"gcsup/internal/cli/cells"
 )
 
-// screen simulates the part of a terminal that the program uses. It fails for unknown
+// Screen simulates the part of a terminal that the program uses. It fails for unknown
 // sequences.
-type screen struct {
+type Screen struct {
 	columns int
 	reflows bool // it breaks long lines again when its width changes
-	rows    []screenRow
+	rows    []row
 	y, x    int
 	err     error
 }
 
-type screenRow struct {
+type row struct {
 	cells   []rune // 0 is the second half of a wide character
 	wrapped bool   // the next row continues it
 }
 
-func newScreen(columns int, reflows bool) *screen {
-	return &screen{columns: columns, reflows: reflows, rows: make([]screenRow, 1)}
+// New returns an empty screen. If reflows is true, it breaks long lines again when its width changes.
+func New(columns int, reflows bool) *Screen {
+	return &Screen{columns: columns, reflows: reflows, rows: make([]row, 1)}
 }
 
 var sequence = regexp.MustCompile(`^\x1b\[(\d*)([A-Za-z])`)
 
-func (s *screen) write(text string) {
+// Write shows text. It returns the first error of all calls: a control that a Screen does not know.
+func (s *Screen) Write(text string) error {
 	for text != "" {
 		if m := sequence.FindStringSubmatch(text); m != nil {
 			n, _ := strconv.Atoi(m[1])
@@ -51,9 +54,10 @@ func (s *screen) write(text string) {
 			s.put(r)
 		}
 	}
+	return s.err
 }
 
-func (s *screen) control(n int, command string) {
+func (s *Screen) control(n int, command string) {
 	switch command {
 	case "A":
 		s.y = max(s.y-max(n, 1), 0)
@@ -78,7 +82,7 @@ func (s *screen) control(n int, command string) {
 }
 
 // blank erases the rest of a row. As in tmux, its cells still count if the row is broken again.
-func (s *screen) blank(y, x int) {
+func (s *Screen) blank(y, x int) {
 	if x == 0 {
 		s.cut(y, 0)
 		return
@@ -89,18 +93,18 @@ func (s *screen) blank(y, x int) {
 }
 
 // cut removes the rest of a row.
-func (s *screen) cut(y, x int) {
+func (s *Screen) cut(y, x int) {
 	row := &s.rows[y]
 	row.cells, row.wrapped = row.cells[:min(x, len(row.cells))], false
 }
 
-func (s *screen) down() {
+func (s *Screen) down() {
 	if s.y++; s.y == len(s.rows) {
-		s.rows = append(s.rows, screenRow{})
+		s.rows = append(s.rows, row{})
 	}
 }
 
-func (s *screen) put(r rune) {
+func (s *Screen) put(r rune) {
 	n := cells.Of(r)
 	if n == 0 {
 		return
@@ -121,8 +125,11 @@ func (s *screen) put(r rune) {
 	s.x += n
 }
 
-// resize changes the width.
-func (s *screen) resize(columns int) {
+// Columns returns the width.
+func (s *Screen) Columns() int { return s.columns }
+
+// Resize changes the width.
+func (s *Screen) Resize(columns int) {
 	s.columns = columns
 	if !s.reflows {
 		for i := range s.rows {
@@ -130,7 +137,7 @@ func (s *screen) resize(columns int) {
 		}
 		return
 	}
-	var rows []screenRow
+	var rows []row
 	var line []rune
 	y, x := 0, 0
 	cursor := -1
@@ -144,10 +151,10 @@ func (s *screen) resize(columns int) {
 		}
 		first := len(rows)
 		for len(line) > columns {
-			rows = append(rows, screenRow{line[:columns:columns], true})
+			rows = append(rows, row{line[:columns:columns], true})
 			line = line[columns:]
 		}
-		rows = append(rows, screenRow{cells: line})
+		rows = append(rows, row{cells: line})
 		if cursor >= 0 {
 			y, x = first+cursor/columns, cursor%columns
 			cursor = -1
@@ -157,8 +164,8 @@ func (s *screen) resize(columns int) {
 	s.rows, s.y, s.x = rows, y, x
 }
 
-// lines returns the lines of the screen, without empty lines at the end.
-func (s *screen) lines() []string {
+// Lines returns the lines of the screen, without empty lines at the end.
+func (s *Screen) Lines() []string {
 	var lines []string
 	for _, r := range s.rows {
 		lines = append(lines, strings.TrimRight(strings.ReplaceAll(string(r.cells), "\x00", ""), " "))

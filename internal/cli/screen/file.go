@@ -1,8 +1,9 @@
-package main
+package screen
 
 import (
 	"time"
 
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -11,7 +12,7 @@ type activeFile struct {
 	id   int
 	name string
 	size int64 // -1 if unknown
-	work work
+	work Work
 
 	sent, committed int64
 	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
@@ -47,32 +48,32 @@ func (l fileLoss) shown(now time.Time) bool { return l.bytes > 0 && now.Before(l
 // lostNotice is how long a loss of bytes is shown at least.
 const lostNotice = 10 * time.Second
 
-// work is what a run does with its files.
-type work int
+// Work is what a run does with its files.
+type Work int
 
 const (
-	uploading work = iota
-	comparing      // and sending nothing
+	Uploading Work = iota
+	Comparing      // and sending nothing
 )
 
-// note updates t with an event.
+// Note updates t with an event.
 func (t *activeFile) note(e upload.Event, now time.Time) {
-	if t.work == comparing {
+	if t.work == Comparing {
 		e = t.asProgress(e)
 	}
-	is := shown(e)
-	if is.sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+	is := result.ProgressOf(e)
+	if is.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
-		t.loss.bytes, t.highest = 0, is.sent
-	case is.committed < t.committed || e.Kind == upload.Restarted:
+		t.loss.bytes, t.highest = 0, is.Sent
+	case is.Committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
-		t.loss, t.highest = fileLoss{max(t.highest-is.committed, 0), now.Add(lostNotice)}, is.sent
+		t.loss, t.highest = fileLoss{max(t.highest-is.Committed, 0), now.Add(lostNotice)}, is.Sent
 	}
-	t.size, t.sent, t.committed, t.parts = is.size, is.sent, is.committed, e.Parts
-	t.highest = max(t.highest, is.sent)
+	t.size, t.sent, t.committed, t.parts = is.Size, is.Sent, is.Committed, e.Parts
+	t.highest = max(t.highest, is.Sent)
 	switch {
 	case t.size < 0 || t.highest < t.size:
 		t.allSent = time.Time{}
@@ -88,7 +89,7 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 		t.samples = samples{}
 		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, is.sent)
+		t.samples.add(now, is.Sent)
 	case upload.Verifying:
 		t.samples.add(now, e.Compared)
 	}
@@ -108,7 +109,7 @@ func (t *activeFile) ending(now time.Time) bool {
 
 // replyIsLate reports whether all bytes were sent, and the reply takes long.
 func (t *activeFile) replyIsLate(now time.Time) bool {
-	return t.work == uploading && t.sent >= t.size && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
+	return t.work == Uploading && t.sent >= t.size && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
 }
 
 // asProgress returns an event of a file that is only compared as one of an upload: the bytes
@@ -122,18 +123,6 @@ func (t *activeFile) asProgress(e upload.Event) upload.Event {
 	}
 	e.Compared, e.ToCompare = 0, 0
 	return e
-}
-
-// shownOffsets is how far an upload is, for people.
-type shownOffsets struct{ size, sent, committed int64 }
-
-// shown returns the progress of an event. That of a file that is compressed is in
-// bytes of the file: the size of the object is not known before the end.
-func shown(e upload.Event) shownOffsets {
-	if s := e.Source; s != nil {
-		return shownOffsets{s.Size, s.Sent, s.Committed}
-	}
-	return shownOffsets{e.Size, e.Sent, e.Committed}
 }
 
 // percent returns the part of the source that was sent, from 0 to 100. known is

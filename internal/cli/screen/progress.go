@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"os"
@@ -10,33 +10,36 @@ const (
 	lineEvery  = 10 * time.Second
 )
 
-// progress shows a display on the console: frames on a terminal, else a line every
+// Progress shows a display on the console: frames on a terminal, else a line every
 // lineEvery.
-type progress struct {
-	display *display
+type Progress struct {
 	stopped chan struct{}
 	done    chan struct{}
 }
 
-// startProgress starts to show d, in a block or in lines.
-func startProgress(c *console, d *display, mode progressMode) *progress {
-	p := &progress{display: d, stopped: make(chan struct{}), done: make(chan struct{})}
-	every, draw := lineEvery, func() {
+// ShowLines prints a line about d every lineEvery, until the Progress is stopped.
+func ShowLines(c *Console, d *Display) *Progress {
+	return start(c, lineEvery, nil, func() {}, func() {
 		if line := d.plainLine(time.Now()); line != "" {
-			c.message("%s  %s", time.Now().Format(time.RFC3339), line)
+			c.Message("%s  %s", time.Now().Format(time.RFC3339), line)
 		}
-	}
-	var continued <-chan os.Signal
-	ignore := func() {}
-	if mode == progressBlock {
-		continued, ignore = notifyContinued()
-		every, draw = frameEvery, func() {
-			// In the background, the terminal belongs to the shell.
-			if columns, height, ok := c.size(); ok && foreground(c.w) {
-				c.show(d.frame(time.Now(), columns, height))
-			}
+	})
+}
+
+// ShowFrames draws d below the messages of c, which must be on a terminal, until the Progress is stopped.
+func ShowFrames(c *Console, d *Display) *Progress {
+	continued, ignore := notifyContinued()
+	return start(c, frameEvery, continued, ignore, func() {
+		// In the background, the terminal belongs to the shell.
+		if columns, height, ok := c.size(); ok && foreground(c.w) {
+			c.show(d.frame(time.Now(), columns, height))
 		}
-	}
+	})
+}
+
+// start calls draw in that interval, until the Progress is stopped. At the end it calls ignore.
+func start(c *Console, every time.Duration, continued <-chan os.Signal, ignore, draw func()) *Progress {
+	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		defer ignore()
@@ -48,7 +51,7 @@ func startProgress(c *console, d *display, mode progressMode) *progress {
 
 // run calls draw in that interval, until stop is called. It calls forget after the process was
 // stopped and continued, before anything else is drawn.
-func (p *progress) run(every time.Duration, continued <-chan os.Signal, draw, forget func()) {
+func (p *Progress) run(every time.Duration, continued <-chan os.Signal, draw, forget func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := time.Now()
@@ -99,8 +102,11 @@ func wasContinued(continued <-chan os.Signal, late bool) bool {
 	}
 }
 
-// stop removes the frame.
-func (p *progress) stop() {
+// Stopped returns a channel that is closed when Stop is called.
+func (p *Progress) Stopped() <-chan struct{} { return p.stopped }
+
+// Stop removes the frame.
+func (p *Progress) Stop() {
 	close(p.stopped)
 	<-p.done
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package screen
 
 import (
 	"os"
@@ -20,8 +20,8 @@ import (
 func TestFrameOfLowTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 80, 200} {
 		for height := 1; height < 6; height++ {
-			story(func(name string, d *display, now time.Time) {
-				d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Delay: time.Hour, Cause: "503", Err: unavailable}, now)
+			story(func(name string, d *Display, now time.Time) {
+				d.NoteListing("listing bucket", upload.Event{Kind: upload.Waiting, Delay: time.Hour, Cause: "503", Err: unavailable}, now)
 				frame := d.frame(now, columns, height)
 				if len(frame) > height {
 					t.Errorf("%d columns, %d lines, %s: %d lines", columns, height, name, len(frame))
@@ -38,8 +38,8 @@ func TestFrameOfLowTerminal(t *testing.T) {
 // count as a file and disappears.
 func TestWaitForListing(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(uploading, -1)
-	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable}, now)
+	d := NewDisplay(Run{Work: Uploading, Files: -1})
+	d.NoteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable}, now)
 	frame := d.frame(now, 80, 24)
 	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                            sent 0 B" {
 		t.Errorf("got %q", frame)
@@ -56,11 +56,11 @@ func TestWaitForListing(t *testing.T) {
 // this one.
 func TestRateOfResumedFiles(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(uploading, 2)
+	d := NewDisplay(Run{Work: Uploading, Files: 2})
 	for i := range int64(8) {
-		d.note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
+		d.Note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
 		if i == 4 {
-			d.note(2, "b", upload.Event{Kind: upload.Resumed, Size: 2000 * mib, Sent: 1000 * mib, Committed: 1000 * mib}, now)
+			d.Note(2, "b", upload.Event{Kind: upload.Resumed, Size: 2000 * mib, Sent: 1000 * mib, Committed: 1000 * mib}, now)
 		}
 		now = now.Add(time.Second)
 	}
@@ -100,16 +100,16 @@ func TestLossIsShownWhileComparing(t *testing.T) {
 // TestFrameOfComparison checks the frame of a run that only compares files.
 func TestFrameOfComparison(t *testing.T) {
 	now := time.Unix(0, 0)
-	d := newDisplay(comparing, -1)
-	d.setTotals(3, 100*mib)
+	d := NewDisplay(Run{Work: Comparing, Files: -1})
+	d.SetTotals(3, 100*mib)
 	compared := func(n int64) {
-		d.note(1, "a", upload.Event{Kind: upload.Verifying, Size: 40 * mib, Compared: n * mib, ToCompare: 40 * mib}, now)
+		d.Note(1, "a", upload.Event{Kind: upload.Verifying, Size: 40 * mib, Compared: n * mib, ToCompare: 40 * mib}, now)
 	}
 	compared(1)
 	now = now.Add(2 * time.Second)
 	compared(21)
-	d.end(2, result.Missing, &upload.Result{Size: 30 * mib}, now)
-	d.end(3, result.Same, &upload.Result{Size: 10 * mib}, now)
+	d.End(2, result.Missing, &upload.Result{Size: 30 * mib}, now)
+	d.End(3, result.Same, &upload.Result{Size: 10 * mib}, now)
 	var lines []string
 	for _, l := range d.frame(now, 80, 24) {
 		lines = append(lines, l.text)
@@ -130,12 +130,12 @@ func TestFrameOfComparison(t *testing.T) {
 // interrupted: a second signal ends the process at once.
 func TestNoFrameAfterInterruption(t *testing.T) {
 	term := newTerminal(t, 80, 24, true)
-	story(func(name string, d *display, now time.Time) {
+	story(func(name string, d *Display, now time.Time) {
 		term.console.ended = false
 		term.show(d, now)
-		term.do(term.console.endFrames)
+		term.do(term.console.EndFrames)
 		term.show(d, now)
-		if text := strings.TrimSpace(strings.Join(term.screen.lines(), "")); text != "" {
+		if text := strings.TrimSpace(strings.Join(term.screen.Lines(), "")); text != "" {
 			t.Fatalf("%s: left on the terminal: %q", name, text)
 		}
 	})
@@ -146,16 +146,16 @@ func TestNoFrameAfterInterruption(t *testing.T) {
 func TestFrameAfterStop(t *testing.T) {
 	term := newTerminal(t, 80, 24, true)
 	first := true
-	story(func(_ string, d *display, now time.Time) {
+	story(func(_ string, d *Display, now time.Time) {
 		if !first {
 			return
 		}
 		first = false
 		term.show(d, now)
-		term.screen.write("^Z\r\n[1]+  Stopped\r\n$ fg\r\n")
+		_ = term.screen.Write("^Z\r\n[1]+  Stopped\r\n$ fg\r\n")
 		term.console.forget()
 		term.show(d, now)
-		if text := strings.Join(term.screen.lines(), "\n"); !strings.Contains(text, "[1]+  Stopped\n$ fg\n") {
+		if text := strings.Join(term.screen.Lines(), "\n"); !strings.Contains(text, "[1]+  Stopped\n$ fg\n") {
 			t.Errorf("got\n%s", text)
 		}
 	})
@@ -172,13 +172,13 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 			return ""
 		}
 	}
-	p := startProgress(term.console, newDisplay(uploading, -1), progressBlock)
+	p := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
 	first := frame()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	second := frame()
-	p.stop()
+	p.Stop()
 	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {
 		t.Errorf("got %q and %q", first, second)
 	}
@@ -188,23 +188,23 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 // reply is late.
 func TestRowsOfSmallFiles(t *testing.T) {
 	now := time.Unix(0, 0)
-	frame := func(d *display, now time.Time) (rows []string) {
+	frame := func(d *Display, now time.Time) (rows []string) {
 		for _, l := range d.frame(now, 80, 24) {
 			name, _, _ := strings.Cut(l.text, "  ")
 			rows = append(rows, name)
 		}
 		return rows
 	}
-	d := newDisplay(uploading, 9)
+	d := NewDisplay(Run{Work: Uploading, Files: 9})
 	for id, sent := range []int64{1, 2, 1, 0} {
-		d.note(id, string(rune('a'+id)), upload.Event{Kind: upload.Progress, Size: 2, Sent: sent}, now)
+		d.Note(id, string(rune('a'+id)), upload.Event{Kind: upload.Progress, Size: 2, Sent: sent}, now)
 	}
-	d.note(4, "e", upload.Event{Kind: upload.Progress, Size: 9 * mib, Sent: 9 * mib}, now)
+	d.Note(4, "e", upload.Event{Kind: upload.Progress, Size: 9 * mib, Sent: 9 * mib}, now)
 	if got, want := frame(d, now), []string{"a", "c", "d", "e", "and 1 more", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	d.note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
-	d.note(3, "d", upload.Event{Kind: upload.Waiting, Size: 2, Sent: 2, Delay: time.Second, Err: unavailable}, now)
+	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	d.Note(3, "d", upload.Event{Kind: upload.Waiting, Size: 2, Sent: 2, Delay: time.Second, Err: unavailable}, now)
 	if got, want := frame(d, now), []string{"c", "d", "e", "and 2 more", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -219,15 +219,15 @@ func TestRowsOfSmallFiles(t *testing.T) {
 		}
 	}
 
-	d = newDisplay(uploading, 9)
+	d = NewDisplay(Run{Work: Uploading, Files: 9})
 	for id := range 3 {
-		d.note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+		d.Note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
 	}
 	if got, want := frame(d, now), []string{"3 files are being sent", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	d = newDisplay(uploading, 1)
-	d.note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	d = NewDisplay(Run{Work: Uploading, Files: 1})
+	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
 	if got, want := frame(d, now), []string{"a", "file 0 of 1"}; !slices.Equal(got, want) {
 		t.Errorf("a single file: got %q, want %q", got, want)
 	}

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"slices"
@@ -13,14 +13,12 @@ import (
 // maxRows is how many active files are shown at most.
 const maxRows = 8
 
-// display is the state of a run, as the terminal or a log shows it. Events only
+// Display is the state of a run, as the terminal or a log shows it. Events only
 // update it, so that thousands of small files per second cost little. Drawing a
 // frame costs the same for any number of files: it looks at the active ones.
-type display struct {
+type Display struct {
 	mu      sync.Mutex
-	work    work
-	single  bool // the run is one file
-	parts   bool // show the parts of files
+	run     Run
 	began   bool // there was an event
 	active  []*activeFile
 	rows    []*activeFile // those on the terminal, each in its row until it ends
@@ -30,8 +28,18 @@ type display struct {
 	listing *activeFile // waits to list the bucket; nil if it never did
 
 	files, size int64 // of the whole run, -1 until they are known
-	finished    func() int
 }
+
+// Run is what a Display shows.
+type Run struct {
+	Work     Work
+	Files    int        // -1 if the number is not known
+	Parts    bool       // the line of a log has the parts of a file
+	Finished func() int // how many files an earlier run finished; nil for none
+}
+
+// single reports whether the run is one file.
+func (r *Run) single() bool { return r.Files == 1 }
 
 // endedFiles adds up the files that ended.
 type endedFiles struct {
@@ -39,27 +47,32 @@ type endedFiles struct {
 	sent, durable, done   int64 // bytes; done includes those of skipped files
 }
 
-// newDisplay returns the display of a run of so many files, -1 if that is not
-// known.
-func newDisplay(w work, files int) *display {
-	return &display{work: w, single: files == 1, files: int64(files), size: -1, finished: func() int { return 0 }}
+// NewDisplay returns the display of a run.
+func NewDisplay(r Run) *Display { return &Display{run: r, files: int64(r.Files), size: -1} }
+
+// finished returns how many files an earlier run finished.
+func (d *Display) finished() int {
+	if d.run.Finished == nil {
+		return 0
+	}
+	return d.run.Finished()
 }
 
-// setTotals records how many files there are, and their size.
-func (d *display) setTotals(files, size int64) {
+// SetTotals records how many files there are, and their size.
+func (d *Display) SetTotals(files, size int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.files, d.size = files, size
 }
 
-// note updates the state with an event of the file with that ID.
-func (d *display) note(id int, name string, e upload.Event, now time.Time) {
+// Note updates the state with an event of the file with that ID.
+func (d *Display) Note(id int, name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
 	t := d.find(id)
 	if t == nil {
-		t = &activeFile{id: id, name: displayName(name), size: -1, work: d.work}
+		t = &activeFile{id: id, name: process.Printable(name), size: -1, work: d.run.Work}
 		d.active = append(d.active, t)
 	}
 	was := t.highest
@@ -70,8 +83,8 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 	d.sample(now)
 }
 
-// noteListing updates the state with an event of the listing of the bucket.
-func (d *display) noteListing(name string, e upload.Event, now time.Time) {
+// NoteListing updates the state with an event of the listing of the bucket.
+func (d *Display) NoteListing(name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
@@ -84,15 +97,15 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 const listingTries = 2 * time.Second
 
 // waitingListing returns the listing if it waits, or nil.
-func (d *display) waitingListing(now time.Time) *activeFile {
+func (d *Display) waitingListing(now time.Time) *activeFile {
 	if d.listing == nil || !now.Before(d.listing.wait.until.Add(listingTries)) {
 		return nil
 	}
 	return d.listing
 }
 
-// end records the outcome of a file.
-func (d *display) end(id int, status result.Status, res *upload.Result, now time.Time) {
+// End records the outcome of a file.
+func (d *Display) End(id int, status result.Status, res *upload.Result, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
@@ -126,7 +139,7 @@ func (d *display) end(id int, status result.Status, res *upload.Result, now time
 
 // find returns the active file with that ID, or nil. The newest are the most
 // likely.
-func (d *display) find(id int) *activeFile {
+func (d *Display) find(id int) *activeFile {
 	for _, t := range slices.Backward(d.active) {
 		if t.id == id {
 			return t
@@ -136,7 +149,7 @@ func (d *display) find(id int) *activeFile {
 }
 
 // sample records the bytes that this run has sent so far, a few times per second.
-func (d *display) sample(now time.Time) {
+func (d *Display) sample(now time.Time) {
 	if d.samples.due(now) {
 		sent, _, _ := d.totals()
 		d.samples.add(now, sent-d.before)
@@ -145,7 +158,7 @@ func (d *display) sample(now time.Time) {
 
 // totals adds up all files: the bytes sent, those that are durable, and the bytes
 // of the run that are sent or need not be.
-func (d *display) totals() (sent, durable, done int64) {
+func (d *Display) totals() (sent, durable, done int64) {
 	sent, durable, done = d.ended.sent, d.ended.durable, d.ended.done
 	for _, t := range d.active {
 		sent += t.highest
@@ -156,8 +169,8 @@ func (d *display) totals() (sent, durable, done int64) {
 }
 
 // totalSize returns the size of the run, or -1 if it is not known.
-func (d *display) totalSize() int64 {
-	if !d.single {
+func (d *Display) totalSize() int64 {
+	if !d.run.single() {
 		return d.size
 	}
 	if len(d.active) == 1 {
@@ -169,8 +182,8 @@ func (d *display) totalSize() int64 {
 // visible returns the active files to show, at most n. A file keeps its row. The
 // oldest files get the free rows. In a run of many files, those that are about to end
 // get none.
-func (d *display) visible(n int, now time.Time) []*activeFile {
-	hidden := func(t *activeFile) bool { return !d.single && t.ending(now) }
+func (d *Display) visible(n int, now time.Time) []*activeFile {
+	hidden := func(t *activeFile) bool { return !d.run.single() && t.ending(now) }
 	d.rows = slices.DeleteFunc(d.rows, func(t *activeFile) bool { return t == nil || hidden(t) || !slices.Contains(d.active, t) })
 	if len(d.rows) > n {
 		d.rows = d.rows[:n]
@@ -184,14 +197,6 @@ func (d *display) visible(n int, now time.Time) []*activeFile {
 		}
 	}
 	return d.rows
-}
-
-// displayName returns the name of a source for people.
-func displayName(source string) string {
-	if source == stdinName {
-		return "standard input"
-	}
-	return process.Printable(source)
 }
 
 // rateWindow is the time over which a rate is averaged. It is long enough for a

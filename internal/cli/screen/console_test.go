@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 // line.
 func TestMessageIsOneLine(t *testing.T) {
 	var out strings.Builder
-	c := newConsole(&out, false)
-	c.message("skipped %s: %v", "a\ngcsup: done\x1b[31m", errors.New("b\nc"))
-	c.message("not resumed:%s", block("\n  one\n  two"))
+	c := NewConsole(&out, false)
+	c.Message("skipped %s: %v", "a\ngcsup: done\x1b[31m", errors.New("b\nc"))
+	c.Message("not resumed:%s", Block("\n  one\n  two"))
 	want := "gcsup: skipped a?gcsup: done?[31m: b?c\ngcsup: not resumed:\n  one\n  two\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -1,8 +1,9 @@
 //go:build unix
 
-package main
+package screen
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -16,16 +17,19 @@ import (
 
 	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen/screentest"
 	"gcsup/session"
 	"gcsup/upload"
 )
+
+var update = flag.Bool("update", false, "rewrite testdata/frames")
 
 // terminal is a console on a real pseudo-terminal, and the screen that a person
 // sees.
 type terminal struct {
 	t       *testing.T
-	console *console
-	screen  *screen
+	console *Console
+	screen  *screentest.Screen
 	master  *os.File
 	out     chan string
 }
@@ -39,7 +43,7 @@ func newTerminal(t *testing.T, columns, height int, reflows bool) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	term := &terminal{t: t, console: newConsole(tty, false), screen: newScreen(columns, reflows), master: master, out: make(chan string)}
+	term := &terminal{t: t, console: NewConsole(tty, false), screen: screentest.New(columns, reflows), master: master, out: make(chan string)}
 	go func() {
 		buffer := make([]byte, 1<<16)
 		for {
@@ -66,8 +70,8 @@ func (term *terminal) resize(columns, height int) {
 	if err := pty.Setsize(term.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(height)}); err != nil {
 		term.t.Fatal(err)
 	}
-	if columns != term.screen.columns {
-		term.screen.resize(columns)
+	if columns != term.screen.Columns() {
+		term.screen.Resize(columns)
 	}
 }
 
@@ -89,14 +93,13 @@ func (term *terminal) do(f func()) {
 		}
 		text.WriteString(part)
 	}
-	term.screen.write(text.String())
-	if term.screen.err != nil {
-		term.t.Fatalf("%v in %q", term.screen.err, text.String())
+	if err := term.screen.Write(text.String()); err != nil {
+		term.t.Fatalf("%v in %q", err, text.String())
 	}
 }
 
 // show draws a frame of d.
-func (term *terminal) show(d *display, now time.Time) {
+func (term *terminal) show(d *Display, now time.Time) {
 	term.t.Helper()
 	columns, height, ok := term.console.size()
 	if !ok {
@@ -107,33 +110,33 @@ func (term *terminal) show(d *display, now time.Time) {
 
 // story plays the events of a run, and calls frame with a name for each interesting
 // moment.
-func story(frame func(name string, d *display, now time.Time)) {
+func story(frame func(name string, d *Display, now time.Time)) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	d := newDisplay(uploading, -1)
+	d := NewDisplay(Run{Work: Uploading, Files: -1})
 	event := func(id int, name string, kind upload.EventKind, size, sent, committed int64) {
-		d.note(id, name, upload.Event{Kind: kind, Size: size * mib, Sent: sent * mib, Committed: committed * mib}, now)
+		d.Note(id, name, upload.Event{Kind: kind, Size: size * mib, Sent: sent * mib, Committed: committed * mib}, now)
 	}
 	const disk, photo = "/var/lib/images/production/disk-image-of-november-2026.img", "фото/2026/写真-コレクション.tif"
 	event(1, disk, upload.Started, 1000, 0, 0)
 	event(2, photo, upload.Resumed, 400, 100, 100)
-	d.note(3, "db.sql", upload.Event{Kind: upload.Verifying, Size: 64 * mib, Compared: 1 * mib, ToCompare: 40 * mib}, now)
+	d.Note(3, "db.sql", upload.Event{Kind: upload.Verifying, Size: 64 * mib, Compared: 1 * mib, ToCompare: 40 * mib}, now)
 	frame("started", d, now)
 	now = now.Add(4 * time.Second)
 	event(1, disk, upload.Progress, 1000, 400, 200)
 	event(2, photo, upload.Progress, 400, 140, 120)
-	d.note(3, "db.sql", upload.Event{Kind: upload.Verifying, Size: 64 * mib, Compared: 21 * mib, ToCompare: 40 * mib}, now)
+	d.Note(3, "db.sql", upload.Event{Kind: upload.Verifying, Size: 64 * mib, Compared: 21 * mib, ToCompare: 40 * mib}, now)
 	frame("sending", d, now)
-	d.setTotals(1234, 20_000*mib)
+	d.SetTotals(1234, 20_000*mib)
 	now = now.Add(2 * time.Second)
 	event(1, disk, upload.Progress, 1000, 500, 200)
-	d.note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
+	d.Note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
 		Err: &session.Error{Err: &net.OpError{Op: "read", Net: "tcp", Err: connErrors[0].err}}}, now)
-	d.note(3, "db.sql", upload.Event{Kind: upload.Settling, Size: 64 * mib}, now)
+	d.Note(3, "db.sql", upload.Event{Kind: upload.Settling, Size: 64 * mib}, now)
 	frame("waiting, and counted", d, now)
 	now = now.Add(9 * time.Second)
 	event(1, disk, upload.Progress, 1000, 950, 200)
 	event(2, photo, upload.Progress, 400, 120, 120)
-	d.end(3, result.Failed, &upload.Result{Size: 64 * mib}, now)
+	d.End(3, result.Failed, &upload.Result{Size: 64 * mib}, now)
 	for i := range 10 {
 		event(4+i, fmt.Sprintf("logs/2026-11-%02d/access.log", i+1), upload.Started, 1, 0, 0)
 	}
@@ -141,9 +144,9 @@ func story(frame func(name string, d *display, now time.Time)) {
 	now = now.Add(time.Second)
 	event(1, disk, upload.Restarted, 1000, 0, 0)
 	for i := range 9 {
-		d.end(4+i, result.OK, &upload.Result{Size: mib}, now)
+		d.End(4+i, result.OK, &upload.Result{Size: mib}, now)
 	}
-	d.note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Held: true, Err: unavailable}, now)
+	d.Note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Held: true, Err: unavailable}, now)
 	frame("the service lost a session", d, now)
 	now = now.Add(12 * time.Second)
 	event(1, disk, upload.Progress, 1000, 100, 0)
@@ -157,9 +160,9 @@ func TestFrames(t *testing.T) {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			term := newTerminal(t, columns, 24, true)
 			var got strings.Builder
-			story(func(name string, d *display, now time.Time) {
+			story(func(name string, d *Display, now time.Time) {
 				term.show(d, now)
-				lines := term.screen.lines()
+				lines := term.screen.Lines()
 				for _, l := range lines {
 					if cells.Width(l) >= columns {
 						t.Errorf("%s: a line fills the terminal: %q", name, l)
@@ -191,7 +194,7 @@ func TestFramesHaveOneLayout(t *testing.T) {
 	for columns := 1; columns <= 250; columns++ {
 		l := layoutFor(columns)
 		for _, height := range []int{5, 8, 24} {
-			story(func(name string, d *display, now time.Time) {
+			story(func(name string, d *Display, now time.Time) {
 				frame := d.frame(now, columns, height)
 				if columns >= 40 && len(frame) > height {
 					t.Fatalf("%d columns, %s: %d lines on %d", columns, name, len(frame), height)
@@ -218,18 +221,18 @@ func TestResizeLeavesNothing(t *testing.T) {
 	for _, reflows := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reflows=%v", reflows), func(t *testing.T) {
 			term := newTerminal(t, 120, 24, reflows)
-			term.do(func() { term.console.message("first") })
+			term.do(func() { term.console.Message("first") })
 			widths := []int{80, 33, 200, 79, 41, 160, 12, 80}
-			story(func(name string, d *display, now time.Time) {
+			story(func(name string, d *Display, now time.Time) {
 				for i, columns := range widths {
 					term.show(d, now)
 					term.resize(columns, 24)
 					if i == 3 {
-						term.do(func() { term.console.message("m") })
+						term.do(func() { term.console.Message("m") })
 						term.show(d, now)
 					}
 					term.show(d, now)
-					lines := term.screen.lines()
+					lines := term.screen.Lines()
 					var want []string
 					for _, l := range d.frame(now, columns, 24) {
 						want = append(want, l.text)
@@ -247,7 +250,7 @@ func TestResizeLeavesNothing(t *testing.T) {
 			})
 			term.resize(33, 24) // breaks all lines, also the last one
 			term.do(func() { term.console.show(nil) })
-			lines := term.screen.lines()
+			lines := term.screen.Lines()
 			for _, l := range lines {
 				if l != "gcsup: m" && l != "gcsup: first" && l != "" {
 					t.Fatalf("left at the end: %q", lines)
@@ -311,13 +314,13 @@ func TestDumbTerminal(t *testing.T) {
 // BenchmarkDisplay measures a small file: its events, and its part of 7 frames per
 // second at 5,000 files per second.
 func BenchmarkDisplay(b *testing.B) {
-	d := newDisplay(uploading, -1)
+	d := NewDisplay(Run{Work: Uploading, Files: -1})
 	now := time.Unix(0, 0)
 	for i := range b.N {
 		now = now.Add(200 * time.Microsecond)
-		d.note(i, "logs/2026-11-22/access.log", upload.Event{Kind: upload.Started, Size: 4096}, now)
+		d.Note(i, "logs/2026-11-22/access.log", upload.Event{Kind: upload.Started, Size: 4096}, now)
 		if i >= 32 {
-			d.end(i-32, result.OK, &upload.Result{Size: 4096}, now)
+			d.End(i-32, result.OK, &upload.Result{Size: 4096}, now)
 		}
 		if i%715 == 0 {
 			d.frame(now, 80, 24)

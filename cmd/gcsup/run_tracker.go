@@ -9,6 +9,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -17,17 +18,17 @@ import (
 // what shows them, in order.
 type tracker struct {
 	results *results
-	console *console
+	console *screen.Console
 	pages   *pageRecorder // nil without --report
 	lease   time.Duration // of --state-lease; 0 without the flag
 
 	mu       sync.Mutex
-	current  task     // the one under way, unless there are many
-	batch    bool     // many are under way
-	active   bool     // current, or the batch, is under way
-	stopping bool     // the command was interrupted: events of other files are late
-	display  *display // nil if no progress is shown
-	lines    bool     // print a line for each file that was uploaded
+	current  task            // the one under way, unless there are many
+	batch    bool            // many are under way
+	active   bool            // current, or the batch, is under way
+	stopping bool            // the command was interrupted: events of other files are late
+	display  *screen.Display // nil if no progress is shown
+	lines    bool            // print a line for each file that was uploaded
 	files    trackedFiles
 }
 
@@ -64,7 +65,7 @@ func (f *trackedFiles) of(destination string) *trackedFile {
 }
 
 // start begins a run of one task after the other, or of a batch. d may be nil.
-func (t *tracker) start(batch bool, d *display, lines bool) {
+func (t *tracker) start(batch bool, d *screen.Display, lines bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.batch, t.active, t.display, t.lines = batch, batch, d, lines
@@ -101,7 +102,7 @@ func (t *tracker) end(file task, status result.Status, res *upload.Result, err e
 	delete(t.files.active, file.destination)
 	now := time.Now()
 	if t.display != nil && file.entry == "" { // the number of all files does not include entries
-		t.display.end(id, status, res, now)
+		t.display.End(id, status, res, now)
 	}
 	if t.pages != nil {
 		t.pages.end(id, file, status, res, err, now)
@@ -151,7 +152,7 @@ func (t *tracker) observe(e upload.Event) {
 func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
 	f := t.files.of(file.destination)
 	if t.display != nil {
-		t.display.note(f.id, file.source, e, now)
+		t.display.Note(f.id, displayName(file.source), e, now)
 	}
 	if t.pages != nil {
 		t.pages.note(f.id, file.source, e, now)
@@ -179,7 +180,7 @@ func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
 	case e.Spec.IfGenerationMatch != nil: // of a deletion
 		name = "deleting in " + e.Spec.Bucket
 	}
-	t.display.noteListing(name, e, now)
+	t.display.NoteListing(name, e, now)
 }
 
 // announce prints a message about an event, if it is one that the user should know of.
@@ -188,27 +189,27 @@ func (t *tracker) announce(file task, e upload.Event) {
 	case upload.Held:
 		if f := t.files.of(file.destination); !f.held {
 			f.held = true
-			t.console.message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)
+			t.console.Message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)
 		}
 	case upload.Resumed:
-		t.console.message("resuming %s: %s are stored (saved upload %s)", file.about(), readable.Stored(shown(e).committed, shown(e).size), e.ID)
+		t.console.Message("resuming %s: %s are stored (saved upload %s)", file.about(), readable.Stored(result.ProgressOf(e).Committed, result.ProgressOf(e).Size), e.ID)
 	case upload.Restarted:
-		t.console.message("%s: starting over in a new session: %s", file.source, e.Cause)
+		t.console.Message("%s: starting over in a new session: %s", file.source, e.Cause)
 	case upload.Discarded:
-		t.console.message("%s: not resuming: %s", file.source, e.Cause)
+		t.console.Message("%s: not resuming: %s", file.source, e.Cause)
 	case upload.Warning:
-		t.console.warning("%s: warning: %s", file.source, exit.Without(e.Cause, e.Err))
+		t.console.Warning("%s: warning: %s", file.source, exit.Without(e.Cause, e.Err))
 	case upload.InputWaits:
 		if f := t.files.of(file.destination); !f.waited || e.Err != nil {
 			f.waited = true
-			t.console.message("%s: the input waits: %s", file.source, e.Cause)
+			t.console.Message("%s: the input waits: %s", file.source, e.Cause)
 		}
 	case upload.Undivided:
-		t.console.detail("%s: sent over one connection: %s", file.source, e.Cause)
+		t.console.Detail("%s: sent over one connection: %s", file.source, e.Cause)
 	case upload.Divided:
-		t.console.detail("%s: sent in parts: %s", file.source, e.Cause)
+		t.console.Detail("%s: sent in parts: %s", file.source, e.Cause)
 	case upload.PartDone:
-		t.console.detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, readable.Plural(e.Parts.Connections, "connection", "connections"))
+		t.console.Detail("%s: part %d is stored, %d of %d, %s", file.source, e.Part, e.Parts.Done, e.Parts.Count, readable.Plural(e.Parts.Connections, "connection", "connections"))
 	}
 }
 
@@ -220,4 +221,12 @@ func heldText(e upload.Event, lease time.Duration) string {
 		text += fmt.Sprintf(", which lasts %v; --state-lease=%v applies when this process has the upload", held.TTL, lease)
 	}
 	return text
+}
+
+// displayName returns the name of a source for people.
+func displayName(source string) string {
+	if source == stdinName {
+		return "standard input"
+	}
+	return source
 }

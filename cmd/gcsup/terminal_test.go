@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/screen/screentest"
 )
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
@@ -65,22 +66,22 @@ func TestProgramOnATerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s := newScreen(80, true)
+	const bar = 25 // as in internal/cli/screen/testdata/frames/80.txt
+	s := screentest.New(80, true)
 	row := regexp.MustCompile(`^(…/\S*|small\.txt) +\[[=-]* *\] +(\d+)%`)
 	frames, last, waited, counted := 0, 0, false, false
-	for _, part := range strings.SplitAfter(string(out), eraseBelow+"\r") { // the end of a frame
-		s.write(part)
-		if s.err != nil {
-			t.Fatal(s.err)
+	for _, part := range strings.SplitAfter(string(out), "\x1b[J\r") { // the end of a frame
+		if err := s.Write(part); err != nil {
+			t.Fatal(err)
 		}
-		for _, l := range s.lines() {
+		for _, l := range s.Lines() {
 			counted = counted || strings.HasPrefix(l, "file 1 of 2 ")
 			m := row.FindStringSubmatch(l)
 			if m == nil {
 				continue
 			}
 			frames++
-			if at := strings.Index(l, "["); cells.Width(l[:at]) != layoutFor(80).name+1 {
+			if at := strings.Index(l, "["); cells.Width(l[:at]) != bar {
 				t.Errorf("the bar of %q begins at %d", l, at)
 			}
 			if !strings.HasPrefix(m[1], "…/") {
@@ -100,7 +101,7 @@ func TestProgramOnATerminal(t *testing.T) {
 	if frames < 5 || !waited || !counted {
 		t.Errorf("%d frames, a wait with its cause: %v, the number of files: %v\n%s", frames, waited, counted, out)
 	}
-	end := strings.Join(s.lines(), "\n")
+	end := strings.Join(s.Lines(), "\n")
 	if strings.Contains(end, "[") || !strings.Contains(end, "gcsup: 2 files: 2 uploaded (11 MiB), 1 retry in ") || strings.Contains(end, "gs://demo/x/src/small.txt#") {
 		t.Errorf("at the end:\n%s", end)
 	}

@@ -1,11 +1,10 @@
-package main
+package screen
 
 import (
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"gcsup/internal/cli/exit"
@@ -15,9 +14,9 @@ import (
 	"gcsup/internal/cli/tty"
 )
 
-// console prints messages for people. On a terminal it keeps a frame, the progress
+// Console prints messages for people. On a terminal it keeps a frame, the progress
 // of the run, below them.
-type console struct {
+type Console struct {
 	mu      sync.Mutex
 	w       io.Writer
 	queue   *linequeue.Queue // in front of w; if nil, messages are written at once
@@ -28,31 +27,49 @@ type console struct {
 	log     *runlog.File
 }
 
-func newConsole(w io.Writer, quiet bool) *console {
-	return &console{w: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
+// NewConsole returns a console on w.
+func NewConsole(w io.Writer, quiet bool) *Console {
+	return &Console{w: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
 }
 
-// newQueuedConsole returns a console that queues its messages, so that a slow
+// NewQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
-func newQueuedConsole(w io.Writer, quiet, verbose bool) *console {
-	return &console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+func NewQueuedConsole(w io.Writer, quiet, verbose bool) *Console {
+	return &Console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+}
+
+// Log returns the log file, which has all messages once it is open.
+func (c *Console) Log() *runlog.File { return c.log }
+
+// Flush waits until everything is written.
+func (c *Console) Flush() {
+	if c.queue != nil {
+		_ = c.queue.Flush()
+	}
+}
+
+// Close makes later messages and Flush wait for a reader only for a moment.
+func (c *Console) Close() {
+	if c.queue != nil {
+		c.queue.Close()
+	}
 }
 
 // out returns the writer that the console uses.
-func (c *console) out() io.Writer {
+func (c *Console) out() io.Writer {
 	if c.queue != nil {
 		return c.queue
 	}
 	return c.w
 }
 
-// block is an argument of a message. It may have several lines, and its control
+// Block is an argument of a message. It may have several lines, and its control
 // characters are already replaced.
-type block string
+type Block string
 
-// message prints a line, unless the console is quiet. It replaces control characters
+// Message prints a line, unless the console is quiet. It replaces control characters
 // in its arguments: a file name with a line break must not make a line of its own.
-func (c *console) message(format string, args ...any) {
+func (c *Console) Message(format string, args ...any) {
 	text := messageText(format, args)
 	c.log.Info(text)
 	if !c.quiet {
@@ -60,8 +77,8 @@ func (c *console) message(format string, args ...any) {
 	}
 }
 
-// warning prints a message, which the log file has as a warning.
-func (c *console) warning(format string, args ...any) {
+// Warning prints a message, which the log file has as a warning.
+func (c *Console) Warning(format string, args ...any) {
 	text := messageText(format, args)
 	c.log.Warning(text)
 	if !c.quiet {
@@ -69,8 +86,8 @@ func (c *console) warning(format string, args ...any) {
 	}
 }
 
-// detail prints a message with --verbose, and otherwise only to the log file.
-func (c *console) detail(format string, args ...any) {
+// Detail prints a message with --verbose, and otherwise only to the log file.
+func (c *Console) Detail(format string, args ...any) {
 	text := messageText(format, args)
 	c.log.Info(text)
 	if c.verbose && !c.quiet {
@@ -91,18 +108,18 @@ func messageText(format string, args []any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// fail prints a line even if the console is quiet. attrs are attributes for the log file.
-func (c *console) fail(text string, attrs ...slog.Attr) {
+// Fail prints a line even if the console is quiet. attrs are attributes for the log file.
+func (c *Console) Fail(text string, attrs ...slog.Attr) {
 	c.log.Error(text, attrs...)
 	c.print(text)
 }
 
-func (c *console) print(text string) {
+func (c *Console) print(text string) {
 	_, _ = c.Write([]byte("gcsup: " + process.PrintableLines(text) + "\n"))
 }
 
 // Write prints whole lines above the frame.
-func (c *console) Write(p []byte) (int, error) {
+func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.live.lines) == 0 {
@@ -121,7 +138,7 @@ func (c *console) Write(p []byte) (int, error) {
 }
 
 // show replaces the frame; nil removes it.
-func (c *console) show(lines []liveLine) {
+func (c *Console) show(lines []liveLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -136,9 +153,9 @@ func (c *console) show(lines []liveLine) {
 	}
 }
 
-// endFrames removes the frame and prevents later ones. A process that exits
+// EndFrames removes the frame and prevents later ones. A process that exits
 // afterwards leaves no frame on the terminal.
-func (c *console) endFrames() {
+func (c *Console) EndFrames() {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
@@ -147,24 +164,15 @@ func (c *console) endFrames() {
 
 // forget leaves the frame where it is. The next one is drawn at the cursor, because
 // another program has written to the terminal.
-func (c *console) forget() {
+func (c *Console) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live.lines = nil
 }
 
 // idle reports whether all queued output is written.
-func (c *console) idle() bool { return c.queue == nil || c.queue.Idle() }
+func (c *Console) idle() bool { return c.queue == nil || c.queue.Idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can
 // show a frame.
-func (c *console) size() (columns, height int, ok bool) { return tty.Size(c.w) }
-
-// printablePath replaces control characters of path in a message. A console prints
-// a message of several lines as it is, and a path can have line breaks.
-func printablePath(message, path string) string {
-	if clean := process.Printable(path); clean != path {
-		return strings.ReplaceAll(message, path, clean)
-	}
-	return message
-}
+func (c *Console) size() (columns, height int, ok bool) { return tty.Size(c.w) }

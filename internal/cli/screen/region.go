@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -99,8 +99,8 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 	return b.String()
 }
 
-// sameTerminal reports whether a and b are one terminal that can show a live region.
-func sameTerminal(a, b any) bool {
+// SameTerminal reports whether a and b are one terminal that can show a live region.
+func SameTerminal(a, b any) bool {
 	if _, _, ok := tty.Size(a); !ok {
 		return false
 	}

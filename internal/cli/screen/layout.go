@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -69,10 +69,10 @@ const (
 
 // frame returns the lines for a terminal of that size: one for each active file,
 // the number of those that do not fit, and the totals.
-func (d *display) frame(now time.Time, columns, height int) []liveLine {
+func (d *Display) frame(now time.Time, columns, height int) []liveLine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.began && d.single {
+	if !d.began && d.run.single() {
 		return nil // nothing is known yet, not even whether the file can be read
 	}
 	l := layoutFor(columns)
@@ -95,11 +95,11 @@ func (d *display) frame(now time.Time, columns, height int) []liveLine {
 }
 
 // moreText returns how many active files have no row, besides those that have one.
-func (d *display) moreText(more, rows int) string {
+func (d *Display) moreText(more, rows int) string {
 	switch {
 	case rows > 0:
 		return fmt.Sprintf("and %d more", more)
-	case d.work == comparing:
+	case d.run.Work == Comparing:
 		return readable.Plural(more, "file is being compared", "files are being compared")
 	}
 	return readable.Plural(more, "file is being sent", "files are being sent")
@@ -146,7 +146,7 @@ func percentText(t *activeFile) string {
 // bytesText returns how many bytes of a file are sent, or compared.
 func (t *activeFile) bytesText() string {
 	if t.toCompare > 0 {
-		return amountText(comparing, t.compared, 0, t.toCompare)
+		return amountText(Comparing, t.compared, 0, t.toCompare)
 	}
 	return amountText(t.work, t.highest, t.committed, t.size)
 }
@@ -214,7 +214,7 @@ const (
 )
 
 // totalLines returns the line of the whole run, or two if the terminal is narrow.
-func (d *display) totalLines(l layout, now time.Time) []liveLine {
+func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 	sent, durable, done := d.totals()
 	size := d.totalSize()
 	rate, left := d.samples.rate(now), int64(0)
@@ -228,7 +228,7 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 	case d.ended.differ > 0:
 		failed, color = differText(d.ended.differ), red
 	}
-	if d.work == comparing {
+	if d.run.Work == Comparing {
 		sent = done // a file that need not be read is compared, too
 	}
 	files := "file " + d.fileText()
@@ -236,12 +236,12 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 	var lines []string
 	switch {
 	case l.bytes > 0:
-		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
-		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)), speed, etaText(left, rate)}, " ")}
+		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)), speed, etaText(left, rate)}, " ")}
 	default:
 		lines = []string{cells.Fit(files, 21) + " " + failed,
-			fmt.Sprintf("%-*s", shareWidth, shareText(d.work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+			fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
@@ -251,7 +251,7 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 }
 
 // fileText returns how many files ended, and of how many if that is known.
-func (d *display) fileText() string {
+func (d *Display) fileText() string {
 	finished := d.finished()
 	text := countText(d.ended.files + finished)
 	if d.files >= 0 {
@@ -262,19 +262,19 @@ func (d *display) fileText() string {
 }
 
 // plainLine returns the state as a line of a log.
-func (d *display) plainLine(now time.Time) string {
+func (d *Display) plainLine(now time.Time) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.began {
 		return ""
 	}
-	if d.single && len(d.active) == 1 {
+	if d.run.single() && len(d.active) == 1 {
 		t := d.active[0]
 		text := t.name + "  "
 		if n, ok := t.percent(); ok && t.size > 0 {
 			text += fmt.Sprintf("%d%%  ", n)
 		}
-		if d.parts {
+		if d.run.Parts {
 			text += t.partsText()
 		}
 		state, _ := t.state(now, false)
@@ -282,14 +282,14 @@ func (d *display) plainLine(now time.Time) string {
 	}
 	sent, durable, done := d.totals()
 	size := d.totalSize()
-	if d.work == comparing {
+	if d.run.Work == Comparing {
 		sent = done
 	}
 	noun := "files"
 	if d.files == 1 || d.files < 0 && d.ended.files+d.finished() == 1 {
 		noun = "file"
 	}
-	text := fmt.Sprintf("%s %s, %s", d.fileText(), noun, amountText(d.work, sent, durable, size))
+	text := fmt.Sprintf("%s %s, %s", d.fileText(), noun, amountText(d.run.Work, sent, durable, size))
 	if d.ended.differ > 0 {
 		text += ", " + differText(d.ended.differ)
 	}
@@ -329,9 +329,9 @@ func (t *activeFile) partsText() string {
 
 // amountText returns how much of size bytes is sent and durable, "3.4 GiB sent, 3.3 GiB durable
 // of 10 GiB", or read: "3.4 GiB read of 10 GiB". size is negative if it is not known.
-func amountText(w work, done, durable, size int64) string {
+func amountText(w Work, done, durable, size int64) string {
 	text := readable.Bytes(done) + " sent, " + readable.Bytes(durable) + " durable"
-	if w == comparing {
+	if w == Comparing {
 		text = readable.Bytes(done) + " read"
 	}
 	if size >= 0 {
@@ -345,9 +345,9 @@ const shareWidth = 19 // "sent 999 of 999 MiB"
 
 // shareText returns how much of size bytes is sent, or read: "sent 3.4 of 10 GiB". At the beginning,
 // it has two units: "sent 55 MiB of 10 GiB".
-func shareText(w work, done, size int64) string {
+func shareText(w Work, done, size int64) string {
 	verb := "sent "
-	if w == comparing {
+	if w == Comparing {
 		verb = "read "
 	}
 	if size < 0 {

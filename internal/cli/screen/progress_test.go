@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"os"
@@ -17,10 +17,10 @@ import (
 func TestProgressInALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
-		c := newConsole(&b, false)
-		d := newDisplay(uploading, 1)
-		p := startProgress(c, d, progressLines)
-		note := func(e upload.Event) { d.note(1, "a.bin", e, time.Now()) }
+		c := NewConsole(&b, false)
+		d := NewDisplay(Run{Work: Uploading, Files: 1})
+		p := ShowLines(c, d)
+		note := func(e upload.Event) { d.Note(1, "a.bin", e, time.Now()) }
 		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50})
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
@@ -30,7 +30,7 @@ func TestProgressInALog(t *testing.T) {
 		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
-		p.stop()
+		p.Stop()
 		want := "gcsup: 2000-01-01T00:00:10Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3 in 7 s: 503\n" +
 			"gcsup: 2000-01-01T00:00:20Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3: 503\n"
 		b2 := regexp.MustCompile(`(T\d\d:\d\d:\d\d)\S*`).ReplaceAllString(b.String(), "${1}Z") // of any time zone
@@ -52,7 +52,7 @@ func TestNothingIsDrawnBeforeForget(t *testing.T) {
 		for _, ends := range []bool{false, true} {
 			for range 20 { // select picks at random
 				synctest.Test(t, func(t *testing.T) {
-					p := &progress{stopped: make(chan struct{})}
+					p := &Progress{stopped: make(chan struct{})}
 					continued := make(chan os.Signal, 1)
 					var calls []string
 					draw := func() {
