@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/page"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
@@ -29,8 +30,8 @@ type reporter struct {
 	tracker *tracker
 	totals  result.Totals
 
-	pages  *pageRecorder // of --report; nil without
-	opened bool          // the page can be written
+	pages  *page.Recorder // of --report; nil without
+	opened bool           // the page can be written
 
 	metrics *metrics.Metrics // of --listen; nil without
 	server  *metrics.Server  // of these metrics; nil until it is open
@@ -46,7 +47,7 @@ func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
-		r.pages = newPageRecorder(r.totals.Start)
+		r.pages = page.New(r.totals.Start)
 	}
 	if flags.listen != "" {
 		r.metrics = metrics.New(metrics.Options{Version: version().Version, Backlog: flags.backlog})
@@ -98,7 +99,7 @@ func (r *reporter) logger() *slog.Logger {
 		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
-		handlers = append(handlers, &r.pages.exchanges)
+		handlers = append(handlers, r.pages.Exchanges())
 	}
 	if len(handlers) == 0 {
 		return nil
@@ -138,10 +139,10 @@ func (r *reporter) close(err error) error {
 	}
 	elapsed := time.Since(r.totals.Start)
 	if r.opened {
-		about := page{command: r.text(), totals: &r.totals, elapsed: elapsed, code: code}
-		write := func() error { return r.pages.write(r.flags.report, about) }
+		about := page.About{Command: r.text(), Version: version().Version, Totals: &r.totals, Elapsed: elapsed, Code: code}
+		write := func() error { return r.pages.Write(r.flags.report, about) }
 		if r.flags.report == stdoutName {
-			write = func() error { return r.pages.render(r.results.queue, about) }
+			write = func() error { return r.pages.Render(r.results.queue, about) }
 		}
 		if perr := write(); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/page"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen"
@@ -19,8 +20,8 @@ import (
 type tracker struct {
 	results *results
 	console *screen.Console
-	pages   *pageRecorder // nil without --report
-	lease   time.Duration // of --state-lease; 0 without the flag
+	pages   *page.Recorder // nil without --report
+	lease   time.Duration  // of --state-lease; 0 without the flag
 
 	mu       sync.Mutex
 	current  task            // the one under way, unless there are many
@@ -105,7 +106,7 @@ func (t *tracker) end(file task, status result.Status, res *upload.Result, err e
 		t.display.End(id, status, res, now)
 	}
 	if t.pages != nil {
-		t.pages.end(id, file, status, res, err, now)
+		t.pages.End(id, file.file(), status, res, err, now)
 	}
 	t.results.outcome(id, file, status, t.lines, res, err)
 }
@@ -155,7 +156,7 @@ func (t *tracker) noteFile(file task, e upload.Event, now time.Time) {
 		t.display.Note(f.id, displayName(file.source), e, now)
 	}
 	if t.pages != nil {
-		t.pages.note(f.id, file.source, e, now)
+		t.pages.Note(f.id, file.source, e, now)
 	}
 	key := "" // a frequent event replaces its predecessor in the queue
 	if e.Kind == upload.Progress || e.Kind == upload.Verifying {

@@ -66,6 +66,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/jsonline":          {},
 	"gcsup/internal/cli/linequeue":         {},
 	"gcsup/internal/cli/metrics":           uploads("gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "github.com/prometheus/...", "github.com/beorn7/perks/...", "github.com/cespare/xxhash/...", "github.com/munnerz/goautoneg", "google.golang.org/protobuf/...", "go.yaml.in/yaml/..."),
+	"gcsup/internal/cli/page":              uploads("gcsup/internal/cli/cells", "gcsup/internal/cli/jsonline", "gcsup/internal/cli/linequeue", "gcsup/internal/cli/process", "gcsup/internal/cli/readable", "gcsup/internal/cli/result", "gcsup/internal/cli/runlog", "gcsup/internal/cli/exit", "gcsup/internal/cli/shell", "filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/text/...", "github.com/dustin/go-humanize"),
 	"gcsup/internal/cli/process":           uploads("gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "filippo.io/...", "golang.org/x/crypto/..."),
 	"gcsup/internal/cli/readable":          {"github.com/dustin/go-humanize"},
 	"gcsup/internal/cli/result":            uploads("gcsup/internal/cli/readable", "gcsup/internal/cli/jsonline", "gcsup/internal/cli/process", "gcsup/internal/cli/exit", "gcsup/internal/cli/shell", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize"),

@@ -1,7 +1,10 @@
-package main
+// Package page writes the report of a run: a page of HTML with the throughput, the retries, and the slowest
+// files and requests. It runs no script and loads nothing. What it keeps of a run is bounded.
+package page
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +21,8 @@ const (
 	maxMarks   = 200 // retries, restarts and resumes: the latest
 )
 
-// pageRecorder records what --report shows.
-type pageRecorder struct {
+// Recorder records what a report shows.
+type Recorder struct {
 	start     time.Time
 	exchanges exchangeRecorder
 
@@ -56,12 +59,16 @@ type fileOutcome struct {
 	err                 string
 }
 
-func newPageRecorder(start time.Time) *pageRecorder {
-	return &pageRecorder{start: start, timeline: newTimeline(), exchanges: exchangeRecorder{start: start, sums: map[exchangeKind]*exchangeSum{}}}
+// New returns the recorder of a run that began at start.
+func New(start time.Time) *Recorder {
+	return &Recorder{start: start, timeline: newTimeline(), exchanges: exchangeRecorder{start: start, sums: map[exchangeKind]*exchangeSum{}}}
 }
 
-// note records an event of the file with that ID.
-func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time) {
+// Exchanges returns the handler that records the library's lines for exchanges.
+func (p *Recorder) Exchanges() slog.Handler { return &p.exchanges }
+
+// Note records an event of the file with that ID.
+func (p *Recorder) Note(id int, source string, e upload.Event, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, is := now.Sub(p.start), result.ProgressOf(e)
@@ -90,11 +97,11 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.Committed, e.Delay, exit.Without(e.Cause, e.Err)})
 }
 
-// end records the outcome of a file.
-func (p *pageRecorder) end(id int, t task, status result.Status, res *upload.Result, err error, now time.Time) {
+// End records the outcome of a file.
+func (p *Recorder) End(id int, file result.File, status result.Status, res *upload.Result, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := fileOutcome{source: t.source, destination: t.destination, status: status}
+	f := fileOutcome{source: file.Source, destination: file.Destination, status: status}
 	if res != nil {
 		f.size, f.elapsed, f.retries = max(res.Size, 0), res.Elapsed, res.Retries
 		if status == result.OK {

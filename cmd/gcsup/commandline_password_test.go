@@ -13,3 +13,10 @@ func TestReportHasNoPassword(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestHideHeaders(t *testing.T) {
+	got := strings.Join(hideHeaders([]string{"cp", "--additional-headers=A=secret", "--additional-headers", "B=secret", "x"}), " ")
+	if want := "cp --additional-headers=… --additional-headers … x"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package page
 
 import (
 	"bytes"
@@ -29,13 +29,13 @@ const hostile = `<script>document.title="owned"</script>&.bin`
 func examplePage(t *testing.T) string {
 	t.Helper()
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	p := newPageRecorder(start)
+	p := New(start)
 	totals := &result.Totals{Start: start}
 	log := slog.New(&p.exchanges)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	event := func(s float64, e upload.Event) {
 		e.Size = 100 * 1 << 20
-		p.note(1, "disk.img", e, at(s))
+		p.Note(1, "disk.img", e, at(s))
 	}
 	event(0, upload.Event{Kind: upload.Started})
 	for i := range 20 {
@@ -55,12 +55,12 @@ func examplePage(t *testing.T) string {
 	log.Info("upload ended")
 	done := &upload.Result{Size: 100 << 20, Elapsed: 25 * time.Second, Retries: 1, BytesSent: 120 << 20, BytesResent: 20 << 20, Requests: 500}
 	totals.Add(result.OK, done, nil)
-	p.end(1, task{source: "disk.img", destination: "gs://demo/disk.img"}, result.OK, done, nil, at(25))
+	p.End(1, result.File{Source: "disk.img", Destination: "gs://demo/disk.img"}, result.OK, done, nil, at(25))
 	failed := &upload.Result{Size: 7, Elapsed: time.Second}
 	totals.Add(result.Failed, failed, errors.New("permission denied"))
-	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, result.Failed, failed, errors.New("permission denied"), at(25))
+	p.End(2, result.File{Source: hostile, Destination: "gs://demo/" + hostile}, result.Failed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exit.Permission}); err != nil {
+	if err := p.Write(path, About{Command: "gcsup cp " + hostile, Totals: totals, Elapsed: 25 * time.Second, Code: exit.Permission}); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -187,18 +187,18 @@ func TestReportIsBounded(t *testing.T) {
 	sizes := map[int]int{}
 	for _, n := range []int{3_000, 100_000} {
 		start := time.Unix(1e9, 0)
-		p := newPageRecorder(start)
+		p := New(start)
 		for i := range n {
 			now := start.Add(time.Duration(i) * time.Second)
-			p.note(i, "a", upload.Event{Kind: upload.Started}, now)
-			p.note(i, "a", upload.Event{Kind: upload.Waiting, Cause: "503", Delay: time.Second}, now)
-			p.end(i, task{source: "a"}, result.Failed, &upload.Result{}, errors.New("x"), now)
+			p.Note(i, "a", upload.Event{Kind: upload.Started}, now)
+			p.Note(i, "a", upload.Event{Kind: upload.Waiting, Cause: "503", Delay: time.Second}, now)
+			p.End(i, result.File{Source: "a"}, result.Failed, &upload.Result{}, errors.New("x"), now)
 			r := slog.NewRecord(now, slog.LevelDebug, "put", 0)
 			r.AddAttrs(slog.Int("status", 503))
 			_ = p.exchanges.Handle(t.Context(), r)
 		}
 		var b bytes.Buffer
-		if err := p.render(&b, page{totals: &result.Totals{}, elapsed: time.Duration(n) * time.Second}); err != nil {
+		if err := p.Render(&b, About{Totals: &result.Totals{}, Elapsed: time.Duration(n) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		sizes[n] = b.Len()
@@ -208,13 +208,6 @@ func TestReportIsBounded(t *testing.T) {
 	}
 	if sizes[100_000] > sizes[3_000]*3/2 {
 		t.Errorf("sizes %v", sizes)
-	}
-}
-
-func TestHideHeaders(t *testing.T) {
-	got := strings.Join(hideHeaders([]string{"cp", "--additional-headers=A=secret", "--additional-headers", "B=secret", "x"}), " ")
-	if want := "cp --additional-headers=… --additional-headers … x"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
