@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
-	"time"
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
@@ -111,24 +110,13 @@ func (x *explainer) resumable(id string) bool {
 	if x.saved == nil {
 		return false
 	}
-	err := within(outputGrace, func() error {
-		_, err := x.saved.Load(context.Background(), id)
+	ctx, stop := context.WithTimeout(context.Background(), outputGrace)
+	defer stop()
+	err := unlessDone(ctx, func() error {
+		_, err := x.saved.Load(ctx, id)
 		return err
 	})
 	return !errors.Is(err, state.ErrNoToken)
-}
-
-// within calls f and returns its error, or nil if f takes longer than d: a file
-// server that does not respond can block f indefinitely.
-func within(d time.Duration, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted
