@@ -11,6 +11,7 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
@@ -146,7 +147,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	}
 	outcomes := report.files(cmd.Context(), chosen.mirror.Run(cmd.Context(), c.uploader))
 	if s.cp.batch.dryRun {
-		outcomes = chosen.order.outcomes(outcomes)
+		outcomes = chosen.order.Outcomes(outcomes)
 	}
 	return r.runBatch(cmd.Context(), c, &chosen.selection, nil, report.before(outcomes))
 }
@@ -155,7 +156,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 type syncSelection struct {
 	selection
 	mirror *mirror.Mirror
-	order  jobOrder
+	order  joborder.Order
 }
 
 // choose returns the files and the objects.
@@ -182,7 +183,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
 			if s.cp.batch.dryRun && !leftOut(job.Err) {
-				chosen.order.add(*job)
+				chosen.order.Add(*job)
 			}
 		},
 	}

@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/cells":             {"golang.org/x/text/..."},
 	"gcsup/internal/cli/cmdline":           uploads("gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/cli/exit":              uploads(),
+	"gcsup/internal/cli/joborder":          uploads(),
 	"gcsup/internal/cli/jsonline":          {},
 	"gcsup/internal/cli/linequeue":         {},
 	"gcsup/internal/cli/metrics":           uploads("gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "github.com/prometheus/...", "github.com/beorn7/perks/...", "github.com/cespare/xxhash/...", "github.com/munnerz/goautoneg", "google.golang.org/protobuf/...", "go.yaml.in/yaml/..."),
