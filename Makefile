@@ -1,16 +1,45 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
-all:
-	go build -o bin/gcsup ./cmd/gcsup
+help:
+	@echo 'For daily work:'
+	@echo '  make build       bin/gcsup, bin/gcsup-fleet and bin/fakegcs'
+	@echo '  make test        the tests of the main module'
+	@echo '  make test-all    the tests of all modules'
+	@echo '  make lint        gofmt, go vet, staticcheck and go mod tidy, in all modules'
+	@echo '  make check       what CI runs, with the programs that are installed'
+	@echo '  make dist        a release for all platforms in dist/'
+	@echo
+	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
+	@echo 'Other programs and the service: compat compat-node compat-python compat-table live'
+	@echo 'Releases: man dist-check test-arm64 test-windows'
+	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared outage'
+	@echo '        fleet-fire fleet-bench fleet-million fuzz'
+	@echo
+	@echo 'The Makefile says what each of them does, and which variables it has.'
+
+build:
+	go build -o bin/ ./cmd/gcsup ./cmd/fakegcs
+	cd fleet && go build -o ../bin/ ./cmd/gcsup-fleet
 
 test:
 	go test ./...
 
-# check is what CI runs.
+# The directories of the modules.
+MODULES = . fleet fleet/deploy upload/otel docs/examples
+
+test-all:
+	for dir in $(MODULES); do (cd $$dir && go test ./...) || exit 1; done
+
+STATICCHECK = $(shell sed -n 's/^staticcheck=\([^ ]*\).*/\1/p' .ci/run)
+lint:
+	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "not formatted: $$files"; exit 1; }
+	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+
+# check is what CI runs, with the other programs that are installed. .ci/run also installs them.
 check:
-	bash .ci/run
+	bash .ci/run --no-install
 
 # dist builds a release into dist/: docs/release.md. VERSION stamps another version
 # than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms.

@@ -20,6 +20,10 @@ const (
 	// third lower is kept if throughput is at most 3.3 % lower.
 	limitGain = 0.1
 
+	// limitDoublingGain is the same for the doublings at the start. Their windows are short, and
+	// differ by more than a tenth with the same limit.
+	limitDoublingGain = 0.25
+
 	limitStep     = 1.5 // factor between two limits that are compared
 	limitDoubling = 2.0 // the same from the start until throughput stops growing
 
@@ -52,16 +56,18 @@ const (
 //
 // The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool
 // (Hellerstein, Morrison and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool",
-// 2008). The limit is changed, and the change is kept if throughput follows by at least a tenth
-// of it. At first the limit doubles, as in the slow start of TCP
-// (https://www.rfc-editor.org/rfc/rfc5681). Later it changes by a factor of 1.5 and, if that did
-// not help, stays for 2 to 16 windows, or until throughput changes by half. A window is the time in which as many requests end as the
-// limit permits, at least a second after a change that did not help.
+// 2008). The limit is changed, and the change is kept if throughput follows. At first the limit
+// doubles, as in the slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as
+// throughput grows by a quarter, as in the startup of BBR
+// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
+// 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit
+// stays for 2 to 16 windows, or until throughput changes by half. A window is the time in which as
+// many requests end as the limit permits, at least a second after a change that did not help. The
+// first window, in which connections are made, does not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
-// window. A share of up to 2 % changes nothing, as in BBR
-// (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). While a fifth of the requests is
+// window. A share of up to 2 % changes nothing, as in BBR. While a fifth of the requests is
 // accepted, the limit does not fall below First: a service that refuses requests at random,
 // whatever their number is, would otherwise get one at a time.
 //
@@ -86,6 +92,7 @@ type Limiter struct {
 	window   window
 	before   measure // at the limit with which the next one is compared; zero if there is none
 	trial    bool    // limit is compared with before.limit
+	warm     bool    // a window has ended in which connections were made
 	climbing bool    // windows are short, because the limit grows
 	started  bool    // the first doubling has ended
 	down     bool    // the next change lowers the limit
@@ -298,6 +305,9 @@ func (l *Limiter) judge() {
 		if l.trial {
 			l.stay()
 		}
+	case !l.warm:
+		// Each connection that exists makes the next window faster, whatever its limit is.
+		l.warm = true
 	case l.trial && l.follows(got):
 		l.before, l.patience, l.climbing = got, shortHold, !l.down
 		l.change()
@@ -336,7 +346,11 @@ func (l *Limiter) shrink(share float64) {
 // follows reports whether throughput followed the change of the limit. Either rate suffices,
 // because the sizes of requests change: larger ones have more bytes and fewer replies.
 func (l *Limiter) follows(got measure) bool {
-	enough := 1 + (got.limit/l.before.limit-1)*limitGain
+	gain := limitGain
+	if !l.started {
+		gain = limitDoublingGain
+	}
+	enough := 1 + (got.limit/l.before.limit-1)*gain
 	return ratio(got.replies, l.before.replies) >= enough || ratio(got.bytes, l.before.bytes) >= enough
 }
 

@@ -111,7 +111,7 @@ func TestAutoJobsOutage(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	const (
-		before, outage = 3 * time.Second, 10 * time.Minute
+		before, outage = 3250 * time.Millisecond, 10 * time.Minute // between two replies
 		latency        = 500 * time.Millisecond
 		uploads        = 32
 	)

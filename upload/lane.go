@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"sync"
 	"time"
 
 	"gcsup/backoff"
@@ -32,21 +33,29 @@ func deciders(openFiles int) (small, large int) {
 }
 
 // lane uploads the files of one kind, small or large ones. A worker decides whether a file is
-// uploaded. If the number of files at a time is not fixed, the file then waits for the limiter,
-// and a new worker continues with the next file. The number of goroutines is therefore that of the
-// files which the limiter permits, and of those which wait for it.
+// uploaded. If the number of files at a time is not fixed, the file then waits for the limiter.
+// While its worker uploads it, others decide about the next files. The number of goroutines is
+// therefore that of the files which the limiter permits, and of those which wait for it.
 type lane struct {
 	batch   *filesCall
 	jobs    chan Job
 	workers int              // which decide; without a limiter, they also upload
+	worker  func()           // calls work
 	limiter *backoff.Limiter // of the files that are uploaded; nil if their number is fixed
 	streams bool             // the limiter gets the bytes of a file while they are sent
+
+	mu       sync.Mutex
+	deciding int // workers that do not upload; with a limiter, at least half of workers
 }
 
 // newLane returns a lane for a fixed number of files, or, if that is 0, one with a limiter and a
 // number of workers.
 func (b *filesCall) newLane(fixed, workers int, limiter *backoff.Limiter) *lane {
 	l := &lane{batch: b, jobs: make(chan Job, queueLength), workers: workers, limiter: limiter}
+	l.worker = func() {
+		defer b.workers.Done()
+		l.work()
+	}
 	if fixed > 0 {
 		l.workers, l.limiter = fixed, nil
 	}
@@ -66,12 +75,42 @@ func (l *lane) most() int {
 
 // start starts the workers.
 func (l *lane) start() {
+	l.deciding = l.workers
 	for range l.workers {
-		l.batch.workers.Go(l.work)
+		l.addWorker()
 	}
 }
 
-// work uploads files, until another worker has replaced this one, or no jobs remain.
+// addWorker starts a worker.
+func (l *lane) addWorker() {
+	l.batch.workers.Add(1)
+	l.batch.u.goroutines.run(l.worker)
+}
+
+// uploads records that a worker, which has decided, uploads its file.
+func (l *lane) uploads() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// If each worker had a successor, two goroutines would wake up for each file that ends: the one
+	// whose file is next, and its successor.
+	if l.deciding--; l.deciding < (l.workers+1)/2 {
+		l.deciding++
+		l.addWorker()
+	}
+}
+
+// decides reports whether a worker, whose file was uploaded, continues with the next file.
+func (l *lane) decides() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.deciding == l.workers {
+		return false
+	}
+	l.deciding++
+	return true
+}
+
+// work uploads files, until enough other workers decide, or no jobs remain.
 func (l *lane) work() {
 	b := l.batch
 	for {
@@ -82,9 +121,9 @@ func (l *lane) work() {
 			}
 			at := &place{lane: l}
 			o := b.do(job, at)
-			replaced := at.leave(o)
+			uploaded := at.leave(o)
 			b.outcomes <- o
-			if replaced {
+			if uploaded && !l.decides() {
 				return
 			}
 		case <-b.ctx.Done():

@@ -16,8 +16,8 @@ type place struct {
 	taken, left bool
 }
 
-// take waits for the limiter before the first request of the file, and lets another worker
-// continue with the next file. It may be called more than once.
+// take waits for the limiter before the first request of the file. It may be called more than
+// once.
 func (p *place) take(ctx context.Context, spec Spec) error {
 	l := p.lane
 	p.mu.Lock()
@@ -36,12 +36,11 @@ func (p *place) take(ctx context.Context, spec Spec) error {
 		return engine.NewInterruption(ctx, nil)
 	}
 	p.taken = true
-	l.batch.workers.Go(l.work)
+	l.uploads()
 	return l.batch.notTried(spec) // other files may have failed during the wait
 }
 
-// leave ends the file with an outcome. It reports whether another worker has replaced that of the
-// file.
+// leave ends the file with an outcome. It reports whether the file had waited for the limiter.
 func (p *place) leave(o outcome) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

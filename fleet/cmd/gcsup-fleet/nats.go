@@ -92,17 +92,16 @@ func (l *link) healthy() error {
 	return nil
 }
 
-// explain returns err, or why the servers refused a request. They do not reply to such a request,
-// so that err is a timeout.
+// explain returns err, with the name of what did not answer, or why the servers refused a request.
+// They do not reply to such a request, so that err is a timeout.
 func (l *link) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	refused := l.refused.Load()
-	if refused == nil || !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders) {
+	if !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders) {
 		return err
 	}
-	return *refused
+	if refused := l.refused.Load(); refused != nil {
+		return *refused
+	}
+	return fmt.Errorf("NATS did not answer: %w", err)
 }
 
 // openPolicy is how long open waits before each retry. Tests change it.
