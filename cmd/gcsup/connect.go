@@ -13,6 +13,8 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -129,7 +131,9 @@ func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
 }
 
 // warnOn prints messages about the saved uploads on con.
-func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.warning("%s", text) } }
+func (c *connection) warnOn(con *screen.Console) {
+	c.warn = func(text string) { con.Warning("%s", text) }
+}
 
 // observe prints the waits for the state bucket, of an Uploader whose other events are not
 // shown.
@@ -142,7 +146,7 @@ func (c *connection) observe(e upload.Event) {
 // waiting prints that a request to the state bucket failed, and will be tried again.
 func (c *connection) waiting(delay time.Duration, cause string) {
 	if c.warn != nil {
-		c.warn(fmt.Sprintf("%s; trying again in %s", cause, formatSpan(delay+time.Second-1)))
+		c.warn(fmt.Sprintf("%s; trying again in %s", cause, readable.Span(delay+time.Second-1)))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/savedrate"
 	"gcsup/upload"
 )
@@ -17,7 +18,7 @@ const saveRatesEvery = 10 * time.Second
 // process until stop is called. It saves nothing if uploads are not saved in a directory. Errors are
 // details: the next process can find the rates itself.
 func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.RequestRates) (stop func()) {
-	r.totals.rates = rates
+	r.totals.Rates = rates
 	if c.saved == nil || c.saved.shared {
 		return func() {}
 	}
@@ -27,8 +28,8 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 	}
 	m := newRateMemory(savedrate.New(filepath.Join(state, "requestrate"), c.endpoint), rates)
 	for bucket, saved := range m.known {
-		r.console.detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
-			saved.PerSecond, bucket, formatSpan(time.Since(saved.Refused)))
+		r.console.Detail("at most %.0f requests per second change objects in gs://%s: it refused more %s ago",
+			saved.PerSecond, bucket, readable.Span(time.Since(saved.Refused)))
 	}
 	done := make(chan struct{})
 	var running sync.WaitGroup
@@ -48,7 +49,7 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 		close(done)
 		running.Wait()
 		if err := m.save(0); err != nil {
-			r.console.detail("the request rates are not saved: %v", err)
+			r.console.Detail("the request rates are not saved: %v", err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
@@ -175,13 +176,13 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if opts.RateLimit != nil {
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
-	var order jobOrder
+	var order joborder.Order
 	if f.batch.dryRun {
-		jobs = order.jobs(jobs)
+		jobs = order.Jobs(jobs)
 	}
 	outcomes := f.remove.uploader(c.uploader, f.own).Files(ctx, jobs, f.batchOptions(chosen))
 	if f.batch.dryRun {
-		outcomes = order.outcomes(outcomes)
+		outcomes = order.Outcomes(outcomes)
 	}
 	return r.runBatch(ctx, c, chosen, progress, outcomes)
 }

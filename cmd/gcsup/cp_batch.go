@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -33,23 +35,23 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		}
 	}
 	stop()
-	_ = r.results.queue.flush() // before the summary; ended returns the error
-	for _, text := range totals.folded() {
-		r.console.fail(text)
+	_ = r.results.queue.Flush() // before the summary; ended returns the error
+	for _, text := range totals.Folded() {
+		r.console.Fail(text)
 	}
 	r.warnAbout(chosen)
-	totals.finished = progress.finished()
+	totals.Finished = progress.finished()
 	if err := progress.close(); err != nil {
-		totals.code = exit.Classify(err).Code
-		r.console.fail(withHint(err, "").Error())
+		totals.Code = exit.Classify(err).Code
+		r.console.Fail(withHint(err, "").Error())
 	}
-	if totals.uploaded > 0 && c.emulator != nil {
-		r.console.message("%s", c.emulator.location())
+	if totals.Uploaded > 0 && c.emulator != nil {
+		r.console.Message("%s", c.emulator.location())
 	}
-	if ctx.Err() != nil && totals.code != exit.Temporary {
-		totals.code = exit.Classify(context.Cause(ctx)).Code
+	if ctx.Err() != nil && totals.Code != exit.Temporary {
+		totals.Code = exit.Classify(context.Cause(ctx)).Code
 	}
-	code := totals.code // the sources that are not started below do not change it
+	code := totals.Code // the sources that are not started below do not change it
 	if chosen.trees {
 		r.summarize(ctx, totals)
 	} else if ctx.Err() != nil {
@@ -57,10 +59,10 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		r.reportNotStarted(ctx, left, len(chosen.named))
 	}
 	switch {
-	case chosen.single() && totals.files()+totals.finished == 0 && ctx.Err() == nil && code == exit.OK:
-		r.console.message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
-	case !chosen.trees && (len(chosen.named) > 1 || totals.finished > 0):
-		r.console.message("%s", totals.textNow())
+	case chosen.single() && totals.Files()+totals.Finished == 0 && ctx.Err() == nil && code == exit.OK:
+		r.console.Message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
+	case !chosen.trees && (len(chosen.named) > 1 || totals.Finished > 0):
+		r.console.Message("%s", totals.TextNow())
 	}
 	return r.ended(code)
 }
@@ -68,26 +70,26 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 // warnAbout prints the warnings about the files that were chosen.
 func (r *reporter) warnAbout(chosen *selection) {
 	for _, text := range chosen.notes.Warnings() {
-		r.console.warning("warning: %s", text)
-		r.results.event("", func() eventLine {
-			return eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text}
+		r.console.Warning("warning: %s", text)
+		r.results.event("", func() result.EventLine {
+			return result.EventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text}
 		})
 	}
 }
 
 // summarize prints the totals and how to continue.
-func (r *reporter) summarize(ctx context.Context, t *runTotals) {
-	text := t.textNow()
+func (r *reporter) summarize(ctx context.Context, t *result.Totals) {
+	text := t.TextNow()
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
-	if t.code == exit.OK {
-		r.console.message("%s", text)
+	if t.Code == exit.OK {
+		r.console.Message("%s", text)
 		return
 	}
-	r.console.fail(text)
-	if t.code == exit.Temporary || t.notTried > 0 {
-		r.console.fail("to continue: " + r.again())
+	r.console.Fail(text)
+	if t.Code == exit.Temporary || t.NotTried > 0 {
+		r.console.Fail("to continue: " + r.again())
 	}
 }
 
@@ -97,8 +99,7 @@ func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *r
 	if !chosen.trees {
 		files = len(chosen.named)
 	}
-	d := newDisplay(uploading, files)
-	d.finished = progress.finished
+	d := screen.NewDisplay(screen.Run{Work: screen.Uploading, Files: files, Parts: r.flags.verbose, Finished: progress.finished})
 	stop, stopped := r.showProgress(true, chosen.single(), d)
 	if stopped != nil && chosen.sizes != nil {
 		go countFiles(ctx, chosen, d, stopped)
@@ -111,7 +112,7 @@ func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *r
 const countAfter = time.Second
 
 // countFiles counts the files of a run while it is under way.
-func countFiles(ctx context.Context, chosen *selection, d *display, stopped <-chan struct{}) {
+func countFiles(ctx context.Context, chosen *selection, d *screen.Display, stopped <-chan struct{}) {
 	select {
 	case <-stopped:
 		return
@@ -135,6 +136,6 @@ func countFiles(ctx context.Context, chosen *selection, d *display, stopped <-ch
 		}
 	}
 	if ctx.Err() == nil {
-		d.setTotals(files, size)
+		d.SetTotals(files, size)
 	}
 }

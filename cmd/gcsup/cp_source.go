@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -33,6 +35,11 @@ func (t task) about() string {
 	return t.source + " to " + t.destination
 }
 
+// file returns what results have of the task.
+func (t task) file() result.File {
+	return result.File{Source: t.source, Destination: t.destination, Entry: t.entry}
+}
+
 // allFailed reports whether every task has an error before it runs.
 func allFailed(tasks []task) bool {
 	return !slices.ContainsFunc(tasks, func(t task) bool { return t.err == nil })
@@ -42,7 +49,7 @@ func allFailed(tasks []task) bool {
 // not be replaced exists, or another process finished the upload after it was
 // listed.
 func (t task) skipped(err error) bool {
-	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err) || t.all && notResumable(err)
+	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err) || t.all && exit.NotResumable(err)
 }
 
 func (t task) finished(err error) bool { return t.listed && errors.Is(err, state.ErrNoToken) }

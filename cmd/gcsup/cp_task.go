@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -14,7 +16,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exit.OK, 0, false
-	d := newDisplay(uploading, len(tasks))
+	d := screen.NewDisplay(screen.Run{Work: screen.Uploading, Files: len(tasks), Parts: r.flags.verbose})
 	if len(tasks) > 1 {
 		total := int64(0)
 		for _, t := range tasks {
@@ -22,7 +24,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 				total += t.size
 			}
 		}
-		d.setTotals(int64(len(tasks)), total)
+		d.SetTotals(int64(len(tasks)), total)
 	}
 	stop, _ := r.showProgress(false, len(tasks) == 1, d)
 	out := r.outcomes(false)
@@ -42,15 +44,15 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		case code != exit.OK:
 		case err != nil && !t.skipped(err):
 			code = exit.Classify(err).Code
-		case leftUndone(res) != nil:
-			code = exit.Classify(leftUndone(res)).Code
+		case result.Undone(res) != nil:
+			code = exit.Classify(result.Undone(res)).Code
 		}
 		stored = stored || err == nil
 		done++
 	}
 	stop()
 	if stored && c.emulator != nil {
-		r.console.message("%s", c.emulator.location())
+		r.console.Message("%s", c.emulator.location())
 	}
 	if done < len(tasks) {
 		if code == exit.OK {
@@ -59,8 +61,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
 	if len(tasks) > 1 {
-		_ = r.results.queue.flush() // ended returns the error
-		r.console.message("%s", r.totals.textNow())
+		_ = r.results.queue.Flush() // ended returns the error
+		r.console.Message("%s", r.totals.TextNow())
 	}
 	return r.ended(code)
 }

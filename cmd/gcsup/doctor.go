@@ -18,7 +18,10 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload"
@@ -68,15 +71,15 @@ The exit code is that of the first check that failed.`,
 
 // checkLine is one check in JSON.
 type checkLine struct {
-	V         int        `json:"v"`
-	Type      string     `json:"type"`
-	Check     string     `json:"check"`
-	Status    string     `json:"status"`
-	Message   string     `json:"message"`
-	ElapsedMS int64      `json:"elapsed_ms"`
-	SkewMS    *int64     `json:"skew_ms,omitempty"`
-	BytesPerS *int64     `json:"bytes_per_s,omitempty"`
-	Error     *errorLine `json:"error"`
+	V         int               `json:"v"`
+	Type      string            `json:"type"`
+	Check     string            `json:"check"`
+	Status    result.Status     `json:"status"`
+	Message   string            `json:"message"`
+	ElapsedMS int64             `json:"elapsed_ms"`
+	SkewMS    *int64            `json:"skew_ms,omitempty"`
+	BytesPerS *int64            `json:"bytes_per_s,omitempty"`
+	Error     *result.ErrorLine `json:"error"`
 }
 
 func (d *doctor) run(ctx context.Context, destination string) (err error) {
@@ -110,17 +113,17 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 		{"permission", d.checkPermission, true},
 		{"throughput", d.checkThroughput, false},
 	} {
-		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: statusSkipped, Message: "an earlier check failed"}
+		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: result.Skipped, Message: "an earlier check failed"}
 		if usable {
 			begun := time.Now()
-			line.Status = statusOK
+			line.Status = result.OK
 			err := check.do(ctx, line)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			line.ElapsedMS = time.Since(begun).Milliseconds()
 			if err != nil {
-				line.Status, line.Message, line.Error = statusFailed, withHint(err, d.c.endpoint).Error(), newErrorLine(err)
+				line.Status, line.Message, line.Error = result.Failed, withHint(err, d.c.endpoint).Error(), result.NewErrorLine(err)
 				if d.code == exit.OK {
 					d.code = exit.Classify(err).Code
 				}
@@ -139,7 +142,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 
 func (d *doctor) print(line *checkLine) error {
 	if d.json {
-		return printJSON(d.std.out, line)
+		return jsonline.Print(d.std.out, line)
 	}
 	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, process.Printable(line.Message))
 	return err
@@ -189,7 +192,7 @@ const maxSkew = time.Minute
 // checkClock compares the local clock with the Date header of the endpoint's reply.
 func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 	if d.reply.Date.IsZero() {
-		line.Status, line.Message = statusSkipped, "the endpoint sends no Date header"
+		line.Status, line.Message = result.Skipped, "the endpoint sends no Date header"
 		return nil
 	}
 	// The header has whole seconds, rounded down.
@@ -203,7 +206,7 @@ func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 		if skew > 0 {
 			direction = "ahead of"
 		}
-		text = fmt.Sprintf("the clock is %s %s the server's", formatSpan(skew.Abs()), direction)
+		text = fmt.Sprintf("the clock is %s %s the server's", readable.Span(skew.Abs()), direction)
 	}
 	if skew.Abs() > maxSkew {
 		return exit.WithKind(errors.New(text+"; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), exit.ErrConfig)
@@ -237,20 +240,20 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 
 // judgeCredentials returns the status and the message about credentials with which a request got
 // a reply. Credentials that the service did not have to check are not ok.
-func (d *doctor) judgeCredentials(reply session.Reply) (status, message string) {
+func (d *doctor) judgeCredentials(reply session.Reply) (status result.Status, message string) {
 	why := d.c.client.Anonymous()
 	answers := func(r session.Reply) bool { return r.Object != nil || r.Status == http.StatusNotFound }
 	switch {
 	case d.c.emulator != nil:
-		return statusSkipped, "none are sent to an emulator"
+		return result.Skipped, "none are sent to an emulator"
 	case why != "":
-		return statusSkipped, "none are sent, because " + why
+		return result.Skipped, "none are sent, because " + why
 	case answers(d.reply):
-		return statusSkipped, "not checked: there is a token, but the endpoint gives the same answer without one"
+		return result.Skipped, "not checked: there is a token, but the endpoint gives the same answer without one"
 	case answers(reply), reply.Status == http.StatusForbidden:
-		return statusOK, "the service accepts them"
+		return result.OK, "the service accepts them"
 	}
-	return statusSkipped, fmt.Sprintf("not checked: there is a token, but the service answers %v", reply.Refusal())
+	return result.Skipped, fmt.Sprintf("not checked: there is a token, but the service answers %v", reply.Refusal())
 }
 
 // checkPermission opens a session, which needs storage.objects.create, and lists
@@ -299,7 +302,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		elapsed := time.Since(start)
 		switch {
 		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
-			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
+			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", readable.Bytes(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
 		case reply.Status != 308 && offset == 0:
 			return exhausted(ctx, nil, reply)
 		}
@@ -317,7 +320,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	if err := d.cancel(); err != nil {
 		canceled = "no object was made; the session could not be canceled, and expires in a week"
 	}
-	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), canceled)
+	text := fmt.Sprintf("%s/s (%s in %v); %s", readable.Bytes(int64(best)), readable.Bytes(offset), time.Since(begun).Round(10*time.Millisecond), canceled)
 	if best < cmdline.DefaultStallRate {
 		return exit.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}

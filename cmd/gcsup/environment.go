@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/screen"
 )
 
 // envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
@@ -53,7 +54,7 @@ func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
 		described = cmd.Root() // which describes the variables
 	}
 	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
-		newConsole(w, false).message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
+		screen.NewConsole(w, false).Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/tty"
 )
 
@@ -19,7 +20,7 @@ type progressMode string
 const (
 	progressAuto  progressMode = "auto"
 	progressBlock progressMode = "block" // lines at the bottom of the terminal that change
-	progressLines progressMode = "lines" // a line every lineEvery
+	progressLines progressMode = "lines" // a line now and then
 	progressOff   progressMode = "off"
 )
 
@@ -49,6 +50,14 @@ func (m *progressMode) Set(text string) error {
 type view struct {
 	progress progressMode // never progressAuto
 	results  bool         // a line for each result
+}
+
+// start shows d on c, in the way of the view.
+func (v view) start(c *screen.Console, d *screen.Display) *screen.Progress {
+	if v.progress == progressBlock {
+		return screen.ShowFrames(c, d)
+	}
+	return screen.ShowLines(c, d)
 }
 
 // view returns what a run shows on std.
@@ -96,12 +105,12 @@ func (m progressMode) whileTyping(in any) progressMode {
 }
 
 // announceTyping prints what the run waits for, if the user must type it.
-func announceTyping(c *console, in any, what string) {
+func announceTyping(c *screen.Console, in any, what string) {
 	if isTerminal(in) {
 		end := "Ctrl-D"
 		if runtime.GOOS == "windows" {
 			end = "Ctrl-Z and Enter"
 		}
-		c.message("reading %s from the terminal: %s ends the input", what, end)
+		c.Message("reading %s from the terminal: %s ends the input", what, end)
 	}
 }

@@ -2,7 +2,10 @@
 
 package main
 
-import "gcsup/upload"
+import (
+	"gcsup/internal/cli/screen"
+	"gcsup/upload"
+)
 
 // toggleOnSignal does nothing: the platform has no SIGUSR2.
-func toggleOnSignal(*upload.RateLimit, *console) (stop func()) { return func() {} }
+func toggleOnSignal(*upload.RateLimit, *screen.Console) (stop func()) { return func() {} }

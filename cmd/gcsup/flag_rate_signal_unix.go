@@ -7,12 +7,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
 // toggleOnSignal switches rate between its limit and none at each SIGUSR2,
 // until stop is called.
-func toggleOnSignal(rate *upload.RateLimit, c *console) (stop func()) {
+func toggleOnSignal(rate *upload.RateLimit, c *screen.Console) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
 	done := make(chan struct{})
@@ -26,10 +28,10 @@ func toggleOnSignal(rate *upload.RateLimit, c *console) (stop func()) {
 			}
 			if rate.Limit() == upload.Unlimited {
 				rate.SetLimit(limit)
-				c.message("SIGUSR2: the rate is limited to %s/s", bytesText(limit))
+				c.Message("SIGUSR2: the rate is limited to %s/s", readable.Bytes(limit))
 			} else {
 				rate.SetLimit(upload.Unlimited)
-				c.message("SIGUSR2: the rate is not limited")
+				c.Message("SIGUSR2: the rate is not limited")
 			}
 		}
 	}()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-
 	"github.com/spf13/pflag"
 
 	"gcsup/upload"
@@ -21,13 +19,4 @@ func (f removeFlag) uploader(up *upload.Uploader, own ownPaths) *upload.Uploader
 		return up
 	}
 	return up.With(upload.CallOptions{RemoveSource: true, Accept: own.accept})
-}
-
-// leftUndone returns what failed after the object of an upload existed; nil if nothing did.
-// res may be nil.
-func leftUndone(res *upload.Result) error {
-	if res == nil {
-		return nil
-	}
-	return cmp.Or(res.Leftover, res.SourceKept)
 }

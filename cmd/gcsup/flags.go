@@ -13,6 +13,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/page"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
 	"gcsup/upload"
@@ -171,7 +172,7 @@ func (f *outputFlags) checkReport() error {
 		}
 		return nil
 	}
-	if err := checkWritable(f.report); err != nil {
+	if err := page.CheckWritable(f.report); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,28 +9,6 @@ import (
 	"gcsup/session/state"
 	"gcsup/upload"
 )
-
-// TestQueueAfterHurry checks that the last lines are written even if an interruption
-// takes longer than a second. An earlier version lost them.
-func TestQueueAfterHurry(t *testing.T) {
-	lost := 0
-	for range 100 {
-		g := &gate{opened: make(chan struct{})}
-		close(g.opened)
-		q := newLineQueue(g)
-		q.close() // a second after the interruption
-		fmt.Fprintln(q, "to resume: gcsup resume ID")
-		_ = q.flush()
-		g.mu.Lock()
-		if g.text.Len() == 0 {
-			lost++
-		}
-		g.mu.Unlock()
-	}
-	if lost > 0 {
-		t.Errorf("%d of 100 last lines were not written when flush returned, and the process exits", lost)
-	}
-}
 
 // TestLazyStoreAfterClose checks that an abandoned upload can use the store after it
 // is closed. An earlier version panicked.

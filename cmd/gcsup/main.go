@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/screen"
 )
 
 func main() {
@@ -53,7 +54,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.HelpOf(root))
 	}
 	err = cmdline.Explain(cmd, err)
-	newConsole(std.err, false).fail(exit.Text(err))
+	screen.NewConsole(std.err, false).Fail(exit.Text(err))
 	return exit.Classify(err).Code
 }
 

@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/upload/outbox"
@@ -87,10 +88,10 @@ outbox.`,
 		Args:              cmdline.AtLeast(1, "DIR, and then the names of files in DIR/.failed"),
 		ValidArgsFunction: completeFailed,
 		RunE: func(_ *cobra.Command, args []string) error {
-			con := newConsole(std.err, false)
+			con := screen.NewConsole(std.err, false)
 			moved, err := outbox.Retry(args[0], args[1:]...)
 			for _, f := range moved {
-				con.message("%s: moved back", filepath.Join(args[0], filepath.FromSlash(f.Name)))
+				con.Message("%s: moved back", filepath.Join(args[0], filepath.FromSlash(f.Name)))
 			}
 			switch {
 			case errors.Is(err, fs.ErrExist):
@@ -98,7 +99,7 @@ outbox.`,
 			case errors.Is(err, fs.ErrNotExist):
 				return exit.WithKind(err, exit.ErrSource)
 			case err == nil && len(moved) == 0:
-				con.message("no file has failed")
+				con.Message("no file has failed")
 			}
 			return err
 		},

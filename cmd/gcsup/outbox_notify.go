@@ -8,13 +8,15 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload/outbox"
 )
 
 // notifier tells systemd how the outbox is. Without systemd it does nothing.
 // https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 type notifier struct {
-	console  *console
+	console  *screen.Console
 	watchdog time.Duration // how often systemd wants a sign of life; 0 if it wants none
 	warn     sync.Once
 }
@@ -22,11 +24,11 @@ type notifier struct {
 // statusEvery is how often the text in systemctl status changes.
 const statusEvery = 5 * time.Second
 
-func newNotifier(con *console) *notifier {
+func newNotifier(con *screen.Console) *notifier {
 	n := &notifier{console: con}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		con.warning("warning: systemd's watchdog: %v", err)
+		con.Warning("warning: systemd's watchdog: %v", err)
 	}
 	n.watchdog = watchdog
 	return n
@@ -35,7 +37,7 @@ func newNotifier(con *console) *notifier {
 // send sends a state to systemd.
 func (n *notifier) send(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		n.warn.Do(func() { n.console.warning("warning: systemd gets no notifications: %v", err) })
+		n.warn.Do(func() { n.console.Warning("warning: systemd gets no notifications: %v", err) })
 	}
 }
 
@@ -79,7 +81,7 @@ func (n *notifier) start(ctx context.Context, status func() outbox.Status) (stop
 
 // outboxText describes an outbox on one line.
 func outboxText(s outbox.Status) string {
-	text := fmt.Sprintf("%s uploaded; backlog: %s, %s", plural(int(s.Uploaded.Files), "file", "files"), plural(int(s.Backlog.Files), "file", "files"), bytesText(s.Backlog.Bytes))
+	text := fmt.Sprintf("%s uploaded; backlog: %s, %s", readable.Plural(int(s.Uploaded.Files), "file", "files"), readable.Plural(int(s.Backlog.Files), "file", "files"), readable.Bytes(s.Backlog.Bytes))
 	if s.Uploading > 0 {
 		text += fmt.Sprintf("; %d under way", s.Uploading)
 	}

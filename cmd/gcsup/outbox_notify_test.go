@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload/outbox"
 )
 
@@ -118,7 +119,7 @@ func TestOutboxUnderSystemd(t *testing.T) {
 func TestNoSignOfLife(t *testing.T) {
 	socket, conn := notifySocket(t)
 	t.Setenv("NOTIFY_SOCKET", socket)
-	n := &notifier{console: newConsole(io.Discard, false), watchdog: 30 * time.Millisecond}
+	n := &notifier{console: screen.NewConsole(io.Discard, false), watchdog: 30 * time.Millisecond}
 	s := outbox.Status{Turn: time.Now().Add(-time.Minute)}
 	stop := n.start(context.Background(), func() outbox.Status { return s })
 	lines := received(t, conn, "STATUS=0 files uploaded; backlog: 0 files, 0 B")

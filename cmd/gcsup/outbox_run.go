@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -174,7 +175,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	box, err := outbox.Open(dir, c.uploader, to, &outbox.Options{
 		Settle: orNone(f.settle), Rescan: f.rescan, Then: f.then.Then, Ordered: f.ordered, Attempts: orNone(f.attempts),
 		Policy: opts.Policy, Jobs: int(f.jobs), Spec: f.spec,
-		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.warning("warning: %s", text) }, Ready: service.ready,
+		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.Warning("warning: %s", text) }, Ready: service.ready,
 	})
 	if err != nil {
 		return r.refuse(whole, missingOutbox(dir, err))
@@ -236,7 +237,7 @@ func (s *outboxService) run(ctx context.Context, box *outbox.Outbox) error {
 
 // ready reports that the directory was scanned.
 func (s *outboxService) ready() {
-	s.console.message("uploading the files of %s", s.dir)
+	s.console.Message("uploading the files of %s", s.dir)
 	s.notifier.ready()
 }
 
@@ -244,7 +245,7 @@ func (s *outboxService) ready() {
 func (s *outboxService) ended(a outbox.Attempt) {
 	path := filepath.Join(s.dir, filepath.FromSlash(a.Name))
 	if a.Altered {
-		s.console.detail("%s changed while it was uploaded; it is uploaded again", path)
+		s.console.Detail("%s changed while it was uploaded; it is uploaded again", path)
 		return
 	}
 	t := task{source: path, destination: a.Result.Spec.URL()}
@@ -254,8 +255,8 @@ func (s *outboxService) ended(a outbox.Attempt) {
 	}
 	switch {
 	case a.GivenUp && !errors.Is(a.Err, context.Canceled) && s.given.Lookup("ordered").Value.String() != "true":
-		s.console.fail(path + ": no attempt is left; it is moved to .failed. To try again: " + retryCommand(s.dir, a.Name))
+		s.console.Fail(path + ": no attempt is left; it is moved to .failed. To try again: " + retryCommand(s.dir, a.Name))
 	case a.Next > 0:
-		s.console.message("%s: trying again in %s", path, formatSpan(a.Next+time.Second-1))
+		s.console.Message("%s: trying again in %s", path, readable.Span(a.Next+time.Second-1))
 	}
 }

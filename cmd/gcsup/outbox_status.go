@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/upload/outbox"
 )
 
@@ -40,7 +42,7 @@ after their upload is not known. It makes no request.`,
 				return err
 			}
 			if asJSON {
-				return printJSON(std.out, newOutboxLine(s, failed))
+				return jsonline.Print(std.out, newOutboxLine(s, failed))
 			}
 			return printOutbox(std.out, s, failed, time.Now())
 		},
@@ -92,23 +94,23 @@ func printOutbox(w io.Writer, s outbox.Status, failed []outbox.Failure, now time
 	case p == nil:
 		row("process", "none: its files are not uploaded until one runs")
 	case now.Sub(s.Time) > time.Minute:
-		row("process", "%s, which hangs or is suspended: its status is %s old", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), formatSpan(now.Sub(s.Time)))
+		row("process", "%s, which hangs or is suspended: its status is %s old", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), readable.Span(now.Sub(s.Time)))
 	default:
-		row("process", "%s, for %s", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), formatSpan(now.Sub(p.Since)))
+		row("process", "%s, for %s", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), readable.Span(now.Sub(p.Since)))
 	}
-	backlog := fmt.Sprintf("%s, %s", plural(int(s.Backlog.Files), "file", "files"), bytesText(s.Backlog.Bytes))
+	backlog := fmt.Sprintf("%s, %s", readable.Plural(int(s.Backlog.Files), "file", "files"), readable.Bytes(s.Backlog.Bytes))
 	if !s.Oldest.IsZero() {
-		backlog += ", the oldest for " + formatSpan(max(now.Sub(s.Oldest), 0))
+		backlog += ", the oldest for " + readable.Span(max(now.Sub(s.Oldest), 0))
 	}
 	row("backlog", "%s", backlog)
 	if s.Running != nil {
 		row("", "%d under way, %d ready, %d not complete yet, %d failed and wait", s.Uploading, s.Ready, s.Settling, s.Waiting)
-		row("uploaded", "%s, %s since the start", plural(int(s.Uploaded.Files), "file", "files"), bytesText(s.Uploaded.Bytes))
+		row("uploaded", "%s, %s since the start", readable.Plural(int(s.Uploaded.Files), "file", "files"), readable.Bytes(s.Uploaded.Bytes))
 		if s.Kept > 0 {
-			row("kept", "%s", plural(s.Kept, "file", "files"))
+			row("kept", "%s", readable.Plural(s.Kept, "file", "files"))
 		}
 		if !s.Notified {
-			row("scans", "new files are found only by scans; the last ended %s ago", formatSpan(max(now.Sub(s.Scanned), 0)))
+			row("scans", "new files are found only by scans; the last ended %s ago", readable.Span(max(now.Sub(s.Scanned), 0)))
 		}
 	}
 	var kinds []string
@@ -119,7 +121,7 @@ func printOutbox(w io.Writer, s outbox.Status, failed []outbox.Failure, now time
 		row("failures", "%s", process.Printable(strings.Join(kinds, ", ")))
 	}
 	if len(failed) > 0 {
-		row("given up", "%s, %s; to try again: %s", plural(len(failed), "file", "files"), bytesText(s.Failed.Bytes), retryCommand(s.Dir, ""))
+		row("given up", "%s, %s; to try again: %s", readable.Plural(len(failed), "file", "files"), readable.Bytes(s.Failed.Bytes), retryCommand(s.Dir, ""))
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -147,12 +149,12 @@ func printOutbox(w io.Writer, s outbox.Status, failed []outbox.Failure, now time
 
 // fileText describes a file that is under way or waits.
 func fileText(f outbox.FileStatus) string {
-	text := fmt.Sprintf("%s  %s, %s", f.Name, f.State, bytesText(f.Size))
+	text := fmt.Sprintf("%s  %s, %s", f.Name, f.State, readable.Bytes(f.Size))
 	if f.Committed > 0 {
-		text += ", " + bytesText(f.Committed) + " are stored"
+		text += ", " + readable.Bytes(f.Committed) + " are stored"
 	}
 	if f.Next > 0 {
-		text += ", next attempt in " + formatSpan(f.Next)
+		text += ", next attempt in " + readable.Span(f.Next)
 	}
 	if f.Error != "" {
 		text += ": " + f.Error

@@ -2,19 +2,19 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/cli/jsonline"
+	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
-	"gcsup/session"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
 // results writes standard output: JSON Lines, or lines for people. flush of the queue returns
 // the first error.
 type results struct {
-	queue *lineQueue
+	queue *linequeue.Queue
 	json  bool
 	quiet bool // no lines for people, and no JSON of events
 }
@@ -22,13 +22,13 @@ type results struct {
 // object writes a line of JSON. A later line with the same key replaces one that is queued; ""
 // replaces nothing.
 func (r *results) object(key string, line any) {
-	if data, err := encodeLine(line); err == nil {
-		_ = r.queue.put(key, data)
+	if data, err := jsonline.Encode(line); err == nil {
+		_ = r.queue.Put(key, data)
 	}
 }
 
 // event writes a line about an event, if there are such lines.
-func (r *results) event(key string, line func() eventLine) {
+func (r *results) event(key string, line func() result.EventLine) {
 	if r.json && !r.quiet {
 		r.object(key, line())
 	}
@@ -36,50 +36,14 @@ func (r *results) event(key string, line func() eventLine) {
 
 // outcome writes the result of the file with that number. lines is false if there is no line
 // for people for a file that was uploaded.
-func (r *results) outcome(file int, t task, status string, lines bool, res *upload.Result, err error) {
+func (r *results) outcome(file int, t task, status result.Status, lines bool, res *upload.Result, err error) {
 	switch {
 	case r.json:
-		r.object("", newResultLine(file, t, status, res, err))
+		r.object("", result.NewLine(file, t.file(), status, res, err))
 	case r.quiet:
-	case status == statusOK && lines:
-		_, _ = fmt.Fprintln(r.queue, summary(t, res))
-	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", process.Printable(t.destination), process.Printable(t.source), bytesText(res.Size))
+	case status == result.OK && lines:
+		_, _ = fmt.Fprintln(r.queue, result.Text(t.destination, res))
+	case status == result.Planned:
+		_, _ = fmt.Fprintf(r.queue, "%s  would be uploaded from %s, %s\n", process.Printable(t.destination), process.Printable(t.source), readable.Bytes(res.Size))
 	}
 }
-
-// summary returns the line of a finished upload.
-func summary(t task, res *upload.Result) string {
-	o := res.Object
-	text := fmt.Sprintf("%s#%s  %s in %v", process.Printable(t.destination), generationText(o), bytesText(o.Size), roundElapsed(res.Elapsed))
-	if res.Elapsed > 0 && res.BytesSent > 0 {
-		text += ", " + rateText(float64(res.BytesSent)/res.Elapsed.Seconds())
-	}
-	if o.HasCRC32C {
-		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
-	}
-	if res.SourceRemoved {
-		text += "  source removed"
-	}
-	if res.Resumed {
-		text += "  resumed at " + roundedDown(res.ResumedFrom)
-	}
-	if res.Retries > 0 {
-		text += fmt.Sprintf("  %s, waited %v", plural(res.Retries, "retry", "retries"), roundElapsed(res.Waited))
-	}
-	if res.Paced >= time.Second {
-		text += fmt.Sprintf("  waited %v for the request rate of the bucket", roundElapsed(res.Paced))
-	}
-	if res.BytesResent > 0 {
-		text += fmt.Sprintf(", %s sent again", bytesText(res.BytesResent))
-	}
-	if p := res.Parts; p != nil && p.Rate > 0 {
-		text += fmt.Sprintf("  %s: %s", plural(p.Connections, "connection", "connections"), rateText(float64(p.Rate)))
-		if p.RateOfOne > 0 && p.Connections > 1 {
-			text += fmt.Sprintf(" (%s each)", rateText(float64(p.RateOfOne)))
-		}
-	}
-	return text
-}
-
-func generationText(o *session.Object) string { return strconv.FormatInt(o.Generation, 10) }

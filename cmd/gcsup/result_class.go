@@ -1,6 +1,9 @@
 package main
 
 import (
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -8,8 +11,8 @@ import (
 type outcomes struct {
 	tracker *tracker
 	explain *explainer
-	console *console
-	totals  *runTotals
+	console *screen.Console
+	totals  *result.Totals
 	batch   bool
 }
 
@@ -17,54 +20,54 @@ type outcomes struct {
 // such files are only counted, and one command resumes all of them.
 func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 	status := o.classify(t, named, res, err)
-	if status == statusFailed {
-		counted := o.batch && o.totals.fold(err)
+	if status == result.Failed {
+		counted := o.batch && o.totals.Fold(err)
 		o.explain.failed(t, res, err, counted)
 		if named && !counted {
 			o.explain.howToContinue(t, res, err)
 		}
 	}
 	if res != nil && res.Leftover != nil {
-		o.console.message("what is left is billed; to remove it: gcsup sessions prune")
+		o.console.Message("what is left is billed; to remove it: gcsup sessions prune")
 	}
 	if res != nil && res.SourceKept != nil {
-		o.explain.kept(t, res.SourceKept, o.batch && o.totals.kept >= maxLeftOver)
+		o.explain.kept(t, res.SourceKept, o.batch && o.totals.FoldKept())
 	}
-	o.totals.add(status, res, err)
-	if status == statusOK && o.console.log != nil {
-		o.console.logInfo(summary(t, res))
+	o.totals.Add(status, res, err)
+	if status == result.OK && o.console.Log().Handler() != nil {
+		o.console.Log().Info(result.Text(t.destination, res))
 	}
 	o.tracker.end(t, status, res, err)
 }
 
 // classify returns the status of a file, and prints why it was skipped.
-func (o *outcomes) classify(t task, named bool, res *upload.Result, err error) string {
+func (o *outcomes) classify(t task, named bool, res *upload.Result, err error) result.Status {
 	switch {
 	case err == nil && res.Skipped != upload.SkipNothing:
 		if text := "skipped %s: %s"; named {
-			o.console.message(text, t.source, skipText(t, res))
+			o.console.Message(text, t.source, skipText(t, res))
 		} else {
-			o.console.detail(text, t.source, skipText(t, res))
+			o.console.Detail(text, t.source, skipText(t, res))
 		}
-		return statusSkipped
+		return result.Skipped
 	case err == nil && res.Planned:
-		return statusPlanned
+		return result.Planned
 	case err == nil:
-		return statusOK
+		return result.OK
 	case t.entry != "":
-		o.console.detail("skipped %s", err)
-		return statusSkipped
+		o.console.Detail("skipped %s", err)
+		return result.Skipped
 	case t.finished(err):
-		o.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
-		return statusSkipped
-	case t.all && notResumable(err):
+		o.console.Message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
+		return result.Skipped
+	case t.all && exit.NotResumable(err):
 		o.explain.skipped(t, err)
-		return statusSkipped
+		return result.Skipped
 	case t.skipped(err):
-		o.console.message("skipped %s: %s exists", t.source, t.destination)
-		return statusSkipped
+		o.console.Message("skipped %s: %s exists", t.source, t.destination)
+		return result.Skipped
 	}
-	return statusFailed
+	return result.Failed
 }
 
 // skipText describes why a file was skipped.

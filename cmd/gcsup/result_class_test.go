@@ -7,40 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 )
-
-// TestSummaryClaimsNoChecksum checks that the line of an upload has a CRC32C only if
-// the service sent one. It had that of an empty object.
-func TestSummaryClaimsNoChecksum(t *testing.T) {
-	o := &session.Object{Generation: 7, Size: 5}
-	res := &upload.Result{Object: o, Elapsed: time.Second, BytesSent: 5}
-	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 B in 1s, 5 B/s"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	o.CRC32C, o.HasCRC32C = 1, true
-	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 B in 1s, 5 B/s  crc32c AAAAAQ=="; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// TestSummaryIsReadable checks the line of an upload that was not simple.
-func TestSummaryIsReadable(t *testing.T) {
-	const size = 100 * mib
-	res := &upload.Result{
-		Object: &session.Object{Generation: 7, Size: size}, Elapsed: 12345 * time.Millisecond, Resumed: true, ResumedFrom: 40 * mib,
-		BytesSent: 80 * mib, BytesResent: 20 * mib, Retries: 2, Waited: 3 * time.Second,
-	}
-	want := "gs://b/o#7  100 MiB in 12s, 6.5 MiB/s  resumed at 40 MiB  2 retries, waited 3s, 20 MiB sent again"
-	if got := summary(task{destination: "gs://b/o"}, res); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
 
 // TestOutcomeIsPrintable checks that the name of an object, which comes from the
 // name of a file, cannot control the terminal.
@@ -81,7 +54,7 @@ func TestFailuresWithOneCause(t *testing.T) {
 	if err := r.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != maxLeftOver || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
+	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != result.MaxNamed || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
 		t.Errorf("printed %s", text)
 	}
 	for _, object := range []string{"g", "h", "i", "j"} {
@@ -93,10 +66,10 @@ func TestFailuresWithOneCause(t *testing.T) {
 	if text := errs.String(); !strings.Contains(text, "i: not removed, although gs://bkt/i exists: permission denied\n") || strings.Contains(text, "gs://bkt/j") {
 		t.Errorf("printed %s", text)
 	}
-	if got, want := r.totals.folded(), []string{"and 1 more source was not removed", "and 2 more files failed, because the retries were used up"}; !slices.Equal(got, want) {
+	if got, want := r.totals.Folded(), []string{"and 1 more source was not removed", "and 2 more files failed, because the retries were used up"}; !slices.Equal(got, want) {
 		t.Errorf("folded %q, want %q", got, want)
 	}
-	if r.totals.failed != 6 {
-		t.Errorf("%d failed, want 6", r.totals.failed)
+	if r.totals.Failed != 6 {
+		t.Errorf("%d failed, want 6", r.totals.Failed)
 	}
 }

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
-	"time"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -18,7 +19,7 @@ import (
 
 // explainer prints what went wrong with an upload, and what the user can do.
 type explainer struct {
-	console  *console
+	console  *screen.Console
 	command  commandLine
 	endpoint string     // in use, for hints
 	saved    *lazyStore // nil if nothing is saved
@@ -37,24 +38,24 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
-	text = printablePath(text, t.source)
+	text = process.PrintablePath(text, t.source)
 	attrs := failureAttrs(err)
 	if brief {
-		x.console.logError(text, attrs...)
+		x.console.Log().Error(text, attrs...)
 		return
 	}
-	x.console.fail(text, attrs...)
+	x.console.Fail(text, attrs...)
 }
 
 // kept prints why a source is not removed, although its object exists. If brief is true, the
 // text is only logged.
 func (x *explainer) kept(t task, err error, brief bool) {
-	text := printablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
+	text := process.PrintablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
 	if brief {
-		x.console.logError(text, failureAttrs(err)...)
+		x.console.Log().Error(text, failureAttrs(err)...)
 		return
 	}
-	x.console.fail(text, failureAttrs(err)...)
+	x.console.Fail(text, failureAttrs(err)...)
 }
 
 // failureAttrs returns what the log file has of an error besides its text.
@@ -69,24 +70,24 @@ func failureAttrs(err error) []slog.Attr {
 // howToContinue prints how to continue an upload that failed.
 func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	switch {
-	case t.saved != "" && notResumable(err):
+	case t.saved != "" && exit.NotResumable(err):
 		x.howToDiscard(t, err)
 	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
-		x.console.fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
-	case notResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
+		x.console.Fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+	case exit.NotResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
-		x.console.fail("to resume: " + x.command.resume(res.ID))
+		x.console.Fail("to resume: " + x.command.resume(res.ID))
 	case exit.Classify(err).Code == exit.Temporary && t.source == stdinName:
-		x.console.fail("a stream cannot be resumed: run the same command again with the whole input")
+		x.console.Fail("a stream cannot be resumed: run the same command again with the whole input")
 	case exit.Classify(err).Code == exit.Temporary:
-		x.console.fail("to continue: run the same command again")
+		x.console.Fail("to continue: run the same command again")
 	}
 }
 
 // skipped prints why resume --all skipped an upload, even with --quiet.
 func (x *explainer) skipped(t task, err error) {
-	x.console.fail("skipped " + t.about() + ": " + withHint(err, x.endpoint).Error())
+	x.console.Fail("skipped " + t.about() + ": " + withHint(err, x.endpoint).Error())
 	x.howToDiscard(t, err)
 }
 
@@ -94,13 +95,13 @@ func (x *explainer) skipped(t task, err error) {
 // source does not exist but may have been moved.
 func (x *explainer) howToDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		x.console.fail("if the source was moved: " + resumeCommand(process.Words(), x.command.given, t.saved) + " --source=PATH")
+		x.console.Fail("if the source was moved: " + resumeCommand(process.Words(), x.command.given, t.saved) + " --source=PATH")
 	}
 	command := "sessions cancel"
 	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
 		command = "sessions rm" // the session URI is not known
 	}
-	x.console.fail("to discard it: " + savedCommand(process.Words(), x.command.given, command, t.saved))
+	x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, command, t.saved))
 }
 
 // resumable reports whether the upload is still saved. Its directory may have been
@@ -109,32 +110,27 @@ func (x *explainer) resumable(id string) bool {
 	if x.saved == nil {
 		return false
 	}
-	err := within(outputGrace, func() error {
-		_, err := x.saved.Load(context.Background(), id)
+	ctx, stop := context.WithTimeout(context.Background(), outputGrace)
+	defer stop()
+	err := unlessDone(ctx, func() error {
+		_, err := x.saved.Load(ctx, id)
 		return err
 	})
 	return !errors.Is(err, state.ErrNoToken)
 }
 
-// within calls f and returns its error, or nil if f takes longer than d: a file
-// server that does not respond can block f indefinitely.
-func within(d time.Duration, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(d):
-		return nil
+// inSizes returns the text of an error for people: the bytes of an interrupted
+// upload become "19 of 100 MiB are stored". size is that of the object, or negative
+// if it is not known. file is false for a stream. text contains the error's own
+// text.
+func inSizes(text string, err error, size int64, file bool) string {
+	e, ok := errors.AsType[*upload.InterruptedError](err)
+	if !ok {
+		return text
 	}
-}
-
-// notResumable reports whether a saved upload cannot be resumed as it is: its source
-// is no file, does not exist or has changed, or it is damaged or of a newer version.
-// Every later run would fail in the same way. A source that cannot be read for another
-// reason may be readable in the next run.
-func notResumable(err error) bool {
-	noSource := errors.Is(err, exit.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
-	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, upload.ErrIncomplete) ||
-		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+	stored := readable.Bytes(e.Committed) + " were stored" // a stream cannot be resumed
+	if file {
+		stored = readable.Range(e.Committed, e.Sent, size) + " are stored"
+	}
+	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
 }

@@ -9,7 +9,13 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/cli/page"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/runlog"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
@@ -18,14 +24,14 @@ type reporter struct {
 	commandLine
 	flags   outputFlags
 	view    view
-	console *console // messages for people
-	results *results // standard output
+	console *screen.Console // messages for people
+	results *results        // standard output
 	explain *explainer
 	tracker *tracker
-	totals  runTotals
+	totals  result.Totals
 
-	pages  *pageRecorder // of --report; nil without
-	opened bool          // the page can be written
+	pages  *page.Recorder // of --report; nil without
+	opened bool           // the page can be written
 
 	metrics *metrics.Metrics // of --listen; nil without
 	server  *metrics.Server  // of these metrics; nil until it is open
@@ -33,15 +39,15 @@ type reporter struct {
 
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
-		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: newQueuedConsole(std.err, flags.quiet, flags.verbose),
-		results: &results{queue: newLineQueue(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
-		totals:  runTotals{start: time.Now()},
+		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: screen.NewQueuedConsole(std.err, flags.quiet, flags.verbose),
+		results: &results{queue: linequeue.New(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
+		totals:  result.Totals{Start: time.Now()},
 	}
-	if sameTerminal(std.out, std.err) {
-		r.results.queue = newLineQueue(r.console) // results appear above the frame, too
+	if screen.SameTerminal(std.out, std.err) {
+		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
-		r.pages = newPageRecorder(r.totals.start)
+		r.pages = page.New(r.totals.Start)
 	}
 	if flags.listen != "" {
 		r.metrics = metrics.New(metrics.Options{Version: version().Version, Backlog: flags.backlog})
@@ -61,10 +67,10 @@ func (r *reporter) open() error {
 		return exit.Usagef("--log-file: want the name of a file; --verbose writes a log to standard error")
 	}
 	if r.flags.logFile != "" {
-		if err := r.console.openLog(r.flags.logFile, r.flags.logLevel.level); err != nil {
+		if err := r.console.Log().Open(r.flags.logFile, r.flags.logLevel.level); err != nil {
 			return fmt.Errorf("--log-file: %w", err)
 		}
-		r.console.logStart(r.text())
+		r.console.Log().Start(r.text(), version().Version)
 	}
 	if r.pages != nil {
 		if err := r.flags.checkReport(); err != nil {
@@ -77,7 +83,7 @@ func (r *reporter) open() error {
 		if r.server, err = metrics.Serve(r.flags.listen, r.metrics); err != nil {
 			return err
 		}
-		r.console.message("metrics are at http://%s/metrics", r.server.Addr())
+		r.console.Message("metrics are at http://%s/metrics", r.server.Addr())
 	}
 	return nil
 }
@@ -87,13 +93,13 @@ func (r *reporter) open() error {
 func (r *reporter) logger() *slog.Logger {
 	var handlers []slog.Handler
 	if r.flags.verbose {
-		handlers = append(handlers, verboseLog{r.console})
+		handlers = append(handlers, runlog.NewLines(r.console))
 	}
-	if r.console.log != nil {
-		handlers = append(handlers, r.console.log.Handler())
+	if h := r.console.Log().Handler(); h != nil {
+		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
-		handlers = append(handlers, &r.pages.exchanges)
+		handlers = append(handlers, r.pages.Exchanges())
 	}
 	if len(handlers) == 0 {
 		return nil
@@ -110,7 +116,7 @@ func (r *reporter) observe(e upload.Event) {
 }
 
 // warn prints a warning about the saved uploads.
-func (r *reporter) warn(text string) { r.console.warning("%s", text) }
+func (r *reporter) warn(text string) { r.console.Warning("%s", text) }
 
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }
@@ -128,33 +134,33 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.logError(exit.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.Log().Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
-	elapsed := time.Since(r.totals.start)
+	elapsed := time.Since(r.totals.Start)
 	if r.opened {
-		about := page{command: r.text(), totals: &r.totals, elapsed: elapsed, code: code}
-		write := func() error { return r.pages.write(r.flags.report, about) }
+		about := page.About{Command: r.text(), Version: version().Version, Totals: &r.totals, Elapsed: elapsed, Code: code}
+		write := func() error { return r.pages.Write(r.flags.report, about) }
 		if r.flags.report == stdoutName {
-			write = func() error { return r.pages.render(r.results.queue, about) }
+			write = func() error { return r.pages.Render(r.results.queue, about) }
 		}
 		if perr := write(); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)
 			if err == nil {
 				err, code = perr, exit.Classify(perr).Code
 			} else {
-				r.console.fail(perr.Error())
+				r.console.Fail(perr.Error())
 			}
 		}
 	}
 	if r.flags.json {
-		r.results.object("", r.totals.line(elapsed, code))
+		r.results.object("", r.totals.Summary(elapsed, code))
 	}
 	if ferr := r.flush(); err == nil {
 		err = ferr
 	}
-	r.console.logEnd(code, elapsed)
-	if lerr := r.console.closeLog(); lerr != nil && err == nil {
+	r.console.Log().End(code, elapsed)
+	if lerr := r.console.Log().Close(); lerr != nil && err == nil {
 		err = fmt.Errorf("--log-file: %w", lerr)
 	}
 	return err
@@ -163,7 +169,7 @@ func (r *reporter) close(err error) error {
 // refuse reports tasks that cannot start, and returns err with a hint.
 func (r *reporter) refuse(tasks []task, err error) error {
 	for _, t := range tasks {
-		r.totals.add(statusFailed, nil, err)
+		r.totals.Add(result.Failed, nil, err)
 		r.tracker.refuse(t, err)
 	}
 	return withHint(err, r.explain.endpoint)
@@ -188,7 +194,7 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	if len(left) > 0 {
 		_ = r.refuse(left, context.Cause(ctx))
-		r.console.fail(fmt.Sprintf("not started: %d of %s", len(left), plural(n, "source", "sources")))
+		r.console.Fail(fmt.Sprintf("not started: %d of %s", len(left), readable.Plural(n, "source", "sources")))
 	}
 }
 
@@ -198,18 +204,18 @@ const outputGrace = time.Second
 // stopWaiting drops output that is not read within outputGrace.
 func (r *reporter) stopWaiting() {
 	r.tracker.interrupt()
-	go r.console.endFrames() // a terminal that blocks must not delay the timer
+	go r.console.EndFrames() // a terminal that blocks must not delay the timer
 	time.AfterFunc(outputGrace, func() {
-		r.results.queue.close()
-		r.console.queue.close()
+		r.results.queue.Close()
+		r.console.Close()
 	})
 }
 
 // flush waits until the output is written, and returns the error of standard
 // output.
 func (r *reporter) flush() error {
-	err := r.results.queue.flush()
-	_ = r.console.queue.flush() // the queue of the results may write to the console
+	err := r.results.queue.Flush()
+	r.console.Flush() // the queue of the results may write to the console
 	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
@@ -218,19 +224,18 @@ func (r *reporter) flush() error {
 
 // showProgress shows d until stop is called, unless there is no progress to show. The line of
 // a single file is also its summary.
-func (r *reporter) showProgress(batch, single bool, d *display) (stop func(), stopped <-chan struct{}) {
+func (r *reporter) showProgress(batch, single bool, d *screen.Display) (stop func(), stopped <-chan struct{}) {
 	lines := r.view.results || single
 	if r.view.progress == progressOff {
 		r.tracker.start(batch, nil, lines)
 		return r.tracker.stop, nil
 	}
-	d.parts = r.flags.verbose
 	r.tracker.start(batch, d, lines)
-	p := startProgress(r.console, d, r.view.progress)
+	p := r.view.start(r.console, d)
 	return func() {
 		r.tracker.stop()
-		p.stop()
-	}, p.stopped
+		p.Stop()
+	}, p.Stopped()
 }
 
 // outcomes returns what reports how the files of a run end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,20 @@ import (
 	"gcsup/session"
 	"gcsup/upload"
 )
+
+// gate is a writer that blocks until it is opened.
+type gate struct {
+	opened chan struct{}
+	mu     sync.Mutex
+	text   strings.Builder
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.opened
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.text.Write(p)
+}
 
 // TestBlockedReaderHoldsUpNothing checks that uploads finish even if the output is
 // not read, and that an interruption does not wait for a reader.
@@ -32,7 +47,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	for i := range 100 {
 		tasks = append(tasks, task{source: fmt.Sprint(i), destination: "gs://bkt/o", do: func(context.Context) (*upload.Result, error) {
 			for range 1000 {
-				r.observe(upload.Event{Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: unavailable})
+				r.observe(upload.Event{Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: &session.Error{Status: 503}})
 			}
 			if i == 99 {
 				close(finished)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"gcsup/internal/cli/jsonline"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
 
@@ -32,18 +34,18 @@ const (
 // actionLine is the outcome for a saved upload, in JSON. A field that is not known,
 // because the upload cannot be read, is null.
 type actionLine struct {
-	V           int        `json:"v"`
-	Type        string     `json:"type"`
-	Action      string     `json:"action"`
-	Reason      string     `json:"reason"`
-	DryRun      bool       `json:"dry_run"`
-	ID          string     `json:"id"`
-	Source      *string    `json:"source"`
-	Destination *string    `json:"destination"`
-	Endpoint    *string    `json:"endpoint"`
-	Committed   *int64     `json:"committed"`
-	Size        *int64     `json:"size"`
-	Error       *errorLine `json:"error"`
+	V           int               `json:"v"`
+	Type        string            `json:"type"`
+	Action      string            `json:"action"`
+	Reason      string            `json:"reason"`
+	DryRun      bool              `json:"dry_run"`
+	ID          string            `json:"id"`
+	Source      *string           `json:"source"`
+	Destination *string           `json:"destination"`
+	Endpoint    *string           `json:"endpoint"`
+	Committed   *int64            `json:"committed"`
+	Size        *int64            `json:"size"`
+	Error       *result.ErrorLine `json:"error"`
 }
 
 // printAction prints the outcome for a saved upload as one line of JSON. Only the ID
@@ -56,9 +58,9 @@ func printAction(w io.Writer, action, reason string, u upload.SavedUpload, dryRu
 		l.Committed, l.Size = &u.Committed, &u.Size
 	}
 	if err != nil {
-		l.Error = newErrorLine(err)
+		l.Error = result.NewErrorLine(err)
 	}
-	if err := printJSON(w, l); err != nil {
+	if err := jsonline.Print(w, l); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil

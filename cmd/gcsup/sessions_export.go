@@ -15,6 +15,8 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -43,7 +45,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 				return err
 			}
 			defer c.close()
-			c.warnOn(newConsole(std.err, false))
+			c.warnOn(screen.NewConsole(std.err, false))
 			store := c.saved
 			id, err := completeID(cmd.Context(), store, args[0])
 			if err != nil {
@@ -120,7 +122,7 @@ that were sent, before it sends anything.`,
 				return err
 			}
 			defer c.close()
-			con := newConsole(std.err, false)
+			con := screen.NewConsole(std.err, false)
 			c.warnOn(con)
 			// Import makes no request, so it uses the export's endpoint.
 			up, err := c.offline(token.Endpoint)
@@ -139,15 +141,15 @@ that were sent, before it sends anything.`,
 			}
 			expires := "does not expire"
 			if !token.Expires().IsZero() {
-				expires = "expires in " + formatSpan(time.Until(token.Expires()))
+				expires = "expires in " + readable.Span(time.Until(token.Expires()))
 			}
-			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
+			con.Message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), expires, resumeCommand(process.Words(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
-				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
+				con.Message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
 			}
 			if text := unusualOptions(token.Spec); text != "" {
-				con.message("warning: it has object settings that you did not give: %s", text)
+				con.Message("warning: it has object settings that you did not give: %s", text)
 			}
 			return nil
 		},

@@ -11,6 +11,8 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -24,7 +26,7 @@ type pruner struct {
 	json          bool
 
 	std     stdio
-	console *console
+	console *screen.Console
 	c       *connection
 }
 
@@ -52,7 +54,7 @@ whose source does not exist. It never deletes an upload because of its age, or b
 }
 
 func (p *pruner) run(ctx context.Context) (err error) {
-	p.console = newConsole(p.std.err, false)
+	p.console = screen.NewConsole(p.std.err, false)
 	if p.c, err = p.target.open(ctx, true); err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 	p.c.warnOn(p.console)
 	if p.target.storeMissing() {
 		if !p.json {
-			p.console.message("no saved uploads")
+			p.console.Message("no saved uploads")
 		}
 		return nil
 	}
@@ -81,7 +83,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		}
 		action, reason := outcomeOf(u, err)
 		if reason == reasonError {
-			p.console.fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
+			p.console.Fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
 			if code == exit.OK {
 				code = exit.Classify(err).Code
 			}
@@ -107,9 +109,9 @@ func (p *pruner) run(ctx context.Context) (err error) {
 			verb = "would be deleted"
 		}
 		if left > 0 {
-			p.console.message("%s %s", plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
+			p.console.Message("%s %s", readable.Plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
 		}
-		p.console.message("%d of %s %s", pruned, plural(all, "saved upload", "saved uploads"), verb)
+		p.console.Message("%d of %s %s", pruned, readable.Plural(all, "saved upload", "saved uploads"), verb)
 	}
 	if code != exit.OK {
 		return exit.Printed(code)
@@ -129,7 +131,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 		return p.c.dial(ctx, upload.Options{Observer: func(e upload.Event) {
 			p.c.observe(e)
 			if e.Kind == upload.Warning {
-				p.console.message("%s: warning: %s", e.ID, exit.Without(e.Cause, e.Err))
+				p.console.Message("%s: warning: %s", e.ID, exit.Without(e.Cause, e.Err))
 			}
 		}})
 	}
@@ -172,11 +174,11 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	switch reason {
 	case reasonUnusable:
-		p.console.message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
+		p.console.Message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
 	case reasonEndpoint:
-		p.console.message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))
+		p.console.Message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))
 	case reasonInUse:
-		p.console.message("kept %s: %v", uploadText(u.SavedUpload), err)
+		p.console.Message("kept %s: %v", uploadText(u.SavedUpload), err)
 	}
 	if !u.Deleted {
 		return
@@ -186,7 +188,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	case reasonMissingSource:
 		verb, why = "canceled and deleted", "its source does not exist"
 		if !p.dryRun {
-			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
+			why += fmt.Sprintf("; %s were stored", readable.Stored(u.Stored, u.Size))
 		}
 	case reasonIncomplete:
 		verb, why = "canceled and deleted", "its input did not end"
@@ -198,5 +200,5 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	if p.dryRun {
 		verb = "would " + strings.NewReplacer("canceled", "cancel", "deleted", "delete").Replace(verb)
 	}
-	p.console.message("%s %s: %s", verb, uploadText(u.SavedUpload), why)
+	p.console.Message("%s %s: %s", verb, uploadText(u.SavedUpload), why)
 }

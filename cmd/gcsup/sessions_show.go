@@ -13,7 +13,10 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/screen"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -37,7 +40,7 @@ a process is working on is shown as it was last saved.`,
 				return err
 			}
 			defer c.close()
-			c.warnOn(newConsole(std.err, false))
+			c.warnOn(screen.NewConsole(std.err, false))
 			id, err := completeID(ctx, c.saved, args[0])
 			if err != nil {
 				return withHint(err, c.endpoint)
@@ -52,7 +55,7 @@ a process is working on is shown as it was last saved.`,
 				return withHint(fmt.Errorf("%s: %w", id, err), c.endpoint)
 			}
 			if asJSON {
-				return printJSON(std.out, d.line())
+				return jsonline.Print(std.out, d.line())
 			}
 			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), token.ID), time.Now())
 		},
@@ -135,9 +138,9 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.State == upload.SessionOpen:
-		service = storedText(d.holding.Stored, size) + " are stored"
+		service = readable.Stored(d.holding.Stored, size) + " are stored"
 		if size >= 0 {
-			service += fmt.Sprintf(" (%d%%)", storedPercent(d.holding.Stored, size))
+			service += fmt.Sprintf(" (%d%%)", readable.StoredPercent(d.holding.Stored, size))
 		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
@@ -171,8 +174,8 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"destination", process.Printable(t.Spec.URL())},
 		{"endpoint", process.Printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
-		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Stored(saved.Committed, size), readable.Bytes(saved.Sent))},
+		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), readable.Span(now.Sub(t.Created)))},
 		{"expires in", formatExpiry(saved, now)},
 		{"next", next},
 	} {
@@ -203,7 +206,7 @@ func stateText(state upload.SessionState) string {
 func (d *details) line() showLine {
 	return showLine{
 		sessionLine: newSessionLine(upload.Describe(d.token)), SourceState: d.source, InUse: d.inUse != nil,
-		State:  known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
-		Stored: known(d.holding.Stored, d.holding.State == upload.SessionOpen),
+		State:  jsonline.Known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
+		Stored: jsonline.Known(d.holding.Stored, d.holding.State == upload.SessionOpen),
 	}
 }

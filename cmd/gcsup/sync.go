@@ -11,7 +11,10 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/contenttype"
@@ -140,11 +143,11 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	}
 	report := &syncReport{reporter: r, whole: whole[0]}
 	if s.delete {
-		r.totals.deletions = &deletionTotals{}
+		r.totals.Deletions = &result.Deletions{}
 	}
 	outcomes := report.files(cmd.Context(), chosen.mirror.Run(cmd.Context(), c.uploader))
 	if s.cp.batch.dryRun {
-		outcomes = chosen.order.outcomes(outcomes)
+		outcomes = chosen.order.Outcomes(outcomes)
 	}
 	return r.runBatch(cmd.Context(), c, &chosen.selection, nil, report.before(outcomes))
 }
@@ -153,7 +156,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 type syncSelection struct {
 	selection
 	mirror *mirror.Mirror
-	order  jobOrder
+	order  joborder.Order
 }
 
 // choose returns the files and the objects.
@@ -173,12 +176,14 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 	batch.Skip, batch.DryRun, batch.PreservePOSIX = s.cp.batch.skip(), s.cp.batch.dryRun, s.cp.objects.preservePOSIX
 	opts := &mirror.Options{
 		Batch: batch, Delete: s.delete, DeleteExcluded: s.deleteExcluded, MaxDelete: s.maxDelete.limit, Strict: s.cp.sources.tree.Strict, Reserved: s.reserved(bucket),
-		Deleting: func(n int64) { r.console.message("deleting %s without a file", plural(int(n), "object", "objects")) },
+		Deleting: func(n int64) {
+			r.console.Message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
+		},
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
 			if s.cp.batch.dryRun && !leftOut(job.Err) {
-				chosen.order.add(*job)
+				chosen.order.Add(*job)
 			}
 		},
 	}

@@ -8,6 +8,8 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
@@ -16,14 +18,14 @@ import (
 
 // deletionLine is the outcome of one object without a file in JSON.
 type deletionLine struct {
-	V           int        `json:"v"`
-	Type        string     `json:"type"`
-	Status      string     `json:"status"`
-	Destination string     `json:"destination"`
-	Generation  string     `json:"generation"` // a string, because JSON numbers lose digits
-	Size        int64      `json:"size"`
-	Reason      *string    `json:"reason"` // why a skipped one is not deleted
-	Error       *errorLine `json:"error"`
+	V           int               `json:"v"`
+	Type        string            `json:"type"`
+	Status      result.Status     `json:"status"`
+	Destination string            `json:"destination"`
+	Generation  string            `json:"generation"` // a string, because JSON numbers lose digits
+	Size        int64             `json:"size"`
+	Reason      *string           `json:"reason"` // why a skipped one is not deleted
+	Error       *result.ErrorLine `json:"error"`
 }
 
 // syncReport reports what happens to objects without a file, and to the run as a whole.
@@ -68,12 +70,12 @@ func (s *syncReport) before(outcomes iter.Seq2[*upload.Result, error]) iter.Seq2
 		if s.failed == nil {
 			return
 		}
-		for _, text := range s.totals.deletions.folded() {
-			s.console.fail(text)
+		for _, text := range s.totals.Deletions.Folded() {
+			s.console.Fail(text)
 		}
-		s.totals.failedWith(s.failed)
+		s.totals.FailedWith(s.failed)
 		s.tracker.refuse(s.whole, s.failed)
-		s.console.fail(s.runText(s.failed), failureAttrs(s.failed)...)
+		s.console.Fail(s.runText(s.failed), failureAttrs(s.failed)...)
 	}
 }
 
@@ -88,50 +90,50 @@ func (s *syncReport) runText(err error) string {
 
 // object reports the outcome of an object without a file.
 func (s *syncReport) object(o mirror.Outcome, err error) {
-	d := s.totals.deletions
+	d := s.totals.Deletions
 	url := process.Printable("gs://" + o.Object.Bucket + "/" + o.Object.Name)
-	status := statusOK
+	status := result.OK
 	switch {
 	case o.Kind == mirror.Protect:
-		status = statusSkipped
+		status = result.Skipped
 		d.Protected++
-		s.console.detail("%s is not deleted: %s", url, protectedText[o.Reason])
+		s.console.Detail("%s is not deleted: %s", url, protectedText[o.Reason])
 	case o.Planned:
-		status = statusPlanned
+		status = result.Planned
 		d.Planned++
 		d.PlannedBytes += o.Object.Size
 	case err == nil:
 		d.Deleted++
 		d.Bytes += o.Object.Size
-		s.console.logInfo("deleted " + url)
+		s.console.Log().Info("deleted " + url)
 	default:
-		status = statusFailed
+		status = result.Failed
 		d.Failed++
-		s.totals.failedWith(err)
-		if text := url + ": not deleted: " + deletionText(err); d.fold(err) {
-			s.console.logError(text, failureAttrs(err)...)
+		s.totals.FailedWith(err)
+		if text := url + ": not deleted: " + deletionText(err); d.Fold(err) {
+			s.console.Log().Error(text, failureAttrs(err)...)
 		} else {
-			s.console.fail(text, failureAttrs(err)...)
+			s.console.Fail(text, failureAttrs(err)...)
 		}
 	}
 	switch {
 	case s.results.json:
 		s.results.object("", newDeletionLine(status, o, err))
 	case s.results.quiet:
-	case status == statusPlanned:
-		_, _ = fmt.Fprintf(s.results.queue, "%s  would be deleted, %s\n", url, bytesText(o.Object.Size))
-	case status == statusOK && s.view.results:
-		_, _ = fmt.Fprintf(s.results.queue, "%s#%d  deleted, %s\n", url, o.Object.Generation, bytesText(o.Object.Size))
+	case status == result.Planned:
+		_, _ = fmt.Fprintf(s.results.queue, "%s  would be deleted, %s\n", url, readable.Bytes(o.Object.Size))
+	case status == result.OK && s.view.results:
+		_, _ = fmt.Fprintf(s.results.queue, "%s#%d  deleted, %s\n", url, o.Object.Generation, readable.Bytes(o.Object.Size))
 	}
 }
 
-func newDeletionLine(status string, o mirror.Outcome, err error) deletionLine {
-	l := deletionLine{V: 1, Type: "deletion", Status: status, Destination: "gs://" + o.Object.Bucket + "/" + o.Object.Name, Generation: generationText(o.Object), Size: o.Object.Size}
+func newDeletionLine(status result.Status, o mirror.Outcome, err error) deletionLine {
+	l := deletionLine{V: 1, Type: "deletion", Status: status, Destination: "gs://" + o.Object.Bucket + "/" + o.Object.Name, Generation: result.Generation(o.Object), Size: o.Object.Size}
 	if o.Kind == mirror.Protect {
 		l.Reason = new(o.Reason.String())
 	}
 	if err != nil {
-		l.Error = newErrorLine(err)
+		l.Error = result.NewErrorLine(err)
 	}
 	return l
 }
@@ -153,67 +155,4 @@ func deletionText(err error) string {
 		text += "; the account needs storage.objects.delete"
 	}
 	return text
-}
-
-// deletionTotals adds up the outcomes of the objects without a file. It is also the field of a
-// summaryLine.
-type deletionTotals struct {
-	Deleted      int   `json:"deleted"`
-	Planned      int   `json:"planned"`
-	Protected    int   `json:"protected"`
-	Failed       int   `json:"failed"`
-	Bytes        int64 `json:"bytes"`
-	PlannedBytes int64 `json:"planned_bytes"`
-
-	notTried, exhausted, interrupted int // of those that failed
-}
-
-// fold counts a deletion that ended with err, and reports whether it is only counted in messages,
-// because others with the same cause were named.
-func (d *deletionTotals) fold(err error) bool {
-	for _, group := range []struct {
-		is    error
-		count *int
-	}{{upload.ErrNotTried, &d.notTried}, {session.ErrRetriesExhausted, &d.exhausted}, {context.Canceled, &d.interrupted}} {
-		if errors.Is(err, group.is) {
-			*group.count++
-			return *group.count > maxLeftOver
-		}
-	}
-	return false
-}
-
-// folded returns a message for the deletions that were only counted. d may be nil.
-func (d *deletionTotals) folded() (messages []string) {
-	if d == nil {
-		return nil
-	}
-	n := 0
-	for _, count := range []int{d.notTried, d.exhausted, d.interrupted} {
-		n += max(count-maxLeftOver, 0)
-	}
-	if n > 0 {
-		messages = append(messages, "and "+plural(n, "more object was not deleted", "more objects were not deleted"))
-	}
-	return messages
-}
-
-// texts returns the totals in words. d may be nil.
-func (d *deletionTotals) texts() (parts []string) {
-	if d == nil {
-		return nil
-	}
-	if d.Deleted > 0 {
-		parts = append(parts, fmt.Sprintf("%s deleted (%s)", plural(d.Deleted, "object", "objects"), bytesText(d.Bytes)))
-	}
-	if d.Planned > 0 {
-		parts = append(parts, fmt.Sprintf("%s would be deleted (%s)", plural(d.Planned, "object", "objects"), bytesText(d.PlannedBytes)))
-	}
-	if d.Protected > 0 {
-		parts = append(parts, plural(d.Protected, "object", "objects")+" without a file kept")
-	}
-	if d.Failed > 0 {
-		parts = append(parts, plural(d.Failed, "object", "objects")+" not deleted")
-	}
-	return parts
 }

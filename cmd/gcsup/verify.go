@@ -13,17 +13,12 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
-)
-
-// The statuses of a verifyLine, besides statusFailed.
-const (
-	statusSame    = "same"
-	statusDiffers = "differs"
-	statusMissing = "missing"
 )
 
 // verifyFlags are the flags of verify.
@@ -72,17 +67,17 @@ func (f *verifyFlags) check(sources []string) error {
 type verifier struct {
 	flags     verifyFlags
 	std       stdio
-	console   *console
+	console   *screen.Console
 	out       io.Writer // standard output
 	view      view
 	progress  *verifyProgress
 	c         *connection
 	encrypted bool // a key was given
-	totals    verifyTotals
+	totals    *result.Comparisons
 }
 
 func newVerify(std stdio) *cobra.Command {
-	v := &verifier{std: std, totals: verifyTotals{counts: map[string]int{}}}
+	v := &verifier{std: std, totals: result.NewComparisons()}
 	cmd := &cobra.Command{
 		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Compare files with their objects, without an upload",
@@ -106,8 +101,8 @@ Exit codes: 0 all are the same; 65 at least one differs, is missing, or has no f
 }
 
 func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
-	v.console, v.out = newConsole(v.std.err, v.flags.quiet), v.std.out
-	if sameTerminal(v.std.out, v.std.err) {
+	v.console, v.out = screen.NewConsole(v.std.err, v.flags.quiet), v.std.out
+	if screen.SameTerminal(v.std.out, v.std.err) {
 		v.out = v.console // results appear above the frame
 	}
 	if err := v.flags.check(sources); err != nil {
@@ -133,7 +128,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 		files = len(chosen.named)
 	}
 	v.view.results = v.view.results || chosen.single() && !v.flags.quiet
-	v.progress = newVerifyProgress(newDisplay(comparing, files))
+	v.progress = newVerifyProgress(screen.NewDisplay(screen.Run{Work: screen.Comparing, Files: files}))
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
 		for _, t := range chosen.named {
@@ -141,7 +136,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 				return err
 			}
 		}
-		return exit.Printed(v.totals.code)
+		return exit.Printed(v.totals.Code)
 	}
 	if v.c, err = v.flags.target.open(ctx, false); err != nil {
 		return err
@@ -195,15 +190,15 @@ func (v *verifier) compare(ctx context.Context, chosen *selection, m *mirror.Mir
 	}
 	stop()
 	if ctx.Err() != nil {
-		v.console.message("%s; the rest was not compared", v.totals.text())
+		v.console.Message("%s; the rest was not compared", v.totals.Text())
 		return context.Cause(ctx)
 	}
 	for _, text := range chosen.notes.Warnings() {
-		v.console.message("warning: %s", text)
+		v.console.Message("warning: %s", text)
 	}
-	v.console.message("%s", v.totals.text())
-	if v.totals.code != exit.OK {
-		return exit.Printed(v.totals.code)
+	v.console.Message("%s", v.totals.Text())
+	if v.totals.Code != exit.OK {
+		return exit.Printed(v.totals.Code)
 	}
 	return nil
 }
@@ -221,14 +216,14 @@ func (v *verifier) showProgress(ctx context.Context, chosen *selection) (stop fu
 	if v.view.progress == progressOff {
 		return func() {}
 	}
-	p := startProgress(v.console, v.progress.display, v.view.progress)
+	p := v.view.start(v.console, v.progress.display)
 	if chosen.sizes != nil {
-		go countFiles(ctx, chosen, v.progress.display, p.stopped)
+		go countFiles(ctx, chosen, v.progress.display, p.Stopped())
 	}
-	interrupted := context.AfterFunc(ctx, v.console.endFrames)
+	interrupted := context.AfterFunc(ctx, v.console.EndFrames)
 	return sync.OnceFunc(func() {
 		interrupted()
-		p.stop()
+		p.Stop()
 	})
 }
 

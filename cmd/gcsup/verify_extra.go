@@ -8,14 +8,14 @@ import (
 	"iter"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
 )
-
-const statusExtra = "extra"
 
 // checkExtra refuses arguments with which --extra has no meaning.
 func (f *verifyFlags) checkExtra(sources []string) error {
@@ -95,14 +95,12 @@ func (v *verifier) withExtra(ctx context.Context, m *mirror.Mirror) iter.Seq2[*u
 func (v *verifier) reportExtra(o *session.Object) error {
 	destination := "gs://" + o.Bucket + "/" + o.Name
 	err := exit.WithKind(errors.New("there is no file for "+destination), exit.ErrDiffers)
-	v.totals.add(statusExtra, err)
+	v.totals.Add(result.Extra, err)
 	var failed error
 	if v.flags.json {
-		failed = printJSON(v.out, verifyLine{
-			V: 1, Type: "verify", Status: statusExtra, Destination: destination, Generation: new(generationText(o)), ObjectSize: &o.Size, Error: newErrorLine(err),
-		})
+		failed = jsonline.Print(v.out, result.NewExtraLine(o, err))
 	} else {
-		_, failed = fmt.Fprintf(v.out, "%-8s %s: %s\n", statusExtra, process.Printable(destination), "there is no file")
+		_, failed = fmt.Fprintf(v.out, "%-8s %s: %s\n", result.Extra, process.Printable(destination), "there is no file")
 	}
 	if failed != nil {
 		return fmt.Errorf("standard output: %w", failed)

@@ -4,18 +4,20 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/screen"
 	"gcsup/upload"
 )
 
 // verifyProgress follows the files of a run of verify.
 type verifyProgress struct {
-	display *display
+	display *screen.Display
 
 	mu    sync.Mutex
 	files trackedFiles
 }
 
-func newVerifyProgress(d *display) *verifyProgress {
+func newVerifyProgress(d *screen.Display) *verifyProgress {
 	return &verifyProgress{display: d, files: newTrackedFiles()}
 }
 
@@ -27,19 +29,19 @@ func (p *verifyProgress) observe(e upload.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.Path == "" {
-		p.display.noteListing("listing "+e.Spec.Bucket, e, time.Now())
+		p.display.NoteListing("listing "+e.Spec.Bucket, e, time.Now())
 		return
 	}
-	p.display.note(p.files.of(e.Spec.URL()).id, e.Path, e, time.Now())
+	p.display.Note(p.files.of(e.Spec.URL()).id, e.Path, e, time.Now())
 }
 
 // end records the outcome of a file.
-func (p *verifyProgress) end(t task, status string, res *upload.Result) {
+func (p *verifyProgress) end(t task, status result.Status, res *upload.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := p.files.of(t.destination).id
 	delete(p.files.active, t.destination)
 	if t.entry == "" { // the number of all files does not include entries
-		p.display.end(id, status, res, time.Now())
+		p.display.End(id, status, res, time.Now())
 	}
 }

@@ -5,70 +5,44 @@ import (
 	"fmt"
 	"strings"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/result"
 	"gcsup/upload"
-	"gcsup/upload/tree"
 )
-
-// verifyLine is the comparison of one file in JSON.
-type verifyLine struct {
-	V            int        `json:"v"`
-	Type         string     `json:"type"`
-	Status       string     `json:"status"`
-	Source       *string    `json:"source"` // null for an object without a file
-	Destination  string     `json:"destination"`
-	Size         *int64     `json:"size"`
-	Generation   *string    `json:"generation"`
-	ObjectSize   *int64     `json:"object_size"`
-	ObjectCRC32C *string    `json:"object_crc32c"`
-	Entry        tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
-	Error        *errorLine `json:"error"`
-}
 
 // report prints the outcome of one file, and counts it. res may be nil.
 func (v *verifier) report(t task, res *upload.Result, err error) error {
-	source, destination := t.source, t.destination
+	source := t.source
 	err = sourceError(err, source)
-	status := statusSame
+	status := result.Same
 	switch {
 	case t.entry != "":
-		status = statusSkipped
+		status = result.Skipped
 	case errors.Is(err, exit.ErrDiffers) && res.Difference == upload.ObjectMissing:
-		status = statusMissing
+		status = result.Missing
 	case errors.Is(err, exit.ErrDiffers):
-		status = statusDiffers
+		status = result.Differs
 	case err != nil:
-		status = statusFailed
+		status = result.Failed
 	}
-	v.totals.add(status, err)
+	v.totals.Add(status, err)
 	v.progress.end(t, status, res)
 	if v.flags.json {
-		line := verifyLine{V: 1, Type: "verify", Status: status, Source: &source, Destination: destination, Entry: t.entry}
-		if res != nil {
-			line.Size = known(res.Size, res.Size >= 0)
-		}
-		if res != nil && res.Object != nil {
-			line.Generation, line.ObjectSize = new(generationText(res.Object)), &res.Object.Size
-			line.ObjectCRC32C = known(chunk.EncodeCRC32C(res.Object.CRC32C), res.Object.HasCRC32C)
-		}
-		if err != nil {
-			line.Error = newErrorLine(err)
-		}
-		if err := printJSON(v.out, line); err != nil {
+		if err := jsonline.Print(v.out, result.NewVerifyLine(t.file(), status, res, err)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
 	switch {
-	case status == statusFailed:
+	case status == result.Failed:
 		text := withHint(err, v.endpoint()).Error()
 		if !strings.HasPrefix(text, source+":") {
 			text = source + ": " + text
 		}
-		v.console.fail(printablePath(text, source))
-	case v.flags.json || status == statusSkipped || status == statusSame && !v.view.results:
-	case status == statusSame:
+		v.console.Fail(process.PrintablePath(text, source))
+	case v.flags.json || status == result.Skipped || status == result.Same && !v.view.results:
+	case status == result.Same:
 		if _, err := fmt.Fprintf(v.out, "same     %s\n", process.Printable(source)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/jsonline"
 )
 
 func newVersion(std stdio) *cobra.Command {
@@ -20,7 +21,7 @@ func newVersion(std stdio) *cobra.Command {
 		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return printJSON(std.out, version())
+				return jsonline.Print(std.out, version())
 			}
 			return printVersion(std.out)
 		},

@@ -25,3 +25,12 @@ func PrintableLines(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// PrintablePath replaces control characters of path in a message. A console prints
+// a message of several lines as it is, and a path can have line breaks.
+func PrintablePath(message, path string) string {
+	if clean := Printable(path); clean != path {
+		return strings.ReplaceAll(message, path, clean)
+	}
+	return message
+}

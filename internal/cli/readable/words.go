@@ -1,0 +1,11 @@
+package readable
+
+import "fmt"
+
+// Plural returns a number and its noun.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,178 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/linequeue"
+	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/runlog"
+	"gcsup/internal/cli/tty"
+)
+
+// Console prints messages for people. On a terminal it keeps a frame, the progress
+// of the run, below them.
+type Console struct {
+	mu      sync.Mutex
+	w       io.Writer
+	queue   *linequeue.Queue // in front of w; if nil, messages are written at once
+	quiet   bool
+	verbose bool
+	live    liveRegion
+	ended   bool // no frame is shown any more
+	log     *runlog.File
+}
+
+// NewConsole returns a console on w.
+func NewConsole(w io.Writer, quiet bool) *Console {
+	return &Console{w: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
+}
+
+// NewQueuedConsole returns a console that queues its messages, so that a slow
+// terminal does not block the caller. It must be flushed.
+func NewQueuedConsole(w io.Writer, quiet, verbose bool) *Console {
+	return &Console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+}
+
+// Log returns the log file, which has all messages once it is open.
+func (c *Console) Log() *runlog.File { return c.log }
+
+// Flush waits until everything is written.
+func (c *Console) Flush() {
+	if c.queue != nil {
+		_ = c.queue.Flush()
+	}
+}
+
+// Close makes later messages and Flush wait for a reader only for a moment.
+func (c *Console) Close() {
+	if c.queue != nil {
+		c.queue.Close()
+	}
+}
+
+// out returns the writer that the console uses.
+func (c *Console) out() io.Writer {
+	if c.queue != nil {
+		return c.queue
+	}
+	return c.w
+}
+
+// Block is an argument of a message. It may have several lines, and its control
+// characters are already replaced.
+type Block string
+
+// Message prints a line, unless the console is quiet. It replaces control characters
+// in its arguments: a file name with a line break must not make a line of its own.
+func (c *Console) Message(format string, args ...any) {
+	text := messageText(format, args)
+	c.log.Info(text)
+	if !c.quiet {
+		c.print(text)
+	}
+}
+
+// Warning prints a message, which the log file has as a warning.
+func (c *Console) Warning(format string, args ...any) {
+	text := messageText(format, args)
+	c.log.Warning(text)
+	if !c.quiet {
+		c.print(text)
+	}
+}
+
+// Detail prints a message with --verbose, and otherwise only to the log file.
+func (c *Console) Detail(format string, args ...any) {
+	text := messageText(format, args)
+	c.log.Info(text)
+	if c.verbose && !c.quiet {
+		c.print(text)
+	}
+}
+
+// messageText returns the text of a message.
+func messageText(format string, args []any) string {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = process.Printable(arg)
+		case error:
+			args[i] = process.Printable(exit.Text(arg))
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// Fail prints a line even if the console is quiet. attrs are attributes for the log file.
+func (c *Console) Fail(text string, attrs ...slog.Attr) {
+	c.log.Error(text, attrs...)
+	c.print(text)
+}
+
+func (c *Console) print(text string) {
+	_, _ = c.Write([]byte("gcsup: " + process.PrintableLines(text) + "\n"))
+}
+
+// Write prints whole lines above the frame.
+func (c *Console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.live.lines) == 0 {
+		return c.out().Write(p)
+	}
+	columns, _, _ := c.size()
+	lines, idle := c.live.lines, c.idle()
+	text := c.live.draw(nil, columns) + string(p)
+	if idle && columns == c.live.columns { // else the next frame draws it
+		text += c.live.draw(lines, columns)
+	}
+	if _, err := io.WriteString(c.out(), text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// show replaces the frame; nil removes it.
+func (c *Console) show(lines []liveLine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		lines = nil
+	}
+	columns, _, _ := c.size()
+	if lines != nil && !c.idle() || columns == c.live.columns && slices.Equal(lines, c.live.lines) {
+		return // skip frames while the terminal lags behind
+	}
+	if text := c.live.draw(lines, columns); text != "" {
+		_, _ = io.WriteString(c.out(), text)
+	}
+}
+
+// EndFrames removes the frame and prevents later ones. A process that exits
+// afterwards leaves no frame on the terminal.
+func (c *Console) EndFrames() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.show(nil)
+}
+
+// forget leaves the frame where it is. The next one is drawn at the cursor, because
+// another program has written to the terminal.
+func (c *Console) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live.lines = nil
+}
+
+// idle reports whether all queued output is written.
+func (c *Console) idle() bool { return c.queue == nil || c.queue.Idle() }
+
+// size returns the size of the terminal. ok is false if there is none that can
+// show a frame.
+func (c *Console) size() (columns, height int, ok bool) { return tty.Size(c.w) }

@@ -1,0 +1,247 @@
+package screen
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/result"
+	"gcsup/upload"
+)
+
+// maxRows is how many active files are shown at most.
+const maxRows = 8
+
+// Display is the state of a run, as the terminal or a log shows it. Events only
+// update it, so that thousands of small files per second cost little. Drawing a
+// frame costs the same for any number of files: it looks at the active ones.
+type Display struct {
+	mu      sync.Mutex
+	run     Run
+	began   bool // there was an event
+	active  []*activeFile
+	rows    []*activeFile // those on the terminal, each in its row until it ends
+	ended   endedFiles
+	before  int64 // bytes of active and ended files that an earlier run sent
+	samples samples
+	listing *activeFile // waits to list the bucket; nil if it never did
+
+	files, size int64 // of the whole run, -1 until they are known
+}
+
+// Run is what a Display shows.
+type Run struct {
+	Work     Work
+	Files    int        // -1 if the number is not known
+	Parts    bool       // the line of a log has the parts of a file
+	Finished func() int // how many files an earlier run finished; nil for none
+}
+
+// single reports whether the run is one file.
+func (r *Run) single() bool { return r.Files == 1 }
+
+// endedFiles adds up the files that ended.
+type endedFiles struct {
+	files, failed, differ int
+	sent, durable, done   int64 // bytes; done includes those of skipped files
+}
+
+// NewDisplay returns the display of a run.
+func NewDisplay(r Run) *Display { return &Display{run: r, files: int64(r.Files), size: -1} }
+
+// finished returns how many files an earlier run finished.
+func (d *Display) finished() int {
+	if d.run.Finished == nil {
+		return 0
+	}
+	return d.run.Finished()
+}
+
+// SetTotals records how many files there are, and their size.
+func (d *Display) SetTotals(files, size int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files, d.size = files, size
+}
+
+// Note updates the state with an event of the file with that ID.
+func (d *Display) Note(id int, name string, e upload.Event, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	t := d.find(id)
+	if t == nil {
+		t = &activeFile{id: id, name: process.Printable(name), size: -1, work: d.run.Work}
+		d.active = append(d.active, t)
+	}
+	was := t.highest
+	t.note(e, now)
+	if e.Kind == upload.Resumed {
+		d.before += t.highest - was
+	}
+	d.sample(now)
+}
+
+// NoteListing updates the state with an event of the listing of the bucket.
+func (d *Display) NoteListing(name string, e upload.Event, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	d.listing = &activeFile{name: process.Printable(name), size: -1}
+	d.listing.note(e, now)
+}
+
+// listingTries is how long a listing is still shown as waiting when its wait is over.
+// No event reports that the next request succeeded.
+const listingTries = 2 * time.Second
+
+// waitingListing returns the listing if it waits, or nil.
+func (d *Display) waitingListing(now time.Time) *activeFile {
+	if d.listing == nil || !now.Before(d.listing.wait.until.Add(listingTries)) {
+		return nil
+	}
+	return d.listing
+}
+
+// End records the outcome of a file.
+func (d *Display) End(id int, status result.Status, res *upload.Result, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	var t activeFile
+	if i := slices.IndexFunc(d.active, func(t *activeFile) bool { return t.id == id }); i >= 0 {
+		t = *d.active[i]
+		d.active = slices.Delete(d.active, i, i+1)
+	}
+	ended := &d.ended
+	ended.files++
+	size := max(t.size, 0)
+	if res != nil {
+		size = max(res.Size, 0)
+	}
+	switch status {
+	case result.OK, result.Same:
+		ended.sent += size
+		ended.durable += size
+	case result.Differs, result.Missing:
+		ended.differ++
+		ended.sent += t.highest
+		ended.durable += t.committed
+	case result.Failed:
+		ended.failed++
+		ended.sent += t.highest
+		ended.durable += t.committed
+	}
+	ended.done += size
+	d.sample(now)
+}
+
+// find returns the active file with that ID, or nil. The newest are the most
+// likely.
+func (d *Display) find(id int) *activeFile {
+	for _, t := range slices.Backward(d.active) {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// sample records the bytes that this run has sent so far, a few times per second.
+func (d *Display) sample(now time.Time) {
+	if d.samples.due(now) {
+		sent, _, _ := d.totals()
+		d.samples.add(now, sent-d.before)
+	}
+}
+
+// totals adds up all files: the bytes sent, those that are durable, and the bytes
+// of the run that are sent or need not be.
+func (d *Display) totals() (sent, durable, done int64) {
+	sent, durable, done = d.ended.sent, d.ended.durable, d.ended.done
+	for _, t := range d.active {
+		sent += t.highest
+		durable += t.committed
+		done += t.highest
+	}
+	return sent, durable, done
+}
+
+// totalSize returns the size of the run, or -1 if it is not known.
+func (d *Display) totalSize() int64 {
+	if !d.run.single() {
+		return d.size
+	}
+	if len(d.active) == 1 {
+		return d.active[0].size
+	}
+	return d.size
+}
+
+// visible returns the active files to show, at most n. A file keeps its row. The
+// oldest files get the free rows. In a run of many files, those that are about to end
+// get none.
+func (d *Display) visible(n int, now time.Time) []*activeFile {
+	hidden := func(t *activeFile) bool { return !d.run.single() && t.ending(now) }
+	d.rows = slices.DeleteFunc(d.rows, func(t *activeFile) bool { return t == nil || hidden(t) || !slices.Contains(d.active, t) })
+	if len(d.rows) > n {
+		d.rows = d.rows[:n]
+	}
+	for _, t := range d.active {
+		if len(d.rows) == n {
+			break
+		}
+		if !hidden(t) && !slices.Contains(d.rows, t) {
+			d.rows = append(d.rows, t)
+		}
+	}
+	return d.rows
+}
+
+// rateWindow is the time over which a rate is averaged. It is long enough for a
+// steady value, and short enough to follow a network that changes.
+const rateWindow = 10 * time.Second
+
+// sampleEvery bounds the number of samples in a window.
+const sampleEvery = 200 * time.Millisecond
+
+// samples are the offsets of the last rateWindow, oldest first.
+type samples struct{ list []sample }
+
+type sample struct {
+	at   time.Time
+	done int64
+}
+
+// due reports whether it is time for another sample.
+func (s *samples) due(now time.Time) bool {
+	return len(s.list) == 0 || now.Sub(s.list[len(s.list)-1].at) >= sampleEvery
+}
+
+// add adds a sample, and drops those that are too old, or all if bytes were lost.
+func (s *samples) add(now time.Time, done int64) {
+	if n := len(s.list); n > 0 && done < s.list[n-1].done {
+		s.list = nil
+	}
+	if len(s.list) > 1 && now.Sub(s.list[len(s.list)-2].at) < sampleEvery {
+		s.list[len(s.list)-1] = sample{now, done}
+	} else {
+		s.list = append(s.list, sample{now, done})
+	}
+	for len(s.list) > 2 && now.Sub(s.list[0].at) > rateWindow {
+		s.list = s.list[1:]
+	}
+}
+
+// rate returns bytes per second, or 0 if the rate is unknown.
+func (s *samples) rate(now time.Time) float64 {
+	if len(s.list) < 2 {
+		return 0
+	}
+	first, last := s.list[0], s.list[len(s.list)-1]
+	if now.Sub(first.at) < time.Second {
+		return 0 // too short for a mean
+	}
+	return float64(last.done-first.done) / now.Sub(first.at).Seconds()
+}

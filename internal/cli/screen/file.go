@@ -1,0 +1,140 @@
+package screen
+
+import (
+	"time"
+
+	"gcsup/internal/cli/result"
+	"gcsup/upload"
+)
+
+// activeFile is the state of a file that is being uploaded.
+type activeFile struct {
+	id   int
+	name string
+	size int64 // -1 if unknown
+	work Work
+
+	sent, committed int64
+	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
+	compared        int64 // offset up to which the source was compared
+	toCompare       int64 // offset up to which it will be; 0 if it is not compared
+	samples         samples
+	settling        bool                  // see upload.Settling
+	allSent         time.Time             // when the last byte was sent; zero before
+	parts           *upload.PartsProgress // nil if the file is not sent in parts
+
+	wait fileWait
+	loss fileLoss
+}
+
+// fileWait is what a file waits for.
+type fileWait struct {
+	until   time.Time // its end; zero if the file does not wait
+	held    bool      // see upload.Held
+	cause   cause
+	probing bool // the file waits for another one
+	retry   int
+}
+
+// fileLoss is how many bytes of a file the service lost.
+type fileLoss struct {
+	bytes int64
+	until time.Time // how long the loss is shown at least
+}
+
+// shown reports whether there is a loss to show.
+func (l fileLoss) shown(now time.Time) bool { return l.bytes > 0 && now.Before(l.until) }
+
+// lostNotice is how long a loss of bytes is shown at least.
+const lostNotice = 10 * time.Second
+
+// Work is what a run does with its files.
+type Work int
+
+const (
+	Uploading Work = iota
+	Comparing      // and sending nothing
+)
+
+// Note updates t with an event.
+func (t *activeFile) note(e upload.Event, now time.Time) {
+	if t.work == Comparing {
+		e = t.asProgress(e)
+	}
+	is := result.ProgressOf(e)
+	if is.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
+	}
+	switch {
+	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
+		t.loss.bytes, t.highest = 0, is.Sent
+	case is.Committed < t.committed || e.Kind == upload.Restarted:
+		// What was sent beyond the committed offset is sent again in any case.
+		t.loss, t.highest = fileLoss{max(t.highest-is.Committed, 0), now.Add(lostNotice)}, is.Sent
+	}
+	t.size, t.sent, t.committed, t.parts = is.Size, is.Sent, is.Committed, e.Parts
+	t.highest = max(t.highest, is.Sent)
+	switch {
+	case t.size < 0 || t.highest < t.size:
+		t.allSent = time.Time{}
+	case t.allSent.IsZero():
+		t.allSent = now
+	}
+	t.compared, t.toCompare = e.Compared, e.ToCompare
+	t.wait.until, t.settling, t.wait.held = time.Time{}, e.Kind == upload.Settling, false
+	switch e.Kind {
+	case upload.Held:
+		t.wait.until, t.wait.held = now.Add(e.Delay), true
+	case upload.Waiting:
+		t.samples = samples{}
+		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
+	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
+		t.samples.add(now, is.Sent)
+	case upload.Verifying:
+		t.samples.add(now, e.Compared)
+	}
+}
+
+// A small file is sent in one request, and the reply usually follows its last byte at once.
+const (
+	smallFile  = 8 << 20
+	replyDelay = 2 * time.Second // after which the reply is late
+)
+
+// ending reports whether only the reply to the request of a small file is awaited.
+func (t *activeFile) ending(now time.Time) bool {
+	busy := t.settling || t.toCompare > 0 || !t.wait.until.IsZero()
+	return t.size <= smallFile && !busy && !t.allSent.IsZero() && now.Sub(t.allSent) < replyDelay
+}
+
+// replyIsLate reports whether all bytes were sent, and the reply takes long.
+func (t *activeFile) replyIsLate(now time.Time) bool {
+	return t.work == Uploading && t.sent >= t.size && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
+}
+
+// asProgress returns an event of a file that is only compared as one of an upload: the bytes
+// that were read stand for those that were sent.
+func (t *activeFile) asProgress(e upload.Event) upload.Event {
+	e.Source, e.Parts = nil, nil
+	if e.Kind == upload.Verifying {
+		e.Kind, e.Size, e.Sent, e.Committed = upload.Progress, e.ToCompare, e.Compared, e.Compared
+	} else {
+		e.Size, e.Sent, e.Committed = max(e.Size, t.size), t.sent, t.committed
+	}
+	e.Compared, e.ToCompare = 0, 0
+	return e
+}
+
+// percent returns the part of the source that was sent, from 0 to 100. known is
+// false if the size is not known.
+func (t *activeFile) percent() (n int, known bool) { return percent(t.highest, t.size) }
+
+func percent(done, size int64) (n int, known bool) {
+	switch {
+	case size < 0:
+		return 0, false
+	case size == 0 || done >= size:
+		return 100, true
+	}
+	return int(float64(done) / float64(size) * 100), true
+}

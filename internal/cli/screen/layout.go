@@ -1,0 +1,404 @@
+package screen
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
+)
+
+// layout holds the widths of the columns of a frame. It depends only on the width
+// of the terminal, so that frames do not change their layout.
+type layout struct {
+	columns int // used columns of the terminal; the last one stays free
+	name    int
+	bar     int // 0 for none
+	percent int
+	bytes   int // 0 for none
+	state   int
+}
+
+// Widths of the terminal at which the layout changes, and of its columns.
+const (
+	mediumColumns = 70
+	wideColumns   = 140
+	percentWidth  = 4
+	bytesWidth    = 43 // "1023 MiB sent, 1023 MiB durable of 1023 MiB"
+	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
+	narrowState   = 12 // "1023 MiB/s", "32 s refused"
+)
+
+// maxColumns is how many columns a frame uses at most. If a wider terminal gets narrower, down
+// to 80 columns, it breaks each line into two. More rows could be more than the terminal has:
+// those at the top could not be erased any more.
+const maxColumns = 159
+
+func layoutFor(columns int) layout {
+	l := layout{columns: min(max(columns-1, 1), maxColumns), percent: percentWidth}
+	switch {
+	case columns < mediumColumns:
+		l.state = narrowState
+	case columns < wideColumns:
+		l.bar, l.state = 12, stateWidth
+	default:
+		l.bar, l.bytes, l.state = 22, bytesWidth, stateWidth
+	}
+	l.name = l.columns
+	for _, w := range []int{l.bar, l.percent, l.bytes, l.state} {
+		if w > 0 {
+			l.name -= w + 1
+		}
+	}
+	l.name = max(l.name, 0)
+	return l
+}
+
+// liveLine is one line of a frame.
+type liveLine struct {
+	text  string
+	color string // an SGR parameter of ECMA-48, "" for none
+}
+
+const (
+	yellow = "33"
+	red    = "31"
+)
+
+// frame returns the lines for a terminal of that size: one for each active file,
+// the number of those that do not fit, and the totals.
+func (d *Display) frame(now time.Time, columns, height int) []liveLine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.began && d.run.single() {
+		return nil // nothing is known yet, not even whether the file can be read
+	}
+	l := layoutFor(columns)
+	totals := d.totalLines(l, now)
+	var lines []liveLine
+	listing := d.waitingListing(now)
+	if listing != nil {
+		lines = append(lines, l.row(listing, now))
+	}
+	rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)), now)
+	for _, t := range rows {
+		lines = append(lines, l.row(t, now))
+	}
+	if more := len(d.active) - len(rows); more > 0 {
+		lines = append(lines, liveLine{text: cells.Shorten(d.moreText(more, len(rows)), l.columns)})
+	}
+	lines = append(lines, totals...)
+	// A frame that is higher than the terminal could not be replaced.
+	return lines[max(len(lines)-max(height, 1), 0):]
+}
+
+// moreText returns how many active files have no row, besides those that have one.
+func (d *Display) moreText(more, rows int) string {
+	switch {
+	case rows > 0:
+		return fmt.Sprintf("and %d more", more)
+	case d.run.Work == Comparing:
+		return readable.Plural(more, "file is being compared", "files are being compared")
+	}
+	return readable.Plural(more, "file is being sent", "files are being sent")
+}
+
+// row returns the line of one file.
+func (l layout) row(t *activeFile, now time.Time) liveLine {
+	columns := make([]string, 0, 5)
+	if l.name > 0 {
+		columns = append(columns, cells.Fit(cells.ShortenPath(t.name, l.name), l.name))
+	}
+	if l.bar > 0 {
+		columns = append(columns, picture(t, l.bar-2))
+	}
+	columns = append(columns, cells.FitRight(percentText(t), l.percent))
+	if l.bytes > 0 {
+		columns = append(columns, cells.Fit(t.bytesText(), l.bytes))
+	}
+	state, color := t.state(now, l.state < stateWidth)
+	columns = append(columns, cells.Shorten(state, l.state))
+	return liveLine{cells.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
+}
+
+// picture returns a bar: '=' stands for durable bytes, '-' for bytes that are sent.
+func picture(t *activeFile, width int) string {
+	if t.size <= 0 {
+		return "[" + strings.Repeat(" ", width) + "]"
+	}
+	part := func(n int64) int { return min(int(float64(n)/float64(t.size)*float64(width)), width) }
+	durable := part(t.committed)
+	sent := max(part(t.highest), durable)
+	return "[" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", width-sent) + "]"
+}
+
+// percentText returns the percentage that was sent, or "" if the size is not known.
+func percentText(t *activeFile) string {
+	n, ok := t.percent()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d%%", n)
+}
+
+// bytesText returns how many bytes of a file are sent, or compared.
+func (t *activeFile) bytesText() string {
+	if t.toCompare > 0 {
+		return amountText(Comparing, t.compared, 0, t.toCompare)
+	}
+	return amountText(t.work, t.highest, t.committed, t.size)
+}
+
+// state describes an active file: its rate and the time left, or the reason for its
+// wait. brief is the form for narrowState columns.
+func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
+	rate := t.samples.rate(now)
+	switch {
+	case t.loss.shown(now) && brief:
+		return "lost " + readable.Bytes(t.loss.bytes), yellow
+	case t.loss.shown(now):
+		return "the service lost " + readable.Bytes(t.loss.bytes), yellow
+	case t.settling && brief:
+		return "disk", ""
+	case t.settling:
+		return "waiting for the file's disk", ""
+	case t.toCompare > 0 && brief:
+		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
+	case t.toCompare > 0:
+		n, _ := percent(t.compared, t.toCompare)
+		return fmt.Sprintf("%s  comparing %d%%", cells.FitRight(readable.Rate(rate), rateWidth), n), ""
+	case !t.wait.until.IsZero():
+		return t.wait.text(now, brief), yellow
+	case t.replyIsLate(now) && brief:
+		return "no reply yet", ""
+	case t.replyIsLate(now):
+		return "waiting for the reply", ""
+	case brief:
+		return cells.FitRight(readable.Rate(rate), rateWidth), ""
+	}
+	text = cells.FitRight(readable.Rate(rate), rateWidth) + "  " + cells.Fit(etaText(t.size-t.sent, rate), etaWidth)
+	if t.sent < t.highest {
+		text += " resending"
+	}
+	return text, ""
+}
+
+// text describes the end and the cause of a file's wait.
+func (w *fileWait) text(now time.Time, brief bool) string {
+	left := math.Ceil(w.until.Sub(now).Seconds())
+	switch {
+	case w.held && brief:
+		return fmt.Sprintf("lease %.0f s", max(left, 0))
+	case w.held:
+		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", max(left, 0))
+	}
+	switch {
+	case brief && left > 0:
+		return fmt.Sprintf("%.0f s %s", left, w.cause.short)
+	case brief:
+		return "again: " + w.cause.short
+	case w.probing:
+		return "another file probes: " + w.cause.text
+	case left > 0:
+		return fmt.Sprintf("retry %d in %.0f s: %s", w.retry, left, w.cause.text)
+	}
+	return fmt.Sprintf("retry %d: %s", w.retry, w.cause.text)
+}
+
+// Widths of a rate and of a time left.
+const (
+	rateWidth = 10 // "1023 MiB/s"
+	etaWidth  = 12 // "ETA 99:59:59"
+)
+
+// totalLines returns the line of the whole run, or two if the terminal is narrow.
+func (d *Display) totalLines(l layout, now time.Time) []liveLine {
+	sent, durable, done := d.totals()
+	size := d.totalSize()
+	rate, left := d.samples.rate(now), int64(0)
+	if size >= 0 && d.finished() == 0 {
+		left = size - done
+	}
+	failed, color := "", ""
+	switch {
+	case d.ended.failed > 0:
+		failed, color = fmt.Sprintf("%s failed", countText(d.ended.failed)), red
+	case d.ended.differ > 0:
+		failed, color = differText(d.ended.differ), red
+	}
+	if d.run.Work == Comparing {
+		sent = done // a file that need not be read is compared, too
+	}
+	files := "file " + d.fileText()
+	speed := cells.FitRight(readable.Rate(rate), rateWidth)
+	var lines []string
+	switch {
+	case l.bytes > 0:
+		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+	case l.bar > 0:
+		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)), speed, etaText(left, rate)}, " ")}
+	default:
+		lines = []string{cells.Fit(files, 21) + " " + failed,
+			fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+	}
+	var total []liveLine
+	for _, text := range lines {
+		total = append(total, liveLine{cells.Shorten(strings.TrimRight(text, " "), l.columns), color})
+	}
+	return total
+}
+
+// fileText returns how many files ended, and of how many if that is known.
+func (d *Display) fileText() string {
+	finished := d.finished()
+	text := countText(d.ended.files + finished)
+	if d.files >= 0 {
+		// A file that cannot be read is not counted before it is reached.
+		text += " of " + countText(max(int(d.files), d.ended.files+finished+len(d.active)))
+	}
+	return text
+}
+
+// plainLine returns the state as a line of a log.
+func (d *Display) plainLine(now time.Time) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.began {
+		return ""
+	}
+	if d.run.single() && len(d.active) == 1 {
+		t := d.active[0]
+		text := t.name + "  "
+		if n, ok := t.percent(); ok && t.size > 0 {
+			text += fmt.Sprintf("%d%%  ", n)
+		}
+		if d.run.Parts {
+			text += t.partsText()
+		}
+		state, _ := t.state(now, false)
+		return strings.TrimRight(text+t.bytesText()+"  "+strings.Join(strings.Fields(state), " "), " ")
+	}
+	sent, durable, done := d.totals()
+	size := d.totalSize()
+	if d.run.Work == Comparing {
+		sent = done
+	}
+	noun := "files"
+	if d.files == 1 || d.files < 0 && d.ended.files+d.finished() == 1 {
+		noun = "file"
+	}
+	text := fmt.Sprintf("%s %s, %s", d.fileText(), noun, amountText(d.run.Work, sent, durable, size))
+	if d.ended.differ > 0 {
+		text += ", " + differText(d.ended.differ)
+	}
+	if d.ended.failed > 0 {
+		text += fmt.Sprintf(", %d failed", d.ended.failed)
+	}
+	if l := d.waitingListing(now); l != nil {
+		wait, _ := l.state(now, false)
+		text += ", " + l.name + ": " + wait
+	}
+	waiting, why := 0, ""
+	for _, t := range d.active {
+		if !t.wait.until.IsZero() {
+			waiting++
+			why = t.wait.cause.text
+		}
+	}
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d waiting: %s", waiting, why)
+	}
+	if rate := d.samples.rate(now); rate > 0 {
+		text += "  " + readable.Rate(rate)
+		if size >= 0 && d.finished() == 0 {
+			text += "  " + etaText(size-done, rate)
+		}
+	}
+	return strings.TrimRight(text, " ")
+}
+
+// partsText returns how many parts of a file are stored, or "" if it has none.
+func (t *activeFile) partsText() string {
+	if t.parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, readable.Plural(t.parts.Connections, "connection", "connections"))
+}
+
+// amountText returns how much of size bytes is sent and durable, "3.4 GiB sent, 3.3 GiB durable
+// of 10 GiB", or read: "3.4 GiB read of 10 GiB". size is negative if it is not known.
+func amountText(w Work, done, durable, size int64) string {
+	text := readable.Bytes(done) + " sent, " + readable.Bytes(durable) + " durable"
+	if w == Comparing {
+		text = readable.Bytes(done) + " read"
+	}
+	if size >= 0 {
+		text += " of " + readable.Bytes(size)
+	}
+	return text
+}
+
+// shareWidth is the width of shareText, unless it has two units.
+const shareWidth = 19 // "sent 999 of 999 MiB"
+
+// shareText returns how much of size bytes is sent, or read: "sent 3.4 of 10 GiB". At the beginning,
+// it has two units: "sent 55 MiB of 10 GiB".
+func shareText(w Work, done, size int64) string {
+	verb := "sent "
+	if w == Comparing {
+		verb = "read "
+	}
+	if size < 0 {
+		return verb + readable.Bytes(done)
+	}
+	name, unit := readable.Unit(size + size/40) // from 1000 on the next one, which takes less space
+	number := func(n int64, round func(float64) float64) string {
+		v := float64(n) / float64(unit)
+		if v < 10 && unit > 1 {
+			return fmt.Sprintf("%.1f", round(v*10)/10)
+		}
+		return fmt.Sprintf("%.0f", round(v))
+	}
+	whole := number(size, math.Round)
+	if done >= size {
+		return verb + whole + " of " + whole + " " + name
+	}
+	if done > 0 && done < unit/10 {
+		return verb + readable.Bytes(done) + " of " + whole + " " + name
+	}
+	return verb + number(done, math.Floor) + " of " + whole + " " + name
+}
+
+// etaText returns the time for the bytes left, or "" if it is unknown.
+func etaText(left int64, rate float64) string {
+	if left <= 0 || rate <= 0 {
+		return ""
+	}
+	seconds := math.Ceil(float64(left) / rate)
+	if seconds >= 100*3600 {
+		return "ETA > 4 days"
+	}
+	n := int(seconds)
+	if n < 3600 {
+		return fmt.Sprintf("ETA %d:%02d", n/60, n%60)
+	}
+	return fmt.Sprintf("ETA %d:%02d:%02d", n/3600, n/60%60, n%60)
+}
+
+// differText returns how many files differ, in at most 13 columns.
+func differText(n int) string {
+	if n == 1 {
+		return "1 differs"
+	}
+	return countText(n) + " differ"
+}
+
+// countText returns n in at most 6 columns.
+func countText(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.4gM", float64(n)/1e6)
+}

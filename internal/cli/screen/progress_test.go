@@ -1,0 +1,90 @@
+package screen
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/upload"
+)
+
+// TestProgressInALog checks that a log gets a line every ten seconds, and no line
+// for a faster upload.
+func TestProgressInALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		c := NewConsole(&b, false)
+		d := NewDisplay(Run{Work: Uploading, Files: 1})
+		p := ShowLines(c, d)
+		note := func(e upload.Event) { d.Note(1, "a.bin", e, time.Now()) }
+		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50})
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if b.Len() > 0 {
+			t.Errorf("after 9 s: %q, want nothing", b.String())
+		}
+		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		p.Stop()
+		want := "gcsup: 2000-01-01T00:00:10Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3 in 7 s: 503\n" +
+			"gcsup: 2000-01-01T00:00:20Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3: 503\n"
+		b2 := regexp.MustCompile(`(T\d\d:\d\d:\d\d)\S*`).ReplaceAllString(b.String(), "${1}Z") // of any time zone
+		if b2 = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d`).ReplaceAllString(b2, "2000-01-01T00:00"); b2 != want {
+			t.Errorf("after 21 s:\n%swant\n%s", b.String(), want)
+		}
+		n := b.Len()
+		time.Sleep(time.Minute)
+		if b.Len() != n {
+			t.Errorf("output after stop: %q", b.String())
+		}
+	})
+}
+
+// TestNothingIsDrawnBeforeForget checks that the frame is forgotten first if a process was
+// stopped and continues, in whatever order the tick, the signal and the end of the run arrive.
+func TestNothingIsDrawnBeforeForget(t *testing.T) {
+	for _, delay := range []time.Duration{0, signalGrace / 2} { // of the signal
+		for _, ends := range []bool{false, true} {
+			for range 20 { // select picks at random
+				synctest.Test(t, func(t *testing.T) {
+					p := &Progress{stopped: make(chan struct{})}
+					continued := make(chan os.Signal, 1)
+					var calls []string
+					draw := func() {
+						calls = append(calls, "draw")
+						if len(calls) > 1 {
+							return
+						}
+						go func() {
+							time.Sleep(time.Minute + delay)
+							continued <- syscall.SIGTERM // any signal
+						}()
+						time.Sleep(time.Minute) // stopped by Ctrl-Z
+						if ends {
+							close(p.stopped)
+						}
+					}
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						p.run(frameEvery, continued, draw, func() { calls = append(calls, "forget") })
+						calls = append(calls, "end")
+					}()
+					time.Sleep(time.Minute + 3*frameEvery)
+					if !ends {
+						close(p.stopped)
+					}
+					<-done
+					if len(calls) < 3 || calls[1] != "forget" {
+						t.Fatalf("signal after %v, the run ends %v: %q", delay, ends, calls)
+					}
+				})
+			}
+		}
+	}
+}
