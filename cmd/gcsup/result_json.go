@@ -16,7 +16,7 @@ import (
 	"gcsup/upload/tree"
 )
 
-// The types below are the lines that --json prints. docs/cli.md is the contract.
+// The types below are the lines that --json prints. The topic json of the help describes them.
 // An unknown field is null. No field holds a secret.
 
 // resultLine is the last line of an upload.

@@ -29,7 +29,10 @@ func WithHint(err error, endpoint, gcsup string) error {
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
 	}
-	_, refused := errors.AsType[*session.Error](err)
+	failed, refused := errors.AsType[*session.Error](err)
+	if refused && errors.Is(failed, session.ErrPermission) && neededFor[failed.Op] != "" {
+		hint = "the account needs " + neededFor[failed.Op]
+	}
 	if _, anonymous := errors.AsType[*session.AnonymousError](err); anonymous || !refused && errors.Is(err, session.ErrCredentials) {
 		hint = "" // no credentials were sent, and the error explains why
 	}
@@ -64,6 +67,23 @@ var advice = map[error]string{
 	session.ErrOutcomeUnknown: "check the object before you run the command again",
 	session.ErrCredentials:    "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file",
 	session.ErrPermission:     "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+}
+
+// neededFor has the permissions that requests need, if they do not write to the object in one request or
+// through a session.
+var neededFor = map[session.Op]string{
+	session.OpStat:           "storage.objects.get on the bucket",
+	session.OpRead:           "storage.objects.get on the bucket",
+	session.OpList:           "storage.objects.list on the bucket",
+	session.OpDelete:         "storage.objects.delete on the bucket",
+	session.OpBucket:         "storage.buckets.get",
+	session.OpNotifications:  "storage.buckets.get",
+	session.OpCompose:        "storage.objects.create, storage.objects.get and storage.objects.delete on the bucket",
+	session.OpMultipartStart: "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	session.OpPart:           "storage.multipartUploads.create and storage.objects.create on the bucket",
+	session.OpComplete:       "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	session.OpParts:          "storage.multipartUploads.listParts on the bucket",
+	session.OpAbort:          "storage.multipartUploads.abort on the bucket",
 }
 
 // hinted is an error with a text for people.
