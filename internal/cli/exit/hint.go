@@ -30,8 +30,13 @@ func WithHint(err error, endpoint, gcsup string) error {
 		hint = network
 	}
 	failed, refused := errors.AsType[*session.Error](err)
-	if refused && errors.Is(failed, session.ErrPermission) && neededFor[failed.Op] != "" {
-		hint = "the account needs " + neededFor[failed.Op]
+	if refused && errors.Is(failed, session.ErrPermission) {
+		switch needed := neededFor[failed.Op]; {
+		case failed.Status != 0 && !failed.FromService:
+			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
+		case needed != "":
+			hint = "the account needs " + needed
+		}
 	}
 	if _, anonymous := errors.AsType[*session.AnonymousError](err); anonymous || !refused && errors.Is(err, session.ErrCredentials) {
 		hint = "" // no credentials were sent, and the error explains why
@@ -63,6 +68,7 @@ var advice = map[error]string{
 	state.ErrTokenVersion:     "use the newer program; to delete it, run {gcsup} sessions rm ID",
 	state.ErrNoToken:          "see {gcsup} sessions list",
 	session.ErrNotFound:       "create the bucket, or correct its name or the endpoint",
+	session.ErrQuota:          "run the same command again when the quota is refilled, or raise it in the Cloud console",
 	session.ErrCanceled:       "run the same command again to start over",
 	session.ErrOutcomeUnknown: "check the object before you run the command again",
 	session.ErrCredentials:    "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file",
