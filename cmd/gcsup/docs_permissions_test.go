@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -200,9 +201,9 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
 	command := func(want int, args ...string) {
 		t.Helper()
-		var out strings.Builder
-		if code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &out}); code != want {
-			t.Fatalf("%q: exit code %d\n%s", args, code, &out)
+		var messages strings.Builder
+		if code := execute(t.Context(), args, stdio{strings.NewReader(""), io.Discard, &messages}); code != want {
+			t.Fatalf("%q: exit code %d\n%s", args, code, &messages)
 		}
 	}
 	all := slices.Sorted(maps.Keys(permissions))
@@ -227,7 +228,7 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	if err := gcs.AddFaults(without(granted)...); err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	code = execute(t.Context(), f.args, stdio{strings.NewReader(f.stdin), &out, &out})
-	return code, out.String()
+	var out, messages strings.Builder // the two streams are written at the same time
+	code = execute(t.Context(), f.args, stdio{strings.NewReader(f.stdin), &out, &messages})
+	return code, out.String() + messages.String()
 }
