@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/fakegcs"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 )
 
@@ -25,27 +27,25 @@ func complete(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestCompleteEnumerations checks that the shell is offered the values of each
-// flag that docs/cli.md lists as --flag a|b.
+// TestCompleteEnumerations checks that the shell is offered the values of each flag whose help lists
+// them as --flag a|b.
 func TestCompleteEnumerations(t *testing.T) {
 	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-	flag := regexp.MustCompile("`--([a-z0-9-]+)(?: |\\[=)([A-Za-z0-9_-]+(?:\\\\?\\|[A-Za-z0-9_-]+)+)\\]?`")
+	label := regexp.MustCompile(`^--([a-z0-9-]+)(?: |\[=)([A-Za-z0-9_-]+(?:\|[A-Za-z0-9_-]+)+)\]?$`)
 	checked := 0
-	for _, body := range sections(t) {
-		for _, m := range flag.FindAllStringSubmatch(body, -1) {
-			want := strings.Split(strings.ReplaceAll(m[2], "\\", ""), "|")
-			want = slices.DeleteFunc(want, func(value string) bool { return value == "N" }) // any number
-			for _, cmd := range leaves(root) {
-				if cmd.LocalFlags().Lookup(m[1]) == nil {
-					continue
-				}
-				checked++
-				out := complete(t, append(strings.Fields(cmd.CommandPath())[1:], "--"+m[1]+"=")...)
-				if got := strings.Split(out, "\n"); strings.Join(got[:min(len(want), len(got))], " ") != strings.Join(want, " ") {
-					t.Errorf("%s --%s: offered %q, want %q", cmd.CommandPath(), m[1], out, want)
-				}
+	for _, cmd := range leaves(root) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			m := label.FindStringSubmatch(cmdline.Label(f))
+			if m == nil || f.Hidden {
+				return
 			}
-		}
+			checked++
+			want := strings.Split(m[2], "|")
+			out := complete(t, append(strings.Fields(cmd.CommandPath())[1:], "--"+f.Name+"=")...)
+			if got := strings.Split(out, "\n"); strings.Join(got[:min(len(want), len(got))], " ") != strings.Join(want, " ") {
+				t.Errorf("%s --%s: offered %q, want %q", cmd.CommandPath(), f.Name, out, want)
+			}
+		})
 	}
 	if checked < 4 {
 		t.Errorf("found only %d flags with a list of values", checked)

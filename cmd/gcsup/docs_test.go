@@ -2,98 +2,21 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
-
-// docs/cli.md is the contract for scripts. These tests check it against the program.
-
-// sections returns the parts of docs/cli.md by heading.
-func sections(t *testing.T) map[string]string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := map[string]string{}
-	for _, part := range strings.Split(string(page), "\n## ")[1:] {
-		heading, body, _ := strings.Cut(part, "\n")
-		parts[heading] = body
-	}
-	return parts
-}
-
-func TestDocumentedFlags(t *testing.T) {
-	parts := sections(t)
-	flag := regexp.MustCompile("`(?:-[a-z]`, `)?--([a-z0-9-]+)")
-	documented := func(text string) (names []string) {
-		for _, m := range flag.FindAllStringSubmatch(text, -1) {
-			names = append(names, m[1])
-		}
-		for _, m := range regexp.MustCompile(`\(#([a-z]+)\)`).FindAllStringSubmatch(text, -1) {
-			for heading, body := range parts {
-				if strings.ToLower(heading) != m[1] || heading == "Environment" {
-					continue
-				}
-				for _, line := range strings.Split(body, "\n") {
-					if name := flag.FindStringSubmatch(line); name != nil && strings.HasPrefix(line, "| `-") {
-						names = append(names, name[1])
-					}
-				}
-			}
-		}
-		slices.Sort(names)
-		return slices.Compact(names)
-	}
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-	for _, cmd := range leaves(root) {
-		path := cmd.CommandPath()
-		var heading string
-		for h := range parts {
-			if h == path || strings.HasPrefix(h, path+" ") {
-				heading = h
-			}
-		}
-		if heading == "" {
-			t.Errorf("%s has no section in docs/cli.md", path)
-			continue
-		}
-		var have []string
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				have = append(have, f.Name)
-			}
-		})
-		slices.Sort(have)
-		var want []string
-		for _, name := range documented(parts[heading]) {
-			// A section may mention a flag of another command.
-			if cmd.LocalFlags().Lookup(name) != nil || !anyHas(root, name) {
-				want = append(want, name)
-			}
-		}
-		if !slices.Equal(have, want) {
-			t.Errorf("%s has the flags\n%v, docs/cli.md has\n%v", path, have, want)
-		}
-	}
-}
 
 func leaves(cmd *cobra.Command) []*cobra.Command {
 	if len(cmd.Commands()) == 0 {
@@ -110,28 +33,12 @@ func anyHas(root *cobra.Command, flag string) bool {
 	return slices.ContainsFunc(leaves(root), func(c *cobra.Command) bool { return c.LocalFlags().Lookup(flag) != nil })
 }
 
-func TestDocumentedExitCodes(t *testing.T) {
-	var have, want []string
-	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+) \\| (?:`([a-z_]+)`)? ?\\|").FindAllStringSubmatch(sections(t)["Exit codes"], -1) {
-		have = append(have, m[1]+" "+m[2])
-	}
-	want = append(want, fmt.Sprint(exit.OK, " "), fmt.Sprint(exit.Signal, " "))
-	for kind, code := range exit.Codes {
-		want = append(want, strconv.Itoa(code)+" "+kind)
-	}
-	slices.Sort(have)
-	slices.Sort(want)
-	want = slices.Compact(want)
-	if !slices.Equal(have, want) {
-		t.Errorf("docs/cli.md has the exit codes\n%q, the program\n%q", have, want)
-	}
-}
-
+// TestDocumentedJSON checks the tables of the topic json against the lines that the program prints.
 func TestDocumentedJSON(t *testing.T) {
-	part := sections(t)["JSON Lines"]
+	part, _, _ := strings.Cut(topicText("json"), "### Lines of other commands")
 	results, events, ok := strings.Cut(part, "Events come before the result")
 	if !ok {
-		t.Fatal("docs/cli.md has no section on events")
+		t.Fatal("the topic json has no section on events")
 	}
 	first := regexp.MustCompile("(?m)^\\| ((?:`[a-z0-9_]+`(?:, )?)+) \\|")
 	name := regexp.MustCompile("`([a-z0-9_]+)`")
@@ -151,11 +58,11 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 	slices.Sort(fields)
 	if have := column(results); !slices.Equal(have, fields) {
-		t.Errorf("docs/cli.md has the fields\n%v of a result, the program\n%v", have, fields)
+		t.Errorf("the topic json has the fields\n%v of a result, the program\n%v", have, fields)
 	}
 	events, summary, ok := strings.Cut(events, "The last line is a summary")
 	if !ok {
-		t.Fatal("docs/cli.md has no section on the summary")
+		t.Fatal("the topic json has no section on the summary")
 	}
 	var totals []string
 	for f := range reflect.TypeFor[result.SummaryLine]().Fields() {
@@ -163,7 +70,7 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 	slices.Sort(totals)
 	if have := column(summary); !slices.Equal(have, totals) {
-		t.Errorf("docs/cli.md has the fields\n%v of a summary, the program\n%v", have, totals)
+		t.Errorf("the topic json has the fields\n%v of a summary, the program\n%v", have, totals)
 	}
 	kinds := []string{upload.Held.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String(), upload.InputWaits.String(), upload.InputContinues.String()}
 	for k := range upload.Warning + 1 {
@@ -171,12 +78,12 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	if have := column(events); !slices.Equal(have, kinds) {
-		t.Errorf("docs/cli.md has the events\n%v, the program\n%v", have, kinds)
+		t.Errorf("the topic json has the events\n%v, the program\n%v", have, kinds)
 	}
 	for f := range reflect.TypeFor[result.EventLine]().Fields() {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !strings.Contains(events, "`"+key+"`") {
-			t.Errorf("docs/cli.md does not name the field %s of events", key)
+			t.Errorf("the topic json does not name the field %s of events", key)
 		}
 	}
 }
@@ -206,7 +113,7 @@ func TestDocumentedTests(t *testing.T) {
 	}
 }
 
-// TestDocumentedPatterns checks that each pattern in docs/cli.md selects the files of
+// TestDocumentedPatterns checks that each pattern in the topic patterns selects the files of
 // its row.
 func TestDocumentedPatterns(t *testing.T) {
 	type row struct {
@@ -225,7 +132,7 @@ func TestDocumentedPatterns(t *testing.T) {
 		return names
 	}
 	var rows []row
-	for line := range strings.Lines(sections(t)["Patterns"]) {
+	for line := range strings.Lines(topicText("patterns")) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
 			continue

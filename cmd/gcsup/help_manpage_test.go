@@ -33,7 +33,8 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 // roff writes a page in the language of groff_man(7).
 type roff struct{ strings.Builder }
 
-var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
+// A line of JSON may be broken between its fields.
+var roffEscapes = strings.NewReplacer(`\`, `\e`, `,"`, `,\:"`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
 // text writes lines of text. A period at the beginning of a line would be a request.
 func (r *roff) text(s string) {
@@ -75,11 +76,54 @@ func (r *roff) paragraphs(s string) {
 	}
 }
 
+// blocks writes the text of a topic.
+func (r *roff) blocks(text string) {
+	for _, b := range cmdline.ParseText(text) {
+		switch {
+		case b.Heading != "":
+			fmt.Fprintf(r, ".SS %s\n", roffEscapes.Replace(cmdline.Plain(b.Heading)))
+		case b.Paragraph != "":
+			r.WriteString(".PP\n")
+			r.text(cmdline.Plain(b.Paragraph))
+		case b.Table != nil:
+			r.entries(b.Table.Entries())
+		case b.Verbatim != nil:
+			r.WriteString(".PP\n")
+			r.verbatim(strings.Join(b.Verbatim, "\n"))
+		}
+		for _, item := range b.Items {
+			r.WriteString(".IP \\(bu 2\n")
+			r.text(cmdline.Plain(item))
+		}
+	}
+}
+
+// title begins a page. Without hyphenation and justification, names can be copied.
+func (r *roff) title(name string, section int, date string) {
+	fmt.Fprintf(r, ".TH %q %d %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(name)), section, date)
+}
+
+// topicName returns the name of the page of a topic.
+func topicName(t cmdline.Topic) string { return "gcsup-" + t.Name }
+
+// topicPage returns the page of a topic.
+func topicPage(t cmdline.Topic, date string) string {
+	r := &roff{}
+	r.title(topicName(t), 7, date)
+	r.section("NAME")
+	r.text(topicName(t) + " - " + t.Short)
+	r.section("DESCRIPTION")
+	r.blocks(t.Text)
+	r.entries(t.Entries)
+	r.section("SEE ALSO")
+	r.text("gcsup(1)")
+	return r.String()
+}
+
 // manPage returns the page of a command.
 func manPage(cmd *cobra.Command, date string) string {
 	r := &roff{}
-	// Without hyphenation and justification, names can be copied.
-	fmt.Fprintf(r, ".TH %q 1 %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(manName(cmd))), date)
+	r.title(manName(cmd), 1, date)
 	r.section("NAME")
 	r.text(manName(cmd) + " - " + cmd.Short)
 	r.section("SYNOPSIS")
@@ -108,9 +152,11 @@ func manPage(cmd *cobra.Command, date string) string {
 		}
 	}
 	for _, t := range topics() {
-		r.section(t.Title)
-		r.text(t.Text)
-		r.entries(t.Entries)
+		if t.Section {
+			r.section(strings.ToUpper(t.Title))
+			r.blocks(t.Text)
+			r.entries(t.Entries)
+		}
 	}
 	if cmd.Example != "" {
 		r.section("EXAMPLES")
@@ -124,6 +170,13 @@ func manPage(cmd *cobra.Command, date string) string {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
 			pages = append(pages, manName(c)+"(1)")
+		}
+	}
+	if !cmd.HasParent() {
+		for _, t := range topics() {
+			if !t.Section {
+				pages = append(pages, topicName(t)+"(7)")
+			}
 		}
 	}
 	r.text(strings.Join(pages, ", "))

@@ -2,10 +2,8 @@ package main
 
 import (
 	"io"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -23,38 +21,10 @@ func commands() *cobra.Command {
 	return root
 }
 
-// documentedGroups returns the flags in the tables of docs/cli.md, by the heading above the table.
-func documentedGroups(t *testing.T) map[string][]string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	heading := regexp.MustCompile(`^##+ (.*)\n`)
-	name := regexp.MustCompile("`--([a-z0-9-]+)")
-	groups, current := map[string][]string{}, ""
-	for line := range strings.Lines(string(page)) {
-		if m := heading.FindStringSubmatch(line); m != nil {
-			current = m[1]
-		}
-		if cell, _, ok := strings.Cut(line, " | "); ok && strings.HasPrefix(cell, "| `-") {
-			for _, m := range name.FindAllStringSubmatch(cell, -1) {
-				groups[current] = append(groups[current], m[1])
-			}
-		}
-	}
-	return groups
-}
-
-// TestDocumentedGroups checks that docs/cli.md has the groups of the help, with the same flags in the
-// same order.
-func TestDocumentedGroups(t *testing.T) {
-	documented := documentedGroups(t)
+// TestGroups checks that a command has each flag of a group.
+func TestGroups(t *testing.T) {
 	root := commands()
 	for _, g := range cmdline.Groups {
-		if !slices.Equal(documented[g.Title], g.Flags) {
-			t.Errorf("docs/cli.md has under %s the flags\n%q, the help\n%q", g.Title, documented[g.Title], g.Flags)
-		}
 		for _, flag := range g.Flags {
 			if !anyHas(root, flag) {
 				t.Errorf("%s has --%s, which no command has", g.Title, flag)
@@ -81,7 +51,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 			}
 		}
 		if !slices.Equal(have, want) {
-			t.Errorf("%s has the flags %q without a group, want %q: add the others to cmdline.Groups and docs/cli.md", cmd.Name(), have, want)
+			t.Errorf("%s has the flags %q without a group, want %q: add the others to cmdline.Groups", cmd.Name(), have, want)
 		}
 	}
 }
@@ -117,36 +87,6 @@ func TestVerifyHelp(t *testing.T) {
 	})
 }
 
-// TestDocumentedTopics checks the tables of README.md and docs/cli.md against the topics of the help.
-func TestDocumentedTopics(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, codes, _ := strings.Cut(string(readme), "\n## Exit codes\n")
-	codes, _, _ = strings.Cut(codes, "\n## ")
-	var have, want []string
-	for _, m := range regexp.MustCompile(`(?m)^\| (\d+ \| .*) \|$`).FindAllStringSubmatch(codes, -1) {
-		have = append(have, m[1])
-	}
-	for _, m := range exit.Meanings {
-		want = append(want, strconv.Itoa(m.Code)+" | "+m.Text)
-	}
-	if !slices.Equal(have, want) {
-		t.Errorf("README.md has the exit codes\n%q, the program\n%q", have, want)
-	}
-	have, want = nil, nil
-	for _, m := range regexp.MustCompile("(?m)^\\| (`[A-Z].*?`) \\|").FindAllStringSubmatch(sections(t)["Environment"], -1) {
-		have = append(have, strings.ReplaceAll(m[1], "`", ""))
-	}
-	for _, v := range variables {
-		want = append(want, v.Term)
-	}
-	if !slices.Equal(have, want) {
-		t.Errorf("docs/cli.md has the variables\n%q, the program\n%q", have, want)
-	}
-}
-
 func TestHelpTopics(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
@@ -154,6 +94,8 @@ func TestHelpTopics(t *testing.T) {
 	}{
 		{"help exit-codes", "\n  75   temporary: run again to resume (in_use, interrupted, ", exit.OK},
 		{"help environment", "\n  NO_COLOR  ", exit.OK},
+		{"help errors", "\n  in_use                75: another process is working on this upload\n", exit.OK},
+		{"help patterns", "\n  *.{jpg,png}       selects: a.jpg, a.png; does not select: a.JPEG\n", exit.OK},
 		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exit.OK},
 		{"help enviroment", `unknown command or topic "enviroment", did you mean `, exit.Usage},
 		{"help cp environment", "", exit.Usage},

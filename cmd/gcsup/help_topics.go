@@ -1,6 +1,7 @@
 package main
 
 import (
+	"embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,34 +11,78 @@ import (
 	"gcsup/internal/cli/process"
 )
 
-// topics returns the topics of the help, which are also sections of the man pages.
+//go:embed topics
+var topicTexts embed.FS
+
+// topicText returns the text of a topic that has a file.
+func topicText(name string) string {
+	text, err := topicTexts.ReadFile("topics/" + name + ".md")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// topics returns the topics of the help, which the man pages and docs/reference.md have, too.
 func topics() []cmdline.Topic {
-	return []cmdline.Topic{
-		{
-			Name: "exit-codes", Title: "EXIT STATUS", Short: "The exit codes, and the kinds of errors",
+	all := []cmdline.Topic{
+		{Name: "names", Title: "Names of objects", Short: "Which object a file becomes"},
+		{Name: "sources", Title: "Sources", Short: "What can be uploaded: directories, links, devices; and what stops a run"},
+		{Name: "patterns", Title: "Patterns", Short: "The patterns of --include and --exclude"},
+		{Name: "sizes", Title: "Sizes, ages and times", Short: "The values of --max-size, --min-age, --limit-rate and others"},
+		{Name: "streams", Title: "Streams", Short: "Standard input, and streams that survive a crash (--spool)"},
+		{Name: "settings", Title: "Settings of objects", Short: "Content type, metadata, access, encryption, and preconditions"},
+		{Name: "compression", Title: "Compression", Short: "--gzip: compress files while they are sent"},
+		{Name: "removing", Title: "Removing sources", Short: "--remove-source: when a file is removed, and when it stays"},
+		{Name: "deletions", Title: "Deletions", Short: "sync --delete: which objects are deleted, and which are kept"},
+		{Name: "moving", Title: "Moving uploads", Short: "Resume after the file was moved, or on another machine"},
+		{Name: "outboxes", Title: "Outboxes", Short: "When outbox run uploads a file, and when it removes it"},
+		{Name: "retries", Title: "Retries and rates", Short: "How long requests are repeated, and how many are made"},
+		{Name: "progress", Title: "Progress, logs and reports", Short: "What is shown while a command runs, and written to --log-file and --report"},
+		{Name: "json", Title: "JSON Lines", Short: "The lines of --json"},
+	}
+	for i := range all {
+		all[i].Text = topicText(all[i].Name)
+	}
+	return append(all,
+		cmdline.Topic{
+			Name: "errors", Title: "Kinds of errors", Short: "The kinds of errors, with their exit codes",
+			Text:    `The kinds are those of package upload/errkind, which a program, the telemetry of upload/otel and gcsup-fleet share. Only the command has configuration and differs.`,
+			Entries: errorKinds(),
+		},
+		cmdline.Topic{
+			Name: "exit-codes", Title: "Exit status", Short: "The exit codes", Section: true,
 			Text:    `A script that only needs to know whether to run the command again checks for 75. With --json, the error of a result has a kind, which is listed after its code.`,
 			Entries: exitCodes(),
 		},
-		{
-			Name: "environment", Title: "ENVIRONMENT", Short: "The environment variables",
-			Text:    `A flag of the command line has priority over its variable.`,
+		cmdline.Topic{
+			Name: "environment", Title: "Environment", Short: "The environment variables", Section: true,
+			Text:    `A flag of the command line, and a flag that excludes it, has priority over its variable.`,
 			Entries: variables,
 		},
-		{
-			Name: "files", Title: "FILES", Short: "The files that the commands read and write",
+		cmdline.Topic{
+			Name: "files", Title: "Files", Short: "The files that the commands read and write", Section: true,
 			Text:    `These are the paths on Linux. On macOS the state directory is in ~/Library/Application Support, on Windows in %LocalAppData%.`,
 			Entries: files,
 		},
+	)
+}
+
+// errorKinds returns the kinds of errors with their exit codes, in the order of the codes.
+func errorKinds() (entries []cmdline.Entry) {
+	for _, k := range exit.Kinds {
+		entries = append(entries, cmdline.Entry{Term: k.Name, Text: strconv.Itoa(k.Code) + ": " + k.Text})
 	}
+	return entries
 }
 
 // exitCodes returns the exit codes, with the kinds of errors that have them.
 func exitCodes() (entries []cmdline.Entry) {
 	for _, m := range exit.Meanings {
 		var kinds []string
-		for kind, code := range exit.Codes {
-			if code == m.Code {
-				kinds = append(kinds, kind)
+		for _, k := range exit.Kinds {
+			if k.Code == m.Code {
+				kinds = append(kinds, k.Name)
 			}
 		}
 		slices.Sort(kinds)
@@ -50,16 +95,18 @@ func exitCodes() (entries []cmdline.Entry) {
 	return entries
 }
 
-// variables are the environment variables. docs/cli.md lists them in the same order.
+// variables are the environment variables.
 var variables = []cmdline.Entry{
-	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, and GCSUP_QUIET=true is --quiet. An empty variable counts as unset"},
+	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable, and false, count as unset. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
 	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
 	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
-	{Term: "STORAGE_EMULATOR_HOST", Text: "send to this host without credentials; no effect with --endpoint or --emulator"},
+	{Term: "STORAGE_EMULATOR_HOST", Text: "send to this host without credentials, as the official libraries do; no effect with --endpoint or --emulator"},
 	{Term: "GOOGLE_APPLICATION_CREDENTIALS", Text: "a file with credentials (default: those of gcloud auth application-default login, else the machine's service account)"},
 	{Term: "GOOGLE_CLOUD_QUOTA_PROJECT, GOOGLE_CLOUD_UNIVERSE_DOMAIN", Text: "as for the official libraries"},
-	{Term: "GOOGLE_API_CERTIFICATE_CONFIG, GOOGLE_API_USE_CLIENT_CERTIFICATE, GOOGLE_API_USE_MTLS_ENDPOINT", Text: "the client certificate, and whether to use it, as for the official libraries"},
+	{Term: "GOOGLE_API_CERTIFICATE_CONFIG", Text: "the file that describes a client certificate (default: ~/.config/gcloud/certificate_config.json). It names the files of the certificate and its key, {\"cert_configs\":{\"workload\":{\"cert_path\":…,\"key_path\":…}}}, which are read again for each connection, or a helper program that signs (pkcs11, macos_keychain, windows_store). A file that cannot be used is exit code 78. Certificates of a Secure Connect helper (context_aware_metadata.json) are not supported"},
+	{Term: "GOOGLE_API_USE_CLIENT_CERTIFICATE", Text: "true: use the certificate, and send to https://storage.mtls.googleapis.com unless another endpoint is given; false: use none (default: show it if the server asks for one)"},
+	{Term: "GOOGLE_API_USE_MTLS_ENDPOINT", Text: "always or never: select https://storage.mtls.googleapis.com, or not, whatever the certificate is"},
 	{Term: "GOOGLE_CLOUD_PROJECT, CLOUDSDK_CORE_PROJECT", Text: "the project whose buckets the shell completes (default: that of the credentials, else that of gcloud)"},
 	{Term: "HTTPS_PROXY, HTTP_PROXY, NO_PROXY", Text: "proxies"},
 	{Term: "SSL_CERT_FILE", Text: "the certificate authorities to trust, instead of the system's; not on macOS and Windows"},

@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 //	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
 //	no-text TEXT FILE...           the files do not contain the text
 //	requester-pays NAME            make the bucket one for which the requester pays
+//	documented [HEADING]           the last command printed what docs/troubleshooting.md has there; without HEADING, all was used
 //
 // A script that begins with [!full] skip runs in .ci/run, and one with [short]
 // skip in all but go test -short. With [!full] stop, or [short] stop, a script ends
@@ -73,6 +74,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[childrenKey{}] = map[string]*child{}
+			e.Values[documentedKey{}] = map[string]bool{}
 			e.Values[requestsKey{}] = map[string]map[string]int{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GCSUP_STATE_DIR", filepath.Join(e.WorkDir, "state"))
@@ -108,6 +110,7 @@ func TestScripts(t *testing.T) {
 			"same-encrypted": scriptSameEncrypted,
 			"no-text":        scriptNoText,
 			"requester-pays": scriptRequesterPays,
+			"documented":     scriptDocumented,
 		},
 	})
 }

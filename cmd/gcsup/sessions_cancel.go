@@ -40,7 +40,9 @@ func newSessionsCancel(std stdio) *cobra.Command {
 		Short: "Cancel saved uploads at the service and delete them",
 		Long: `cancel cancels the sessions of saved uploads, so that the service drops their bytes, and
 deletes the saved uploads: those with the given IDs, all to the endpoint in use, or those
-of them that were started long ago. The environment does not set --all here.`,
+of them that were started long ago. The environment does not set --all here. An upload
+that a process is working on is kept, and the exit code is 75. So is one whose parts the
+service does not confirm as removed.`,
 		Example: `  gcsup sessions cancel 5f0c2f7d
   gcsup sessions cancel --older-than 3d`,
 		Args: func(cmd *cobra.Command, ids []string) error {

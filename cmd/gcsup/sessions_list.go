@@ -30,7 +30,9 @@ func newSessionsList(std stdio) *cobra.Command {
 		SuggestFor: []string{"ls"},
 		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
 the service had acknowledged. If a request was cut off, it may hold more: --refresh
-queries the service. Saved uploads that cannot be used are reported, not changed.`,
+queries the service. Saved uploads that cannot be used are reported, not changed.
+
+The service drops a session a week after its start, and a multipart upload never.`,
 		Example: `  gcsup sessions list
   gcsup sessions list --refresh --json`,
 		Args: cmdline.NoArgs,

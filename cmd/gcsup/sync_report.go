@@ -81,10 +81,6 @@ func (s *syncReport) before(outcomes iter.Seq2[*upload.Result, error]) iter.Seq2
 
 // runText returns the text of the error that ends the run.
 func (s *syncReport) runText(err error) string {
-	failed, ok := errors.AsType[*session.Error](err)
-	if ok && failed.Op == session.OpList && errors.Is(err, session.ErrPermission) {
-		return exit.Text(err) + "; the account needs storage.objects.list on the bucket"
-	}
 	return withHint(err, s.explain.endpoint).Error()
 }
 

@@ -106,7 +106,11 @@ func (v *survey) check(failed int64, limit Limit) error {
 	case failed > 0:
 		return fmt.Errorf("%w (%d), because %d files or directories failed", ErrIncomplete, n, failed)
 	case v.files == 0:
-		return fmt.Errorf("%w in the directory: %d objects without a file are not deleted; to delete a whole prefix, use another program", ErrNoFiles, n)
+		what := "objects without a file are"
+		if n == 1 {
+			what = "object without a file is"
+		}
+		return fmt.Errorf("%w in the directory: %d %s not deleted; to delete a whole prefix, use another program", ErrNoFiles, n, what)
 	case !limit.allows(n, v.objects):
 		return fmt.Errorf("%w: %d of %d objects have no file, and the limit is %v; none is deleted", ErrTooManyDeletions, n, v.objects, limit)
 	}

@@ -19,10 +19,11 @@ type Help struct {
 // Topic is a text about all commands.
 type Topic struct {
 	Name    string // as in gcsup help NAME
-	Title   string // of the section in man pages
+	Title   string // of the section or the page in man pages
 	Short   string
-	Text    string
-	Entries []Entry
+	Text    string  // for ParseText
+	Entries []Entry // after the text
+	Section bool    // is a section of each man page, and not a page of its own
 }
 
 // Columns returns the width of the terminal w, or 80 if w is not a terminal.
@@ -82,9 +83,11 @@ func (h *Help) Command(cmd *cobra.Command) string {
 // Topic returns the text of a topic.
 func (h *Help) Topic(t Topic) string {
 	var b strings.Builder
-	writeParagraphs(&b, t.Text, h.width())
-	b.WriteString("\n")
-	writeEntries(&b, t.Entries, column(t.Entries, h.width()), h.width())
+	writeText(&b, ParseText(t.Text), h.width())
+	if len(t.Entries) > 0 {
+		b.WriteString("\n")
+		writeEntries(&b, t.Entries, column(t.Entries, h.width()), h.width())
+	}
 	return b.String()
 }
 

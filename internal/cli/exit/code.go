@@ -29,7 +29,7 @@ type Meaning struct {
 	Text string
 }
 
-// Meanings describes all exit codes, in their order. README.md has the same texts.
+// Meanings describes all exit codes, in their order.
 var Meanings = []Meaning{
 	{OK, "done, or skipped"},
 	{Usage, "usage: a flag or a name is invalid, or the service rejects the request as invalid"},

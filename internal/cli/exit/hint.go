@@ -29,7 +29,15 @@ func WithHint(err error, endpoint, gcsup string) error {
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
 	}
-	_, refused := errors.AsType[*session.Error](err)
+	failed, refused := errors.AsType[*session.Error](err)
+	if refused && errors.Is(failed, session.ErrPermission) {
+		switch needed := neededFor[failed.Op]; {
+		case failed.Status != 0 && !failed.FromService:
+			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
+		case needed != "":
+			hint = "the account needs " + needed
+		}
+	}
 	if _, anonymous := errors.AsType[*session.AnonymousError](err); anonymous || !refused && errors.Is(err, session.ErrCredentials) {
 		hint = "" // no credentials were sent, and the error explains why
 	}
@@ -60,10 +68,28 @@ var advice = map[error]string{
 	state.ErrTokenVersion:     "use the newer program; to delete it, run {gcsup} sessions rm ID",
 	state.ErrNoToken:          "see {gcsup} sessions list",
 	session.ErrNotFound:       "create the bucket, or correct its name or the endpoint",
+	session.ErrQuota:          "run the same command again when the quota is refilled, or raise it in the Cloud console",
 	session.ErrCanceled:       "run the same command again to start over",
 	session.ErrOutcomeUnknown: "check the object before you run the command again",
 	session.ErrCredentials:    "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file",
 	session.ErrPermission:     "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+}
+
+// neededFor has the permissions that requests need, if they do not write to the object in one request or
+// through a session.
+var neededFor = map[session.Op]string{
+	session.OpStat:           "storage.objects.get on the bucket",
+	session.OpRead:           "storage.objects.get on the bucket",
+	session.OpList:           "storage.objects.list on the bucket",
+	session.OpDelete:         "storage.objects.delete on the bucket",
+	session.OpBucket:         "storage.buckets.get",
+	session.OpNotifications:  "storage.buckets.get",
+	session.OpCompose:        "storage.objects.create, storage.objects.get and storage.objects.delete on the bucket",
+	session.OpMultipartStart: "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	session.OpPart:           "storage.multipartUploads.create and storage.objects.create on the bucket",
+	session.OpComplete:       "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	session.OpParts:          "storage.multipartUploads.listParts on the bucket",
+	session.OpAbort:          "storage.multipartUploads.abort on the bucket",
 }
 
 // hinted is an error with a text for people.

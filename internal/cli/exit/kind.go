@@ -48,42 +48,58 @@ var own = []struct {
 	{ErrDiffers, "differs"},
 }
 
-// Codes has the exit code of each kind of error that the commands can end with.
-var Codes = map[string]int{
-	"usage":                Usage,
-	"invalid":              Usage,
-	"source_changed":       Data,
-	"checksum":             Data,
-	"unexpected_data":      Data,
-	"protocol":             Data,
-	"options_differ":       Data,
-	"corrupt_saved_upload": Data,
-	"incomplete":           Data,
-	"differs":              Data,
-	errkind.NoInput:        NoInput,
-	"no_saved_upload":      NoInput,
-	"not_found":            Unavailable,
-	"session_lost":         Unavailable,
-	"canceled":             Unavailable,
-	"quota":                Unavailable,
-	"precondition":         Exists,
-	"too_many_deletions":   Exists,
-	"no_files":             NoInput,
-	"nothing_deleted":      IO,
-	"outcome_unknown":      Exists,
-	errkind.LocalIO:        IO,
-	"interrupted":          Temporary,
-	"retries_exhausted":    Temporary,
-	"in_use":               Temporary,
-	"credentials":          Permission,
-	"permission":           Permission,
-	"configuration":        Config,
-	"encryption_key":       Config,
-	"state_key":            Config,
-	"uri_mismatch":         Config,
-	"insecure_permissions": Config,
-	"newer_version":        Config,
+// Kind is a kind of error with which the commands can end.
+type Kind struct {
+	Name string // in the JSON output
+	Code int    // one of the exit codes
+	Text string // what happened
 }
+
+// Kinds are the kinds of errors, in the order of the exit codes.
+var Kinds = []Kind{
+	{"usage", Usage, "the command line is wrong"},
+	{"invalid", Usage, "a name is invalid, or the service rejects the request as invalid"},
+	{"source_changed", Data, "the source changed since its upload started; no byte of it is sent"},
+	{"checksum", Data, "the bytes at the service are not those of the source; the object does not exist"},
+	{"unexpected_data", Data, "the service has bytes, or an object, that this upload did not send"},
+	{"protocol", Data, "the service's answers contradict each other, or refuse an upload in progress"},
+	{"options_differ", Data, "the saved upload was started with another value of a given option; it is kept"},
+	{"corrupt_saved_upload", Data, "a saved upload is truncated or edited, or an import is not an export. cp of the same file sets it aside as ID.damaged for a week, and starts over"},
+	{"incomplete", Data, "a spooled stream can never be completed: its process ended before the input did, or the service lost bytes that are no longer on disk"},
+	{"differs", Data, "verify: an object differs from its file, does not exist, or has no file (--extra)"},
+	{errkind.NoInput, NoInput, "the source does not exist, is not readable or is not a file; standard input is closed"},
+	{"no_files", NoInput, "sync --delete: the directory has no files, but there are objects; nothing is deleted"},
+	{"no_saved_upload", NoInput, "there is no saved upload with that ID"},
+	{"not_found", Unavailable, "no such bucket or service: the host name does not resolve, the certificate is not trusted, or another kind of server answers. After the session has started these are network failures, and are retried"},
+	{"session_lost", Unavailable, "the service lost the session more than three times"},
+	{"canceled", Unavailable, "another client canceled the session"},
+	{"quota", Unavailable, "a daily quota is used up"},
+	{"precondition", Exists, "a precondition failed"},
+	{"too_many_deletions", Exists, "sync --delete: more objects have no file than --max-delete allows; nothing is deleted"},
+	{"outcome_unknown", Exists, "the reply to the upload of a small file was lost, and the existing object may be that of another writer; nothing is replaced"},
+	{"nothing_deleted", IO, "sync --delete: a file was not uploaded or a directory not read, so that nothing is deleted. The exit code is that of the file"},
+	{errkind.LocalIO, IO, "the source or the state directory could not be read, or output could not be written"},
+	{"interrupted", Temporary, "SIGINT, SIGTERM, or a SIGHUP that was not ignored at the start; run again to resume"},
+	{"retries_exhausted", Temporary, "too many failures without progress; run again to resume"},
+	{"in_use", Temporary, "another process is working on this upload"},
+	{"credentials", Permission, "there are no credentials, they cannot be read, no token can be obtained with them, or the service does not accept them; or a proxy requires a password when the upload starts. The message names the cause"},
+	{"permission", Permission, "the credentials do not permit this"},
+	{"configuration", Config, "the endpoint or another setting is invalid"},
+	{"encryption_key", Config, "the saved upload was started with an encryption key, and no key was given"},
+	{"state_key", Config, "the saved upload is not sealed with the key of --state-key-file, or is not sealed; it is not changed"},
+	{"uri_mismatch", Config, "the saved upload belongs to another endpoint"},
+	{"insecure_permissions", Config, "others can read or write the saved upload"},
+	{"newer_version", Config, "a newer version saved the upload; it is not changed"},
+}
+
+// codes has the exit code of each kind.
+var codes = func() map[string]int {
+	m := map[string]int{}
+	for _, k := range Kinds {
+		m[k.Name] = k.Code
+	}
+	return m
+}()
 
 // Classify returns the class of an error. An error of a kind that the commands do not end
 // with counts as local I/O.
@@ -92,7 +108,7 @@ func Classify(err error) Class {
 	if kind == "" {
 		kind = errkind.Of(err)
 	}
-	code, ok := Codes[kind]
+	code, ok := codes[kind]
 	if !ok {
 		kind, code = errkind.LocalIO, IO
 	}

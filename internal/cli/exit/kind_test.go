@@ -61,3 +61,18 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+// TestKinds checks that the kinds are in the order of their exit codes, and that each code is described.
+func TestKinds(t *testing.T) {
+	described := map[int]bool{}
+	for _, m := range exit.Meanings {
+		described[m.Code] = true
+	}
+	last, seen := 0, map[string]bool{}
+	for _, k := range exit.Kinds {
+		if k.Code < last || seen[k.Name] || k.Text == "" || !described[k.Code] {
+			t.Errorf("%+v: out of order, twice, or not described", k)
+		}
+		last, seen[k.Name] = k.Code, true
+	}
+}

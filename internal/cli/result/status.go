@@ -1,5 +1,5 @@
 // Package result has the results of a run: the status of each file, its line of JSON and for people, and the
-// totals. docs/cli.md is the contract of the lines. No field holds a secret.
+// totals. The topic json of the help describes the lines. No field holds a secret.
 package result
 
 import "gcsup/upload/tree"
