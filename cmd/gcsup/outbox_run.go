@@ -139,8 +139,8 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	ctx := cmd.Context()
 	if os.Getenv("GOGC") == "" {
 		// The state of a large backlog stays in memory for hours. The garbage collector would let the heap
-		// grow to twice that.
-		debug.SetGCPercent(50)
+		// grow to twice that. The reserve of the process counts, too, so that a small heap is not collected too often.
+		debug.SetGCPercent(20)
 	}
 	var open atomic.Pointer[outbox.Outbox] // nil before the outbox is open
 	f.output.backlog = func() metrics.Backlog {

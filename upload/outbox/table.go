@@ -3,6 +3,7 @@ package outbox
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gcsup/chunk"
@@ -22,7 +23,6 @@ type limits struct {
 type entry struct {
 	file
 	name string // relative, with slashes
-	scan uint32 // number of the last scan that found it
 }
 
 // size returns the size of the file as it was last seen.
@@ -39,7 +39,7 @@ type table struct {
 	rules  rules
 	limits limits
 
-	files  map[string]*entry
+	files  *index
 	timers timers
 	names  nameHeap    // with limits.ordered: of all files that are not kept; may have more
 	queues [2][]*entry // otherwise: complete files, small and large, in the order in which they became complete
@@ -53,7 +53,7 @@ type table struct {
 }
 
 func newTable(r rules, l limits) *table {
-	return &table{rules: r, limits: l, files: map[string]*entry{}, committed: map[*entry]int64{}}
+	return &table{rules: r, limits: l, files: newIndex(), committed: map[*entry]int64{}}
 }
 
 // class returns 0 for a small file and 1 for a large one.
@@ -71,14 +71,14 @@ func (t *table) moment(at instant, wall time.Time) moment {
 
 // seen passes on what a scan or an inspection found.
 func (t *table) seen(name string, e event, now moment, do *todo) {
-	f := t.files[name]
+	f := t.files.get(name)
 	if f == nil {
 		if e.kind == absent {
 			return
 		}
 		// A file that was there before the process may have been uploaded by an earlier one.
 		f = &entry{name: name, file: file{since: now.at, due: never, compare: !t.scanned, id: chunk.Identity{Size: -1}}}
-		t.files[name] = f
+		t.files.add(f)
 		t.line(f)
 	}
 	f.scan = t.scan
@@ -101,10 +101,14 @@ func (t *table) end(whole bool, now moment, do *todo) {
 		return
 	}
 	t.scanned = true
-	for _, f := range t.files {
+	var gone []*entry
+	for f := range t.files.all() {
 		if f.scan != t.scan {
-			t.step(f, event{kind: absent}, now, do)
+			gone = append(gone, f)
 		}
+	}
+	for _, f := range gone {
+		t.step(f, event{kind: absent}, now, do)
 	}
 }
 
@@ -113,6 +117,7 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 	was := f.file
 	var a action
 	f.file, a = t.rules.step(f.file, e, now)
+	f.scan = was.scan
 	if f.due != was.due && f.due != never {
 		heap.Push(&t.timers, timer{f.due, f})
 	}
@@ -137,9 +142,12 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 	}
 }
 
+// has reports whether a file is not forgotten. Another one may have its name.
+func (t *table) has(f *entry) bool { return t.files.get(f.name) == f }
+
 func (t *table) forget(f *entry) {
-	if t.files[f.name] == f {
-		delete(t.files, f.name)
+	if t.has(f) {
+		t.files.remove(f.name)
 	}
 }
 
@@ -151,7 +159,7 @@ func (t *table) expire(now moment, n int, do *todo) (next instant) {
 			return first.at
 		}
 		heap.Pop(&t.timers)
-		if f := first.file; f.due == first.at && t.files[f.name] == f {
+		if f := first.file; f.due == first.at && t.has(f) {
 			t.step(f, event{kind: expired}, now, do)
 		}
 	}
@@ -179,7 +187,7 @@ func (t *table) next() *entry {
 	if t.limits.ordered {
 		for running == 0 && len(t.names) > 0 {
 			switch f := t.names[0]; {
-			case t.files[f.name] != f || f.phase == kept:
+			case !t.has(f) || f.phase == kept:
 				heap.Pop(&t.names)
 			case f.phase == complete:
 				return f
@@ -193,7 +201,7 @@ func (t *table) next() *entry {
 	for c := range t.queues {
 		for len(t.queues[c]) > 0 && running < t.limits.jobs && t.active[c] < bounds[c] {
 			f := t.queues[c][0]
-			usable := f.phase == complete && t.files[f.name] == f
+			usable := f.phase == complete && t.has(f)
 			if usable && c == 0 && t.inMemory > 0 && t.inMemory+f.size() > t.limits.memory {
 				break
 			}
@@ -239,7 +247,9 @@ func (h *timers) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	old[len(old)-1] = timer{}
-	*h = old[:len(old)-1]
+	if *h = old[:len(old)-1]; cap(old) > 1024 && len(old) < cap(old)/4 {
+		*h = slices.Clone(*h) // all files of a backlog may have settled at the same time
+	}
 	return last
 }
 
