@@ -109,9 +109,10 @@ const (
 // moment is when something happens, and what the decision needs besides.
 type moment struct {
 	at       instant
-	wall     int64   // ns since 1970
-	uploaded uint32  // how many files of the outbox were uploaded
-	random   float64 // in [0, 1)
+	clock    time.Time // for the limiters
+	wall     int64     // ns since 1970
+	uploaded uint32    // how many files of the outbox were uploaded
+	random   float64   // in [0, 1)
 }
 
 // rules decide about files. They are pure: the same arguments always have the same result.

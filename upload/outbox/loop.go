@@ -228,7 +228,7 @@ func (l *loop) ended(r result) {
 	l.change(func(now moment, do *todo) {
 		f := r.entry
 		l.counters.ended(r)
-		l.table.done(f, r.event, now, do)
+		l.table.done(f, r.event, a.Err == nil && a.Result.Skipped == upload.SkipNothing, now, do)
 		a.Failures, a.GivenUp, a.Altered = int(f.attempts), f.phase == failed, r.event.outcome == altered
 		if f.phase == waiting {
 			a.Next = f.due - now.at
