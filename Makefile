@@ -123,7 +123,7 @@ bench-outbox:
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone, restic and Node.js that are
-# installed. It runs Google's tests of the Go library, too. make compat CLIENT=rclone runs
+# installed. PostgreSQL archives through an outbox, if it is installed. It runs Google's tests of the Go library, too. make compat CLIENT=rclone runs
 # one. With COMPAT_ALL=1 it fails if one is
 # missing. internal/compat/install-rclone.sh builds rclone.
 compat:

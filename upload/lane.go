@@ -26,6 +26,9 @@ func newLimiters(openFiles int) (small, large *backoff.Limiter) {
 		&backoff.Limiter{First: firstLarge, Max: max(min(maxLarge, openFiles/32), 1)}
 }
 
+// Limiters returns the limiters of small and of large files that the batches of u share, see [BatchOptions].
+func (u *Uploader) Limiters() (small, large *backoff.Limiter) { return u.small, u.large }
+
 // deciders returns how many small and large files, which do not count in the limiters, may be open
 // until it is known whether they are uploaded.
 func deciders(openFiles int) (small, large int) {

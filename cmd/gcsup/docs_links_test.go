@@ -13,7 +13,10 @@ import (
 func TestDocumentedLinks(t *testing.T) {
 	var pages []string
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".md" {
+		switch {
+		case err == nil && d.IsDir() && d.Name() == "topics": // parts of docs/reference.md
+			return filepath.SkipDir
+		case err == nil && filepath.Ext(path) == ".md":
 			pages = append(pages, path)
 		}
 		return err

@@ -93,7 +93,7 @@ func (f *outboxRunFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.then, "then", "what happens to a file that was uploaded, an `ACTION`: remove, keep or move=DIR")
 	fs.BoolVar(&f.ordered, "ordered", false, "upload one file at a time, by name; a file that fails blocks all later ones")
 	fs.IntVar(&f.attempts, "attempts", 10, "after `N` failures in a row, move a file to DIR/.failed, or exit with --ordered; 0: never")
-	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: 32 of up to 8 MiB, and 4 larger ones")
+	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	f.objects.addService(fs)
 	f.target.addSaving(fs)
 	f.send.addRestarting(fs)
@@ -140,8 +140,8 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	ctx := cmd.Context()
 	if os.Getenv("GOGC") == "" {
 		// The state of a large backlog stays in memory for hours. The garbage collector would let the heap
-		// grow to twice that.
-		debug.SetGCPercent(50)
+		// grow to twice that. The reserve of the process counts, too, so that a small heap is not collected too often.
+		debug.SetGCPercent(20)
 	}
 	var open atomic.Pointer[outbox.Outbox] // nil before the outbox is open
 	f.output.backlog = func() metrics.Backlog {
@@ -174,7 +174,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	service := &outboxService{reporter: r, dir: dir, out: r.outcomes(false), notifier: newNotifier(r.console)}
 	box, err := outbox.Open(dir, c.uploader, to, &outbox.Options{
 		Settle: orNone(f.settle), Rescan: f.rescan, Then: f.then.Then, Ordered: f.ordered, Attempts: orNone(f.attempts),
-		Policy: opts.Policy, Jobs: int(f.jobs), Spec: f.spec,
+		Policy: opts.Policy, Small: int(f.jobs), Large: int(f.jobs), Jobs: int(f.jobs), Spec: f.spec,
 		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.Warning("warning: %s", text) }, Ready: service.ready,
 	})
 	if err != nil {

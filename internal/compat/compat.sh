@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-clients="gcsup official suite-go gcloud rclone restic gsutil node live"
+clients="gcsup official suite-go gcloud rclone restic gsutil node postgres live"
 if [ $# = 0 ]; then set -- $clients; fi
 for client; do
 	case " $clients suite-node suite-python " in # these need SUITE_DIR

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -99,9 +100,7 @@ func (o *Outbox) verified(f *entry) {
 // observe follows the uploads.
 func (o *Outbox) observe(f *entry, e upload.Event) {
 	o.mu.Lock()
-	if _, active := o.table.committed[f]; active {
-		o.table.committed[f] = e.Committed
-	}
+	o.table.observed(f, e, time.Now())
 	if e.Kind == upload.Waiting {
 		o.counters.retries++
 	}

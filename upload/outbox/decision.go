@@ -36,16 +36,19 @@ type instant = time.Duration
 const never instant = 1<<63 - 1
 
 // file is what is known of a file. It is a value: [rules.step] returns the next one.
+//
+// There may be many: the order of the fields, and scan, which is the table's, keep an entry small.
 type file struct {
-	phase    phase
-	compare  bool   // the object may have been made already
-	tries    uint16 // attempts in a row that did not succeed
-	attempts uint16 // those of them that count, see rules.counts
-	mark     uint32 // how many files of the outbox were uploaded when the last attempt began or ended
 	id       chunk.Identity
 	since    instant // when id was first seen
 	due      instant // when to look again; never if nothing is due
 	why      *cause  // why the last attempt did not succeed; nil if none failed
+	mark     uint32  // how many files of the outbox were uploaded when the last attempt began or ended
+	scan     uint32  // number of the last scan that found it
+	tries    uint16  // attempts in a row that did not succeed
+	attempts uint16  // those of them that count, see rules.counts
+	phase    phase
+	compare  bool // the object may have been made already
 }
 
 // cause is why an attempt did not succeed. An error would keep the history of the upload.
@@ -106,9 +109,10 @@ const (
 // moment is when something happens, and what the decision needs besides.
 type moment struct {
 	at       instant
-	wall     int64   // ns since 1970
-	uploaded uint32  // how many files of the outbox were uploaded
-	random   float64 // in [0, 1)
+	clock    time.Time // for the limiters
+	wall     int64     // ns since 1970
+	uploaded uint32    // how many files of the outbox were uploaded
+	random   float64   // in [0, 1)
 }
 
 // rules decide about files. They are pure: the same arguments always have the same result.

@@ -168,10 +168,10 @@ func (l *loop) recall() error {
 	var jobs []upload.Job
 	names := map[string]string{} // by path
 	l.mu.Lock()
-	for name, f := range l.table.files {
-		path := l.path(name)
-		names[path] = name
-		jobs = append(jobs, upload.Job{Path: path, Spec: l.spec(name), Size: f.size(), ModTime: time.Unix(0, f.id.ModTimeNS)})
+	for f := range l.table.files.all() {
+		path := l.path(f.name)
+		names[path] = f.name
+		jobs = append(jobs, upload.Job{Path: path, Spec: l.spec(f.name), Size: f.size(), ModTime: time.Unix(0, f.id.ModTimeNS)})
 	}
 	l.mu.Unlock()
 	known, err := l.memory.uploaded(l.ctx, jobs)
@@ -183,7 +183,7 @@ func (l *loop) recall() error {
 	}
 	l.change(func(now moment, do *todo) {
 		for path := range known {
-			l.table.step(l.table.files[names[path]], event{kind: remembered}, now, do)
+			l.table.step(l.table.files.get(names[path]), event{kind: remembered}, now, do)
 		}
 	})
 	return nil
@@ -228,7 +228,7 @@ func (l *loop) ended(r result) {
 	l.change(func(now moment, do *todo) {
 		f := r.entry
 		l.counters.ended(r)
-		l.table.done(f, r.event, now, do)
+		l.table.done(f, r.event, a.Err == nil && a.Result.Skipped == upload.SkipNothing, now, do)
 		a.Failures, a.GivenUp, a.Altered = int(f.attempts), f.phase == failed, r.event.outcome == altered
 		if f.phase == waiting {
 			a.Next = f.due - now.at

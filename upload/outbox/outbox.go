@@ -42,9 +42,11 @@ type Options struct {
 	// backoff. Each attempt has retries of its own, see [upload.Options].
 	Policy backoff.Policy
 
-	// Small, Large, Jobs and Memory are those of [upload.BatchOptions].
-	Small, Large, Jobs int
-	Memory             int64
+	// Small, Large, Jobs, SmallLimiter, LargeLimiter and Memory are those of [upload.BatchOptions]. The limiters
+	// count a file from the start of an attempt until it was removed, moved or recorded.
+	Small, Large, Jobs         int
+	SmallLimiter, LargeLimiter *backoff.Limiter
+	Memory                     int64
 
 	// Spec completes the Spec of a file, for example with a content type. name is relative to the
 	// directory, with slashes. It must return the same Spec for a name each time.
@@ -151,8 +153,9 @@ func (o *Outbox) setDefaults() error {
 	p.Settle = max(cmp.Or(p.Settle, defaultSettle), 0)
 	p.Rescan = cmp.Or(p.Rescan, defaultRescan)
 	p.Attempts = max(cmp.Or(p.Attempts, defaultAttempts), 0)
+	small, large := o.up.Limiters()
 	l := limits{
-		small: cmp.Or(max(p.Small, 0), 32), large: cmp.Or(max(p.Large, 0), 4),
+		small: newLane(p.Small, cmp.Or(p.SmallLimiter, small), p.Ordered), large: newLane(p.Large, cmp.Or(p.LargeLimiter, large), p.Ordered),
 		jobs: cmp.Or(max(p.Jobs, 0), math.MaxInt), memory: cmp.Or(max(p.Memory, 0), 64<<20), ordered: p.Ordered,
 	}
 	if p.Spec == nil {

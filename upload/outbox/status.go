@@ -89,7 +89,7 @@ func (o *Outbox) Status() Status {
 	}
 	now := time.Since(o.opened)
 	oldest := int64(0)
-	for _, f := range o.table.files {
+	for f := range o.table.files.all() {
 		if f.phase == kept {
 			s.Kept++
 			continue
@@ -139,7 +139,7 @@ func (t *table) status(f *entry, now instant) FileStatus {
 }
 
 // empty reports whether no file is known.
-func (t *table) empty() bool { return len(t.files) == 0 }
+func (t *table) empty() bool { return t.files.n == 0 }
 
 // statusFile has the status of the process that runs the outbox, for ReadStatus.
 const statusFile = stateDir + "/status.json"

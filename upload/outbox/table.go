@@ -3,9 +3,11 @@ package outbox
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/upload"
 )
 
 // small is the size up to which a file is sent in one request, from memory.
@@ -13,16 +15,16 @@ const small = 8 << 20
 
 // limits bound the attempts at a time.
 type limits struct {
-	small, large, jobs int   // files of up to 8 MiB, larger ones, both together
-	memory             int64 // bytes of small files
-	ordered            bool  // one file at a time, by name
+	small, large lane  // files of up to 8 MiB, and larger ones
+	jobs         int   // both together
+	memory       int64 // bytes of small files, and of their connections
+	ordered      bool  // one file at a time, by name
 }
 
 // entry is a file in the table.
 type entry struct {
 	file
 	name string // relative, with slashes
-	scan uint32 // number of the last scan that found it
 }
 
 // size returns the size of the file as it was last seen.
@@ -39,21 +41,21 @@ type table struct {
 	rules  rules
 	limits limits
 
-	files  map[string]*entry
+	files  *index
 	timers timers
 	names  nameHeap    // with limits.ordered: of all files that are not kept; may have more
 	queues [2][]*entry // otherwise: complete files, small and large, in the order in which they became complete
 
 	scan      uint32           // number of the current or last scan
 	scanned   bool             // a scan was complete
-	active    [2]int           // attempts under way, small and large
+	lanes     [2]lane          // of small and of large files
 	committed map[*entry]int64 // bytes that the service has, of attempts under way
-	inMemory  int64            // bytes of small files under way
+	inMemory  int64            // bytes of small files under way, and of their connections
 	succeeded uint32           // files uploaded
 }
 
 func newTable(r rules, l limits) *table {
-	return &table{rules: r, limits: l, files: map[string]*entry{}, committed: map[*entry]int64{}}
+	return &table{rules: r, limits: l, lanes: [2]lane{l.small, l.large}, files: newIndex(), committed: map[*entry]int64{}}
 }
 
 // class returns 0 for a small file and 1 for a large one.
@@ -66,19 +68,19 @@ func class(size int64) int {
 
 // moment returns the current moment for a decision.
 func (t *table) moment(at instant, wall time.Time) moment {
-	return moment{at: at, wall: wall.UnixNano(), uploaded: t.succeeded, random: rand.Float64()}
+	return moment{at: at, clock: wall, wall: wall.UnixNano(), uploaded: t.succeeded, random: rand.Float64()}
 }
 
 // seen passes on what a scan or an inspection found.
 func (t *table) seen(name string, e event, now moment, do *todo) {
-	f := t.files[name]
+	f := t.files.get(name)
 	if f == nil {
 		if e.kind == absent {
 			return
 		}
 		// A file that was there before the process may have been uploaded by an earlier one.
 		f = &entry{name: name, file: file{since: now.at, due: never, compare: !t.scanned, id: chunk.Identity{Size: -1}}}
-		t.files[name] = f
+		t.files.add(f)
 		t.line(f)
 	}
 	f.scan = t.scan
@@ -101,10 +103,14 @@ func (t *table) end(whole bool, now moment, do *todo) {
 		return
 	}
 	t.scanned = true
-	for _, f := range t.files {
+	var gone []*entry
+	for f := range t.files.all() {
 		if f.scan != t.scan {
-			t.step(f, event{kind: absent}, now, do)
+			gone = append(gone, f)
 		}
+	}
+	for _, f := range gone {
+		t.step(f, event{kind: absent}, now, do)
 	}
 }
 
@@ -113,6 +119,7 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 	was := f.file
 	var a action
 	f.file, a = t.rules.step(f.file, e, now)
+	f.scan = was.scan
 	if f.due != was.due && f.due != never {
 		heap.Push(&t.timers, timer{f.due, f})
 	}
@@ -137,9 +144,12 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 	}
 }
 
+// has reports whether a file is not forgotten. Another one may have its name.
+func (t *table) has(f *entry) bool { return t.files.get(f.name) == f }
+
 func (t *table) forget(f *entry) {
-	if t.files[f.name] == f {
-		delete(t.files, f.name)
+	if t.has(f) {
+		t.files.remove(f.name)
 	}
 }
 
@@ -151,7 +161,7 @@ func (t *table) expire(now moment, n int, do *todo) (next instant) {
 			return first.at
 		}
 		heap.Pop(&t.timers)
-		if f := first.file; f.due == first.at && t.files[f.name] == f {
+		if f := first.file; f.due == first.at && t.has(f) {
 			t.step(f, event{kind: expired}, now, do)
 		}
 	}
@@ -160,28 +170,37 @@ func (t *table) expire(now moment, n int, do *todo) (next instant) {
 
 // take returns the next file to upload, or nil if none can be now. The caller must call done.
 func (t *table) take(now moment) *entry {
-	f := t.next()
+	f := t.next(now)
 	if f == nil {
 		return nil
 	}
-	c := class(f.size())
-	if t.active[c]++; c == 0 {
-		t.inMemory += f.size()
-	}
+	t.inMemory += t.memoryOf(f)
 	t.committed[f] = 0
 	t.step(f, event{kind: taken}, now, nil)
 	return f
 }
 
-// next removes the next file from its queue.
-func (t *table) next() *entry {
-	running := t.active[0] + t.active[1]
+// memoryOf returns how much memory an attempt at a file takes, as far as it is bounded.
+func (t *table) memoryOf(f *entry) int64 {
+	c := class(f.size())
+	switch {
+	case c != 0:
+		return 0
+	case t.lanes[c].limiter != nil:
+		return f.size() + connectionMemory
+	}
+	return f.size()
+}
+
+// next removes the next file from its queue, and counts its attempt.
+func (t *table) next(now moment) *entry {
+	running := t.lanes[0].active + t.lanes[1].active
 	if t.limits.ordered {
 		for running == 0 && len(t.names) > 0 {
 			switch f := t.names[0]; {
-			case t.files[f.name] != f || f.phase == kept:
+			case !t.has(f) || f.phase == kept:
 				heap.Pop(&t.names)
-			case f.phase == complete:
+			case f.phase == complete && t.lanes[class(f.size())].start(now.clock):
 				return f
 			default:
 				return nil
@@ -189,15 +208,14 @@ func (t *table) next() *entry {
 		}
 		return nil
 	}
-	bounds := [2]int{t.limits.small, t.limits.large}
 	for c := range t.queues {
-		for len(t.queues[c]) > 0 && running < t.limits.jobs && t.active[c] < bounds[c] {
+		for len(t.queues[c]) > 0 && running < t.limits.jobs {
 			f := t.queues[c][0]
-			usable := f.phase == complete && t.files[f.name] == f
-			if usable && c == 0 && t.inMemory > 0 && t.inMemory+f.size() > t.limits.memory {
+			usable := f.phase == complete && t.has(f) && class(f.size()) == c
+			if usable && c == 0 && t.inMemory > 0 && t.inMemory+t.memoryOf(f) > t.limits.memory || usable && !t.lanes[c].start(now.clock) {
 				break
 			}
-			if t.queues[c] = t.queues[c][1:]; usable && class(f.size()) == c {
+			if t.queues[c] = t.queues[c][1:]; usable {
 				return f
 			}
 		}
@@ -208,18 +226,37 @@ func (t *table) next() *entry {
 	return nil
 }
 
-// done ends the attempt of a file that take returned.
-func (t *table) done(f *entry, e event, now moment, do *todo) {
-	c := class(f.size())
+// done ends the attempt of a file that take returned. sent reports whether its bytes were sent.
+func (t *table) done(f *entry, e event, sent bool, now moment, do *todo) {
 	delete(t.committed, f)
-	if t.active[c]--; c == 0 {
-		t.inMemory -= f.size()
+	t.inMemory -= t.memoryOf(f)
+	var bytes int64
+	if c := class(f.size()); c == 0 && sent {
+		bytes = f.size()
 	}
+	t.lane(f).ended(now.clock, bytes)
 	if e.outcome == disposed || e.outcome == recorded {
 		t.succeeded++
 		now.uploaded = t.succeeded
 	}
 	t.step(f, e, now, do)
+}
+
+// lane returns the lane of a file.
+func (t *table) lane(f *entry) *lane { return &t.lanes[class(f.size())] }
+
+// observed follows an attempt that is under way.
+func (t *table) observed(f *entry, e upload.Event, now time.Time) {
+	if _, active := t.committed[f]; !active {
+		return
+	}
+	t.committed[f] = e.Committed
+	if class(f.size()) != 0 {
+		t.lane(f).sent(now, e.SentDelta)
+	}
+	if overload(e) {
+		t.lane(f).refused(now)
+	}
 }
 
 // timer is when to look at a file again. It counts if it is still the due of the file.
@@ -239,7 +276,9 @@ func (h *timers) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	old[len(old)-1] = timer{}
-	*h = old[:len(old)-1]
+	if *h = old[:len(old)-1]; cap(old) > 1024 && len(old) < cap(old)/4 {
+		*h = slices.Clone(*h) // all files of a backlog may have settled at the same time
+	}
 	return last
 }
 

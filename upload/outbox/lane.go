@@ -1,0 +1,75 @@
+package outbox
+
+import (
+	"errors"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// connectionMemory is the size of the buffers of a connection, see [upload.NewTransport]. If their number is not fixed, the
+// connections of small files may need more memory than the files.
+const connectionMemory = 64 << 10
+
+// lane bounds the attempts at a time at files of one class, small or large ones.
+type lane struct {
+	fixed   int              // how many there may be
+	limiter *backoff.Limiter // replaces fixed, unless it is nil
+	active  int              // attempts under way
+}
+
+// newLane returns a lane for a fixed number of files or, if that is 0, one with a limiter. The files of an ordered
+// outbox need neither.
+func newLane(fixed int, limiter *backoff.Limiter, ordered bool) lane {
+	switch {
+	case ordered:
+		return lane{fixed: 1}
+	case fixed > 0:
+		return lane{fixed: fixed}
+	}
+	return lane{limiter: limiter}
+}
+
+// start reports whether another attempt may start, and counts it.
+func (l *lane) start(now time.Time) bool {
+	if l.limiter == nil && l.active >= l.fixed || l.limiter != nil && !l.limiter.Start(now) {
+		return false
+	}
+	l.active++
+	return true
+}
+
+// sent records bytes of an attempt that is under way.
+func (l *lane) sent(now time.Time, bytes int64) {
+	if l.limiter != nil && bytes > 0 {
+		l.limiter.Progress(now, bytes)
+	}
+}
+
+// refused records that the service refused a request of an attempt because of its load.
+func (l *lane) refused(now time.Time) {
+	if l.limiter != nil {
+		l.limiter.Refused(now)
+	}
+}
+
+// ended records the end of an attempt that uploaded that many bytes, those of sent left out.
+func (l *lane) ended(now time.Time, bytes int64) {
+	l.active--
+	if l.limiter != nil {
+		l.limiter.Ended(now, bytes)
+	}
+}
+
+// overload reports whether the event is about a request that the service refused because of its load.
+func overload(e upload.Event) bool {
+	failed, ok := errors.AsType[*session.Error](e.Err)
+	if e.Kind != upload.Waiting || e.Store || !ok {
+		return false
+	}
+	reply := session.Reply{Status: failed.Status, Reason: failed.Reason, Message: failed.Message, FromService: failed.FromService}
+	load := reply.Load()
+	return load == session.LoadTooFast || load == session.LoadUnavailable
+}
