@@ -77,6 +77,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/compat/front":       {"gcsup/fakegcs/..."},
 	"gcsup/internal/compat/suites":      {},
 	"gcsup/internal/compat/live":        {"*"},
+	"gcsup/internal/compat/operations":  {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }
 
