@@ -13,6 +13,7 @@
 //   - relay.go copies from another server, and resumes.
 //   - client.go uses its own HTTP client and credentials.
 //   - tracing.go exports traces and metrics.
+//   - totals.go knows only the storage library. Its test replaced another emulator.
 //   - outage_test.go tests an outage of an hour in no time.
 //
 // Each has a test that runs it with the emulator, package gcsup/fakegcs.

@@ -24,6 +24,12 @@ run cp "$small" gs://bkt/small
 same small "$small"
 run cp "$large" gs://bkt/large
 same large "$large"
+run ls gs://bkt
+printf 'gs://bkt/large\ngs://bkt/small\n' | cmp -s - "$work/gsutil.log" || fail "gsutil ls prints something else: $(cat "$work/gsutil.log")"
+run mv gs://bkt/large gs://bkt/moved
+absent large
+run cp gs://bkt/moved "$work/back"
+cmp -s "$work/back" "$large" || fail "gsutil read something else"
 run rm gs://bkt/small
 absent small
-ok "gsutil cp, small and large, and rm"
+ok "gsutil cp, small and large, ls, mv, cp back, and rm"
