@@ -35,12 +35,12 @@ type stdio struct {
 // command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
+	out := &output{Writer: std.out}
+	root.SetOut(out) // before the completion command, which keeps the writer that it finds
 	checkCompletionArgs(root)
 	root.SetArgs(args)
-	out := &output{Writer: std.out}
-	root.SetOut(out)
 	cmd, err := root.ExecuteContextC(withArgs(ctx, args))
-	if err == nil && out.err != nil {
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) { // cobra drops it or returns it
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
@@ -57,8 +57,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	return exit.Classify(err).Code
 }
 
-// output records the first write error, because cobra drops the errors of help
-// and completion scripts.
+// output records the first write error, because cobra drops the errors of help.
 type output struct {
 	io.Writer
 	err error
