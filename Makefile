@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -13,14 +13,19 @@ check:
 	bash .ci/run
 
 # dist builds a release into dist/: docs/release.md. VERSION stamps another version
-# than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms.
+# than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms. SIGN_KEY=FILE
+# signs SHA256SUMS with minisign and the secret key in the file.
 TARGETS = all
 DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
 
 dist:
 	rm -rf dist
-	$(MAKE) man
-	$(DIST) $(TARGETS)
+	$(DIST) $(TARGETS) $(if $(SIGN_KEY),-sign-key $(SIGN_KEY))
+
+# test-packages installs, upgrades and removes the packages in root directories of their own. It
+# needs root, dpkg and rpm.
+test-packages:
+	GCSUP_TEST_PACKAGES=1 go test -count=1 -v ./internal/dist -run 'TestPackages$$|TestSign'
 
 # man writes the man pages, with the month of the last commit.
 man:
