@@ -9,12 +9,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/process"
 )
 
-// envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
+// envRules decide which values of the environment and of a file set flags, and which flags exclude each other. Images and CI systems set
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself. A name is that of one file.
 var envRules = cmdline.Rules{
-	None: []string{"help", "version", "state-dir", "name"},
+	None:  []string{"help", "version", "state-dir", "name"},
+	Reads: map[string]string{"state-dir": process.StateDirEnv},
 	Exclusive: [][]string{
 		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},

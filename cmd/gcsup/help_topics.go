@@ -20,8 +20,13 @@ func topics() []cmdline.Topic {
 		},
 		{
 			Name: "environment", Title: "ENVIRONMENT", Short: "The environment variables",
-			Text:    `A flag of the command line has priority over its variable.`,
+			Text:    `A flag of the command line has priority over its variable, and the variable over the configuration file.`,
 			Entries: variables,
+		},
+		{
+			Name: "config-file", Title: "CONFIGURATION FILE", Short: "Defaults of flags in a file",
+			Text:    `The file that --config or GCSUP_CONFIG names, else ~/.config/gcsup/config.yaml, has the defaults of flags, in YAML. Each key is a flag without its dashes, or a command with a section of flags.`,
+			Entries: configEntries,
 		},
 		{
 			Name: "files", Title: "FILES", Short: "The files that the commands read and write",
@@ -68,9 +73,18 @@ var variables = []cmdline.Entry{
 	{Term: "XTERM_VERSION, STY", Text: "set by xterm and GNU screen, which cut long lines when the window gets narrower"},
 }
 
+// configEntries are the forms of the lines in a configuration file.
+var configEntries = []cmdline.Entry{
+	{Term: "FLAG: VALUE", Text: "for all commands that have the flag, such as limit-rate: 20MiB"},
+	{Term: "FLAG: [VALUE, VALUE]", Text: "for a flag that can be repeated, such as exclude: ['*.tmp', .git/]"},
+	{Term: "FLAG: true", Text: "for a flag without a value. false leaves it out"},
+	{Term: "COMMAND:", Text: "begins a section of indented lines for one command, such as outbox run: they have priority over those for all commands"},
+}
+
 // files are the files that the commands read and write without a flag.
 var files = []cmdline.Entry{
 	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.config/gcsup/config.yaml", Text: "defaults of flags, unless --config names another file: see gcsup help config-file"},
 	{Term: "~/.local/state/gcsup/requestrate", Text: "the rates of requests that buckets accepted, for an hour after their last 429"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},
 	{Term: "~/.config/gcloud/application_default_credentials.json", Text: "credentials, if neither --credentials-file nor GOOGLE_APPLICATION_CREDENTIALS names a file"},

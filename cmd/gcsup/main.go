@@ -100,7 +100,8 @@ byte-identical to the source, or it does not appear.`,
 				plainUsages(cmd.Root())
 				return nil
 			}
-			err := envRules.Set(cmd)
+			file, err := setDefaults(cmd)
+			cmd.SetContext(withConfig(cmd.Context(), file))
 			warnOfVariables(cmd, std.err, os.Environ()) // --quiet may be from the environment
 			return err
 		},
@@ -121,8 +122,9 @@ byte-identical to the source, or it does not appear.`,
 		newDoctor(std),
 		newEmulator(std),
 		newSimulate(std),
-		newVersion(std),
 	)
+	addConfig(root)
+	root.AddCommand(newVersion(std)) // which works without a configuration
 	help.Install(root)
 	addCompletions(root)
 	return root, started
