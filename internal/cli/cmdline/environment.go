@@ -22,8 +22,8 @@ type Rules struct {
 	// None are flags without a variable.
 	None []string
 
-	// Reads has the variables that the program reads itself, by flag. If one is set, the flag has
-	// no value in another layer.
+	// Reads has variables with another name that have the same meaning as a flag, by flag. If one is
+	// set, the value of the flag in a file does not count.
 	Reads map[string]string
 
 	// Exclusive are flags that exclude each other. Two of them on the command line, or in one

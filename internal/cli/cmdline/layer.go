@@ -64,7 +64,7 @@ func (r *Rules) choose(flags *pflag.FlagSet, given map[string]bool, layers []Lay
 		var found []string
 		for name, value := range layer {
 			f := flags.Lookup(name)
-			if f == nil || above[name] || r.excluded(name, excluding) || r.read(name) {
+			if f == nil || above[name] || r.excluded(name, excluding) || value.source == fromFile && r.read(name) {
 				continue
 			}
 			chosen[name] = value
@@ -91,7 +91,7 @@ func (r *Rules) excluded(name string, names map[string]bool) bool {
 	})
 }
 
-// read reports whether the program reads the variable of a flag itself, and the variable is set.
+// read reports whether a variable with another name that means the same as a flag is set.
 func (r *Rules) read(name string) bool {
 	variable := r.Reads[name]
 	return variable != "" && os.Getenv(variable) != ""

@@ -13,7 +13,7 @@ import (
 func TestLayers(t *testing.T) {
 	rules := &Rules{
 		None:      []string{"dir"},
-		Reads:     map[string]string{"dir": "TEST_DIR"},
+		Reads:     map[string]string{"dir": "TEST_DIR", "key": "TEST_KEY"},
 		Exclusive: [][]string{{"skip", "clobber"}, {"state", "dir"}, {"dir", "key"}},
 		Needs:     map[string]string{"key": "state"},
 	}
@@ -44,6 +44,8 @@ func TestLayers(t *testing.T) {
 		{"", "", "", "dir=d", "dir=d"},
 		{"", "DIR=e", "", "", ""}, // it has no variable
 		{"", "TEST_DIR=e", "", "dir=d,jobs=1", "jobs=1"},
+		{"", "TEST_KEY=e", "key=k", "state=s", "state=s"},
+		{"", "TEST_KEY=e,KEY=k", "", "state=s", "key=k state=s"},
 		{"", "", "", "unknown=1", ""},
 		{"", "", "", "jobs=x", `error: c.yaml line 7: jobs "x": want a whole number; see gcsup help`},
 		{"", "JOBS=x", "", "jobs=1", `error: GCSUP_JOBS "x": want a whole number; see gcsup help`},
