@@ -78,7 +78,7 @@ func run(out, version, key string, targets []string, check, binaries bool) error
 			return fmt.Errorf("unknown platform %q; want some of %s", target, all)
 		}
 	}
-	if !binaries {
+	if !binaries && len(b.packaged()) > 0 { // before minutes of compilation
 		if _, err := packageVersion(b.stamp.version); err != nil {
 			return err
 		}
