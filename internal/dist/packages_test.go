@@ -35,7 +35,7 @@ func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "LC_ALL=C.UTF-8", "TZ=UTC")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
@@ -55,7 +55,7 @@ func TestPackages(t *testing.T) {
 	required(t, "dpkg", "dpkg")
 	required(t, "rpm", "rpm")
 	out := t.TempDir()
-	at := time.Unix(1_700_000_000, 0)
+	at := time.Unix(1_700_000_000, 0).UTC()
 	if err := writePages("../..", out, at, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +70,7 @@ func TestPackages(t *testing.T) {
 		command(t, "../..", "go", "build", "-ldflags=-s -w -X main.stampedVersion="+version, "-o", binary, "./cmd/gcsup")
 		packages[i] = written(t, p, version, binary)
 	}
-	again := written(t, p, "v1.0.0-2-gabcdef0", filepath.Join(out, "gcsup-v1.0.0-2-gabcdef0"))
-	for format, content := range packages[1] {
-		if !bytes.Equal(content, again[format]) {
-			t.Errorf("two packages for %s from the same files differ", format)
-		}
-	}
+	checkReproducible(t, p)
 	for format, manager := range map[string]packageManager{"deb": newDpkg(t), "rpm": newRPM(t)} {
 		t.Run(format, func(t *testing.T) {
 			dir := t.TempDir()
@@ -88,6 +83,28 @@ func TestPackages(t *testing.T) {
 			}
 			checkLifeCycle(t, manager, files[0], files[1])
 		})
+	}
+}
+
+// checkReproducible writes the same packages twice, with a small file as the program, because
+// compression takes time.
+func checkReproducible(t *testing.T, p packager) {
+	t.Helper()
+	first, second := written(t, p, "v1.0.0", p.license), written(t, p, "v1.0.0", p.license)
+	for format, content := range first {
+		if !bytes.Equal(content, second[format]) {
+			t.Errorf("two packages for %s from the same files differ", format)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "package.deb")
+	if err := os.WriteFile(file, first["deb"], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	date := p.time.Format(" 2006-01-02 15:04 ")
+	for line := range strings.Lines(command(t, ".", "dpkg-deb", "--contents", file)) {
+		if !strings.Contains(line, date) {
+			t.Errorf("the time of a file is not %s: %s", date, line)
+		}
 	}
 }
 
