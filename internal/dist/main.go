@@ -87,7 +87,10 @@ func run(out, version, key string, targets []string, check, binaries bool) error
 	if b.time, err = sourceDate(); err != nil {
 		return err
 	}
-	if check {
+	switch {
+	case check && key != "":
+		return errors.New("-check and -sign-key exclude each other: -check keeps no release")
+	case check:
 		return b.compare()
 	}
 	var s *signer
@@ -194,8 +197,9 @@ func (b builder) build(dir, out string, env []string) error {
 
 // The names of files of a release.
 const (
-	licensesName = "LICENSES.txt"
-	sumsName     = "SHA256SUMS"
+	licensesName  = "LICENSES.txt"
+	sumsName      = "SHA256SUMS"
+	signatureName = sumsName + ".minisig"
 )
 
 // packaged returns the architectures for which there are packages.
@@ -354,8 +358,11 @@ func goroot() string {
 }
 
 // writeSums writes the checksums of all files in dir to SHA256SUMS, in the format
-// of sha256sum.
+// of sha256sum. It removes the signature of earlier ones.
 func writeSums(dir string) error {
+	if err := os.Remove(filepath.Join(dir, signatureName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	var sums bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == sumsName {

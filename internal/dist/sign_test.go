@@ -32,6 +32,15 @@ func TestSign(t *testing.T) {
 	if out, err := exec.Command("minisign", "-V", "-p", public, "-m", sums).CombinedOutput(); err == nil {
 		t.Errorf("the signature of other checksums is valid: %s", out)
 	}
+	if err := writeSums(dir); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(sums); err != nil || strings.Contains(string(text), signatureName) || !strings.Contains(string(text), "  public\n") {
+		t.Errorf("new checksums: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, signatureName)); err == nil {
+		t.Error("the signature of the old checksums still exists")
+	}
 	if _, err := newSigner(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "-sign-key: ") {
 		t.Errorf("a key that does not exist: %v", err)
 	}
