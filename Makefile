@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 help:
 	@echo 'For daily work:'
@@ -13,7 +13,7 @@ help:
 	@echo
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-node compat-python compat-table live'
-	@echo 'Releases: man dist-check test-arm64 test-windows'
+	@echo 'Releases: man dist-check test-packages test-arm64 test-windows'
 	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo
@@ -42,14 +42,19 @@ check:
 	bash .ci/run --no-install
 
 # dist builds a release into dist/: docs/release.md. VERSION stamps another version
-# than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms.
+# than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms. SIGN_KEY=FILE
+# signs SHA256SUMS with minisign and the secret key in the file.
 TARGETS = all
 DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
 
 dist:
 	rm -rf dist
-	$(MAKE) man
-	$(DIST) $(TARGETS)
+	$(DIST) $(TARGETS) $(if $(SIGN_KEY),-sign-key $(SIGN_KEY))
+
+# test-packages installs, upgrades and removes the packages in root directories of their own. It
+# needs root, dpkg and rpm.
+test-packages:
+	GCSUP_TEST_PACKAGES=1 go test -count=1 -v ./internal/dist -run 'TestPackages$$|TestSign'
 
 # man writes the man pages, with the month of the last commit.
 man:

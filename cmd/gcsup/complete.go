@@ -16,7 +16,7 @@ import (
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
 // and destination.
 func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if envRules.Set(cmd) != nil || f.state.url != "" { // a shell should not wait for a bucket
+	if _, err := setDefaults(cmd); err != nil || f.state.url != "" { // a shell should not wait for a bucket
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	store := f.lazyStore(nil)

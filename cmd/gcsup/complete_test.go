@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -26,6 +28,50 @@ func complete(t *testing.T, args ...string) string {
 	}
 	return out.String()
 }
+
+var completionsDir = flag.String("completions", "", "write the completion scripts to this directory")
+
+// TestCompletionScripts writes the scripts that packages install. It is a test for the same reason
+// as TestManPages.
+func TestCompletionScripts(t *testing.T) {
+	dir := *completionsDir
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for shell, file := range map[string]struct{ name, want string }{
+		"bash": {"gcsup.bash", "complete -o default -F __start_gcsup gcsup\n"},
+		"zsh":  {"_gcsup", "#compdef gcsup\n"},
+		"fish": {"gcsup.fish", "complete -c gcsup "},
+	} {
+		var script, messages strings.Builder
+		if code := execute(t.Context(), []string{"completion", shell}, stdio{strings.NewReader(""), &script, &messages}); code != exit.OK {
+			t.Fatalf("completion %s: exit code %d: %s", shell, code, messages.String())
+		}
+		if !strings.Contains(script.String(), file.want) {
+			t.Errorf("%s has no %q in %d bytes", file.name, file.want, script.Len())
+		}
+		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(script.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCompletionScriptNotWritten checks that a script that cannot be written is an error.
+func TestCompletionScriptNotWritten(t *testing.T) {
+	var messages strings.Builder
+	code := execute(t.Context(), []string{"completion", "bash"}, stdio{strings.NewReader(""), fullDisk{}, &messages})
+	if code != exit.IO || !strings.Contains(messages.String(), "standard output: no space left") {
+		t.Errorf("exit code %d: %s", code, messages.String())
+	}
+}
+
+// fullDisk is a writer that fails.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestCompleteEnumerations checks that the shell is offered the values of each flag whose help lists
 // them as --flag a|b.

@@ -49,7 +49,7 @@ func (f *targetFlags) completeURLs(userProject *string) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		if envRules.Set(cmd) != nil || f.emulatorMissing() {
+		if _, err := setDefaults(cmd); err != nil || f.emulatorMissing() {
 			return nil, only
 		}
 		c, err := f.open(ctx, false)

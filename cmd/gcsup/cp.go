@@ -244,6 +244,9 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	if err := f.spool.check(given, stream, !f.noState); err != nil {
 		return upload.Options{}, err
 	}
+	if stream {
+		f.batch.forStream(given)
+	}
 	if err := f.batch.check(stream); err != nil {
 		return upload.Options{}, err
 	}

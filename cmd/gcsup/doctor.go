@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -44,7 +45,8 @@ type doctor struct {
 	reply          session.Reply // of the endpoint, without credentials
 	sent, received time.Time     // when it was asked, and when it answered
 
-	code int
+	flags *pflag.FlagSet
+	code  int
 }
 
 func newDoctor(std stdio) *cobra.Command {
@@ -69,6 +71,7 @@ The exit code is that of the first check that failed.`,
 		Args:              cmdline.ExactlyOne("one gs://BUCKET"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
+	d.flags = cmd.Flags()
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	d.target.addReading(cmd.Flags())
@@ -113,6 +116,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 		do   func(context.Context, *checkLine) error
 		need bool // the later checks require that it passes
 	}{
+		{"config", d.checkConfig, false},
 		{"endpoint", d.checkEndpoint, true},
 		{"clock", d.checkClock, false},
 		{"credentials", d.checkCredentials, true},
@@ -152,6 +156,15 @@ func (d *doctor) print(line *checkLine) error {
 	}
 	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, process.Printable(line.Message))
 	return err
+}
+
+// checkConfig reports which configuration file was read.
+func (d *doctor) checkConfig(ctx context.Context, line *checkLine) error {
+	about, read := aboutConfig(ctx, d.flags)
+	if line.Message = about; !read {
+		line.Status = result.Skipped
+	}
+	return nil
 }
 
 // doctorTries is how often doctor repeats a request after a temporary failure.

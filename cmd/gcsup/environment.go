@@ -9,13 +9,22 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/screen"
 )
 
-// envRules decide which environment variables set flags, and which flags exclude each other. Images and CI systems set
+// envRules decide which values of the environment and of a file set flags, and which flags exclude each other. Images and CI systems set
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself. A name is that of one file.
 var envRules = cmdline.Rules{
 	None: []string{"help", "version", "state-dir", "name"},
+	Reads: map[string]string{
+		"state-dir":           process.StateDirEnv,
+		"encryption-key-file": encryptionKeyEnv,
+		"endpoint":            "STORAGE_EMULATOR_HOST",
+		"emulator":            "STORAGE_EMULATOR_HOST",
+		"credentials-file":    "GOOGLE_APPLICATION_CREDENTIALS",
+		"billing-project":     "GOOGLE_CLOUD_QUOTA_PROJECT",
+	},
 	Exclusive: [][]string{
 		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},

@@ -196,6 +196,10 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 		switch f.Name {
 		case "state-dir", "state-key-file":
 			value = process.Absolute(value)
+		case configFlag:
+			if value != "" {
+				value = process.Absolute(value)
+			}
 		case "state", "state-unsealed", "state-lease":
 		case "encryption-key-file":
 			if command != "resume" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -47,6 +48,17 @@ func (s *skipFlag) Set(text string) error {
 	}
 	*s = skipFlag(text)
 	return nil
+}
+
+// forStream drops the flags that standard input cannot have, if they are not from the command line:
+// values of the environment and of a file may be for other commands.
+func (f *batchFlags) forStream(given *pflag.FlagSet) {
+	if cmdline.Inherited(given.Lookup("skip-identical")) {
+		f.skipIdentical = ""
+	}
+	if cmdline.Inherited(given.Lookup("manifest")) {
+		f.manifest = ""
+	}
 }
 
 // check refuses contradictory flags. stream is true for standard input.

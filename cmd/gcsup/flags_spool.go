@@ -19,8 +19,8 @@ func (f *spoolFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.limit, "spool-limit", "bytes that --spool may hold, such as 10GiB; beyond it, the input waits (default: 1GiB)")
 }
 
-// check refuses the flags for files. Environment variables may be for other commands: they have
-// no effect.
+// check refuses the flags for files. Values of the environment and of a file may be for other
+// commands: they have no effect.
 func (f *spoolFlags) check(given *pflag.FlagSet, stream, saved bool) error {
 	flag := given.Lookup("spool")
 	switch {
@@ -29,7 +29,7 @@ func (f *spoolFlags) check(given *pflag.FlagSet, stream, saved bool) error {
 		return exit.Usagef("--spool: want a directory")
 	case f.dir == "" && given.Changed("spool-limit"):
 		return exit.Usagef("--spool-limit needs --spool")
-	case f.dir != "" && !stream && !cmdline.FromEnvironment(flag):
+	case f.dir != "" && !stream && !cmdline.Inherited(flag):
 		return exit.Usagef("--spool: only standard input is spooled: a file can be read again")
 	case f.dir != "" && stream && !saved:
 		return exit.Usagef("--spool and --no-state exclude each other: gcsup resume needs the saved upload")

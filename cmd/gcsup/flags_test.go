@@ -21,6 +21,7 @@ func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
 	f.target.addReading(fs)
 	f.send.add(fs)
 	f.output.add(fs)
+	fs.String(configFlag, "", "")
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +73,8 @@ func TestResumeCommand(t *testing.T) {
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + shell.Quote("--emulator="+here+"/em")},
 		{[]string{"--limit-rate=0", "--memory=64B"}, nil, "gcsup resume ID --limit-rate=0 --memory=64B"},
 		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
+		{[]string{"--config=my.yaml"}, nil, "gcsup resume ID " + shell.Quote("--config="+here+"/my.yaml")},
+		{[]string{"--config="}, nil, "gcsup resume ID --config="}, // without that, the user's file would be read
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
 	} {
 		t.Setenv("STORAGE_EMULATOR_HOST", c.env["STORAGE_EMULATOR_HOST"])

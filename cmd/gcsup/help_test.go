@@ -35,7 +35,7 @@ func TestGroups(t *testing.T) {
 
 // TestFlagsHaveGroups checks that the commands with many flags have groups for all of them.
 func TestFlagsHaveGroups(t *testing.T) {
-	own := map[string][]string{"cp": nil, "resume": {"all", "source", "remove-source", "encryption-key-file", "help"}, "verify": {"extra", "jobs", "state-dir", "help"}, "sync": {"delete", "delete-excluded", "max-delete", "help"}}
+	own := map[string][]string{"cp": {"config", "help"}, "resume": {"all", "source", "remove-source", "encryption-key-file", "config", "help"}, "verify": {"extra", "jobs", "state-dir", "config", "help"}, "sync": {"delete", "delete-excluded", "max-delete", "config", "help"}}
 	for _, cmd := range leaves(commands()) {
 		want, many := own[cmd.Name()]
 		if !many {

@@ -39,6 +39,7 @@ func topics() []cmdline.Topic {
 		{Name: "outboxes", Title: "Outboxes", Short: "When outbox run uploads a file, and when it removes it"},
 		{Name: "retries", Title: "Retries and rates", Short: "How long requests are repeated, and how many are made"},
 		{Name: "progress", Title: "Progress, logs and reports", Short: "What is shown while a command runs, and written to --log-file and --report"},
+		{Name: "config-file", Title: "Configuration file", Short: "Defaults of flags in a file"},
 		{Name: "json", Title: "JSON Lines", Short: "The lines of --json"},
 	}
 	for i := range all {
@@ -57,7 +58,7 @@ func topics() []cmdline.Topic {
 		},
 		cmdline.Topic{
 			Name: "environment", Title: "Environment", Short: "The environment variables", Section: true,
-			Text:    `A flag of the command line, and a flag that excludes it, has priority over its variable.`,
+			Text:    `A flag of the command line, and a flag that excludes it, has priority over its variable, and the variable over the configuration file.`,
 			Entries: variables,
 		},
 		cmdline.Topic{
@@ -118,6 +119,7 @@ var variables = []cmdline.Entry{
 // files are the files that the commands read and write without a flag.
 var files = []cmdline.Entry{
 	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.config/gcsup/config.yaml", Text: "defaults of flags, unless --config names another file: see gcsup help config-file"},
 	{Term: "~/.local/state/gcsup/requestrate", Text: "the rates of requests that buckets accepted, for an hour after their last 429"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},
 	{Term: "~/.config/gcloud/application_default_credentials.json", Text: "credentials, if neither --credentials-file nor GOOGLE_APPLICATION_CREDENTIALS names a file"},

@@ -36,12 +36,12 @@ type stdio struct {
 // command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
+	out := &output{Writer: std.out}
+	root.SetOut(out) // before the completion command, which keeps the writer that it finds
 	checkCompletionArgs(root)
 	root.SetArgs(args)
-	out := &output{Writer: std.out}
-	root.SetOut(out)
 	cmd, err := root.ExecuteContextC(withArgs(ctx, args))
-	if err == nil && out.err != nil {
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) { // cobra drops it or returns it
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
@@ -58,8 +58,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	return exit.Classify(err).Code
 }
 
-// output records the first write error, because cobra drops the errors of help
-// and completion scripts.
+// output records the first write error, because cobra drops the errors of help.
 type output struct {
 	io.Writer
 	err error
@@ -102,7 +101,8 @@ byte-identical to the source, or it does not appear.`,
 				plainUsages(cmd.Root())
 				return nil
 			}
-			err := envRules.Set(cmd)
+			file, err := setDefaults(cmd)
+			cmd.SetContext(withConfig(cmd.Context(), file))
 			warnOfVariables(cmd, std.err, os.Environ()) // --quiet may be from the environment
 			return err
 		},
@@ -123,8 +123,9 @@ byte-identical to the source, or it does not appear.`,
 		newDoctor(std),
 		newEmulator(std),
 		newSimulate(std),
-		newVersion(std),
 	)
+	addConfig(root)
+	root.AddCommand(newVersion(std)) // which works without a configuration
 	help.Install(root)
 	addCompletions(root)
 	return root, started

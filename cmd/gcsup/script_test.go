@@ -34,7 +34,15 @@ var update = flag.Bool("update", false, "rewrite the expected output in the scri
 
 func TestMain(m *testing.M) {
 	testsize.Overlap()
-	testscript.Main(m, map[string]func(){"gcsup": main})
+	testscript.Main(unconfigured{m}, map[string]func(){"gcsup": main})
+}
+
+// unconfigured runs tests without the user's configuration, which commands in this process would read.
+type unconfigured struct{ m *testing.M }
+
+func (u unconfigured) Run() int {
+	_ = os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "gcsup-no-configuration")) // the name is valid
+	return u.m.Run()
 }
 
 // TestScripts runs the scripts in testdata with the real program in separate
@@ -177,7 +185,7 @@ func start(ts *testscript.TestScript, until *regexp.Regexp, args []string) (c *c
 	}
 	c = &child{cmd: exec.Command(path, args[1:]...), copied: make(chan struct{})}
 	c.cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "STORAGE_EMULATOR_HOST", "SSL_CERT_FILE", "TMPDIR", "GOCOVERDIR", "GORACE"} {
+	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "GCSUP_CONFIG", "STORAGE_EMULATOR_HOST", "SSL_CERT_FILE", "TMPDIR", "GOCOVERDIR", "GORACE"} {
 		if value := ts.Getenv(key); value != "" {
 			c.cmd.Env = append(c.cmd.Env, key+"="+value)
 		}

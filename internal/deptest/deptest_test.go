@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchrun":              {"gcsup/fakegcs", "gcsup/fakegcs/faults", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/cli/cells":             {"golang.org/x/text/..."},
 	"gcsup/internal/cli/cmdline":           uploads("gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/configfile":        uploads("gcsup/internal/cli/cmdline", "gcsup/internal/cli/shell", "gcsup/internal/cli/exit", "gcsup/internal/cli/process", "golang.org/x/term", "filippo.io/...", "golang.org/x/crypto/...", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap", "go.yaml.in/yaml/v3"),
 	"gcsup/internal/cli/exit":              uploads(),
 	"gcsup/internal/cli/joborder":          uploads(),
 	"gcsup/internal/cli/jsonline":          {},

@@ -76,7 +76,7 @@ windows)
 	;;
 esac
 
-go run ./internal/dist -o "$top/dist" -version v0 -targets "linux/amd64,$goos/$goarch"
+go run ./internal/dist -binaries -o "$top/dist" -version v0 -targets "linux/amd64,$goos/$goarch"
 gcsup="$runner $top/dist/gcsup_v0_${goos}_$goarch$exe"
 $gcsup version
 

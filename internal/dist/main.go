@@ -1,8 +1,9 @@
 // Command dist builds the files of a release into a directory: static binaries of gcsup
-// and fakegcs with a software bill of materials for each platform, the licenses of the linked
-// modules, and SHA256SUMS.
+// and fakegcs with a software bill of materials for each platform, man pages, completions,
+// packages for Debian and Fedora, the licenses of the linked modules, and SHA256SUMS.
 //
-//	go run ./internal/dist [-o DIR] [-version VERSION] [-targets OS/ARCH,...]
+//	go run ./internal/dist [-o DIR] [-version VERSION] [-targets OS/ARCH,...] [-sign-key FILE]
+//	go run ./internal/dist -binaries [-o DIR] [-version VERSION] [-targets OS/ARCH,...]
 //	go run ./internal/dist -check [-targets OS/ARCH,...]
 //
 // With -check it builds two copies of the tree in two directories, the second one
@@ -24,7 +25,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // all is the list of platforms of a release.
@@ -50,6 +53,8 @@ func main() {
 	version := flag.String("version", "", "stamp this version; default: that of git describe")
 	targets := flag.String("targets", all, "build for these platforms, or all")
 	check := flag.Bool("check", false, "build twice and compare")
+	binaries := flag.Bool("binaries", false, "write no man pages, completions and packages")
+	key := flag.String("sign-key", "", "sign SHA256SUMS with minisign and the secret key in this `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Fatalf("unexpected argument %q", flag.Arg(0))
@@ -57,19 +62,58 @@ func main() {
 	if *targets == "all" {
 		*targets = all
 	}
-	b := builder{stamp: describe(), targets: strings.Split(*targets, ",")}
-	if *version != "" {
-		b.stamp.version = *version
-	}
-	var err error
-	if *check {
-		err = b.compare()
-	} else {
-		err = b.build(".", *out, nil)
-	}
-	if err != nil {
+	if err := run(*out, *version, *key, strings.Split(*targets, ","), *check, *binaries); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// run builds a release, or builds it twice to compare.
+func run(out, version, key string, targets []string, check, binaries bool) error {
+	b := builder{stamp: describe(), targets: targets, binaries: binaries}
+	if version != "" {
+		b.stamp.version = version
+	}
+	for _, target := range targets {
+		if !slices.Contains(strings.Split(all, ","), target) {
+			return fmt.Errorf("unknown platform %q; want some of %s", target, all)
+		}
+	}
+	if !binaries && len(b.packaged()) > 0 { // before minutes of compilation
+		if _, err := packageVersion(b.stamp.version); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.time, err = sourceDate(); err != nil {
+		return err
+	}
+	switch {
+	case check && key != "":
+		return errors.New("-check and -sign-key exclude each other: -check keeps no release")
+	case check:
+		return b.compare()
+	}
+	var s *signer
+	if key != "" {
+		if s, err = newSigner(key); err != nil {
+			return err
+		}
+	}
+	if err := b.build(".", out, nil); err != nil || s == nil {
+		return err
+	}
+	return s.sign(filepath.Join(out, sumsName), "gcsup "+b.stamp.version)
+}
+
+// sourceDate returns the time of the files in packages: that of SOURCE_DATE_EPOCH, or of the last
+// commit.
+func sourceDate() (time.Time, error) {
+	text := cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), git("log", "-1", "--format=%ct"), "0")
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q: want the seconds since 1970", text)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // stamp is what a binary prints as its version.
@@ -107,8 +151,10 @@ func git(args ...string) string {
 }
 
 type builder struct {
-	stamp   stamp
-	targets []string
+	stamp    stamp
+	time     time.Time // of the files in packages
+	targets  []string
+	binaries bool // nothing but binaries
 }
 
 // build builds the tree at dir into out. env is added to the environment of the
@@ -121,42 +167,95 @@ func (b builder) build(dir, out string, env []string) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
 	}
+	steps := len(b.targets)
+	if !b.binaries {
+		steps += 1 + len(b.packaged())
+	}
+	progress := newProgress(os.Stdout, time.Now, steps)
 	modules := map[string]string{} // path → version
 	for _, target := range b.targets {
-		if !slices.Contains(strings.Split(all, ","), target) {
-			return fmt.Errorf("unknown platform %q; want some of %s", target, all)
+		progress.start(target)
+		if err := b.platform(dir, out, target, env, modules); err != nil {
+			return fmt.Errorf("%s: %w", target, err)
 		}
-		for _, p := range programs {
-			info, err := b.binary(dir, out, target, p, env)
-			if err != nil {
-				return fmt.Errorf("%s for %s: %w", p.name, target, err)
-			}
-			for _, m := range info.Deps {
-				modules[m.Path] = m.Version
-			}
-		}
+		progress.end()
 	}
 	text, err := licenses(dir, modules)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "LICENSES.txt"), text, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(out, licensesName), text, 0o666); err != nil {
 		return err
+	}
+	if !b.binaries {
+		if err := b.pack(progress, dir, out); err != nil {
+			return err
+		}
 	}
 	return writeSums(out)
 }
 
-// binary builds a program for a platform, with its bill of materials.
-func (b builder) binary(dir, out, target string, p program, env []string) (*buildinfo.BuildInfo, error) {
-	goos, arch, _ := strings.Cut(target, "/")
-	name := filepath.Join(out, fmt.Sprintf("%s_%s_%s_%s", p.name, b.stamp.version, goos, arch))
-	binary := name
-	if goos == "windows" {
-		binary += ".exe"
+// The names of files of a release.
+const (
+	licensesName  = "LICENSES.txt"
+	sumsName      = "SHA256SUMS"
+	signatureName = sumsName + ".minisig"
+)
+
+// packaged returns the architectures for which there are packages.
+func (b builder) packaged() (archs []string) {
+	for _, target := range b.targets {
+		if arch, ok := strings.CutPrefix(target, "linux/"); ok {
+			archs = append(archs, arch)
+		}
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", tags,
-		"-ldflags", "-s -w -buildid= -X main.stampedVersion="+b.stamp.version+" -X main.stampedRevision="+b.stamp.revision,
-		"-o", binary, "./cmd/"+p.name)
+	return archs
+}
+
+// pack writes the man pages, the completions and the packages.
+func (b builder) pack(progress *progress, dir, out string) error {
+	progress.start("man pages and completions")
+	if err := writePages(dir, out, b.time, os.Stderr); err != nil {
+		return err
+	}
+	progress.end()
+	p := packager{tree: dir, pages: out, license: filepath.Join(out, licensesName), time: b.time}
+	for _, arch := range b.packaged() {
+		progress.start("packages for linux/" + arch)
+		if err := p.write(out, b.stamp.version, arch, b.binary(out, programs[0], "linux", arch)); err != nil {
+			return err
+		}
+		progress.end()
+	}
+	return nil
+}
+
+// binary returns the path of a program for a platform.
+func (b builder) binary(out string, p program, goos, arch string) string {
+	name := filepath.Join(out, fmt.Sprintf("%s_%s_%s_%s", p.name, b.stamp.version, goos, arch))
+	if goos == "windows" {
+		name += ".exe"
+	}
+	return name
+}
+
+// platform builds the programs for a platform, with their bills of materials. It adds the modules
+// that they link to modules. One go command builds all programs, so that it links them at the
+// same time.
+func (b builder) platform(dir, out, target string, env []string, modules map[string]string) error {
+	goos, arch, _ := strings.Cut(target, "/")
+	built, err := os.MkdirTemp(out, "build")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(built) }() // which is empty
+	args := []string{"build", "-trimpath", "-tags", tags,
+		"-ldflags", "-s -w -buildid= -X main.stampedVersion=" + b.stamp.version + " -X main.stampedRevision=" + b.stamp.revision,
+		"-o", built + string(filepath.Separator)}
+	for _, p := range programs {
+		args = append(args, "./cmd/"+p.name)
+	}
+	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	// The caller's flags must not change the result. GOFLAGS must not be empty: an empty
 	// value selects that of go env -w.
@@ -165,8 +264,30 @@ func (b builder) binary(dir, out, target string, p program, env []string) (*buil
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("go build: %w", err)
+		return fmt.Errorf("go build: %w", err)
 	}
+	for _, p := range programs {
+		binary := b.binary(out, p, goos, arch)
+		extension := ""
+		if goos == "windows" {
+			extension = ".exe"
+		}
+		if err := os.Rename(filepath.Join(built, p.name+extension), binary); err != nil {
+			return err
+		}
+		info, err := b.inspect(binary, p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		for _, m := range info.Deps {
+			modules[m.Path] = m.Version
+		}
+	}
+	return nil
+}
+
+// inspect checks the size of a binary and writes its bill of materials beside it.
+func (b builder) inspect(binary string, p program) (*buildinfo.BuildInfo, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -183,7 +304,7 @@ func (b builder) binary(dir, out, target string, p program, env []string) (*buil
 	if err != nil {
 		return nil, err
 	}
-	return info, os.WriteFile(name+".cdx.json", bom, 0o666)
+	return info, os.WriteFile(strings.TrimSuffix(binary, ".exe")+".cdx.json", bom, 0o666)
 }
 
 // licenses returns the licenses and notices of gcsup, Go and the linked modules.
@@ -237,12 +358,14 @@ func goroot() string {
 }
 
 // writeSums writes the checksums of all files in dir to SHA256SUMS, in the format
-// of sha256sum.
+// of sha256sum. It removes the signature of earlier ones.
 func writeSums(dir string) error {
-	const name = "SHA256SUMS"
+	if err := os.Remove(filepath.Join(dir, signatureName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	var sums bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == name {
+		if err != nil || d.IsDir() || d.Name() == sumsName {
 			return err
 		}
 		content, err := os.ReadFile(path)
@@ -256,7 +379,7 @@ func writeSums(dir string) error {
 		_, err = fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.ToSlash(rel))
 		return err
 	})
-	return cmp.Or(err, os.WriteFile(filepath.Join(dir, name), sums.Bytes(), 0o666))
+	return cmp.Or(err, os.WriteFile(filepath.Join(dir, sumsName), sums.Bytes(), 0o666))
 }
 
 // compare builds two copies of the tree and compares their checksums.
@@ -285,7 +408,7 @@ func (b builder) compare() (err error) {
 		if err := b.build(dir, out, env); err != nil {
 			return err
 		}
-		if sums[i], err = os.ReadFile(filepath.Join(out, "SHA256SUMS")); err != nil {
+		if sums[i], err = os.ReadFile(filepath.Join(out, sumsName)); err != nil {
 			return err
 		}
 	}

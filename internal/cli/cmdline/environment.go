@@ -3,9 +3,6 @@ package cmdline
 import (
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,55 +17,39 @@ func Variable(flag string) string {
 	return "GCSUP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Rules decide which flags and which variables count.
+// Rules decide which flags count, and which of their values from the environment and other layers.
 type Rules struct {
 	// None are flags without a variable.
 	None []string
 
-	// Exclusive are flags that exclude each other. Two of them on the command line, or in the
-	// environment, are an error. One of them on the command line has priority over the
-	// variables of the others.
+	// Reads has variables with another name that have the same meaning as a flag, by flag. If one is
+	// set, the value of the flag in a file does not count.
+	Reads map[string]string
+
+	// Exclusive are flags that exclude each other. Two of them on the command line, or in one
+	// layer, are an error. One of them on the command line or in a layer has priority over the
+	// others in the layers below.
 	Exclusive [][]string
 
-	// Needs has the flags that are an error without another one. Their variables
+	// Needs has the flags that are an error without another one. Their values in layers
 	// count only if that one is set.
 	Needs map[string]string
 }
 
 // Set sets the flags of cmd that are not on the command line to the values of their
-// environment variables, and refuses flags that exclude each other. An empty variable
-// counts as not set. Errors do not contain the values of flags that can be secret.
-func (r *Rules) Set(cmd *cobra.Command) error {
-	var err error
+// environment variables, or else to those of the layers, of which the first has the highest priority.
+// It refuses flags that exclude each other. An empty variable counts as not set. Errors do not
+// contain the values of flags that can be secret.
+func (r *Rules) Set(cmd *cobra.Command, layers ...Layer) error {
 	given := map[string]bool{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
-	overridden := func(name string) bool {
-		return given[name] || slices.ContainsFunc(r.Exclusive, func(group []string) bool {
-			return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return given[other] })
-		})
-	}
-	useless := func(name string) bool {
-		other, ok := r.Needs[name]
-		return ok && !given[other] && (os.Getenv(Variable(other)) == "" || overridden(other))
-	}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		value := os.Getenv(Variable(f.Name))
-		if err != nil || value == "" || f.Hidden || slices.Contains(r.None, f.Name) || overridden(f.Name) || useless(f.Name) {
-			return
+	local := cmd.LocalFlags()
+	chosen := r.choose(local, given, append([]Layer{r.environment(local)}, layers...))
+	var err error
+	local.VisitAll(func(f *pflag.Flag) {
+		if value, ok := chosen[f.Name]; ok && err == nil {
+			err = value.set(cmd, f)
 		}
-		if f.NoOptDefVal != "" && f.Value.Type() != "bool" {
-			switch on, boolErr := strconv.ParseBool(value); {
-			case boolErr != nil:
-			case !on:
-				return // false is not the name of a directory
-			default:
-				value = f.NoOptDefVal // as the flag without a value
-			}
-		}
-		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
-			err = exit.Usagef("%s %q: %s; see %s", Variable(f.Name), value, Wanted(f, setErr), HelpOf(cmd))
-		}
-		f.Annotations = map[string][]string{fromEnv: nil}
 	})
 	if err != nil {
 		return err
@@ -103,32 +84,23 @@ func inEffect(f *pflag.Flag) bool {
 	return value != "[]" && value != "false" && (value != "" || f.NoOptDefVal != "")
 }
 
-// fromEnv annotates a flag that got its value from the environment.
-const fromEnv = "gcsup_from_environment"
-
-// FromEnvironment reports whether a flag got its value from the environment.
-func FromEnvironment(f *pflag.Flag) bool {
-	_, ok := f.Annotations[fromEnv]
-	return ok
-}
-
 // Explain adds to a usage error which of the flags in it came from the
-// environment.
+// environment or from a file.
 func Explain(cmd *cobra.Command, err error) error {
 	if cmd == nil || !errors.Is(err, exit.ErrUsage) {
 		return err
 	}
 	text := err.Error()
-	var variables []string
+	var origins []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if FromEnvironment(f) && mentions(text, "--"+f.Name) {
-			variables = append(variables, fmt.Sprintf("--%s is from %s", f.Name, Variable(f.Name)))
+		if Inherited(f) && mentions(text, "--"+f.Name) {
+			origins = append(origins, fmt.Sprintf("--%s is from %s", f.Name, Origin(f)))
 		}
 	})
-	if len(variables) == 0 {
+	if len(origins) == 0 {
 		return err
 	}
-	return exit.WithKind(fmt.Errorf("%w (%s)", err, strings.Join(variables, ", ")), exit.ErrUsage)
+	return exit.WithKind(fmt.Errorf("%w (%s)", err, strings.Join(origins, ", ")), exit.ErrUsage)
 }
 
 // mentions reports whether text has flag as a whole word.

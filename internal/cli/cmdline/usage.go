@@ -44,7 +44,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, HelpOf(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
@@ -109,7 +109,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	near := nearest(name, names)
+	near := Nearest(name, names)
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
 			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
@@ -213,9 +213,9 @@ func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
 	return nil
 }
 
-// nearest returns the most similar of names, or "" if none is similar. Similar names
+// Nearest returns the most similar of names, or "" if none is similar. Similar names
 // are one edit away, or two if name is long, or begin with name.
-func nearest(name string, names []string) string {
+func Nearest(name string, names []string) string {
 	limit := 1
 	if len(name) > 5 {
 		limit = 2
@@ -280,7 +280,7 @@ func NewHelp(h *Help) *cobra.Command {
 					_, err := io.WriteString(cmd.OutOrStdout(), h.Topic(h.Topics[i]))
 					return err
 				}
-				if near := nearest(rest[0], topics); near != "" && !c.HasParent() {
+				if near := Nearest(rest[0], topics); near != "" && !c.HasParent() {
 					return exit.Usagef("unknown command or topic %q, did you mean %s help %s?", rest[0], process.Words(), near)
 				}
 				return unknownCommand(c, rest[0])

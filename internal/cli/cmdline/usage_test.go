@@ -8,8 +8,8 @@ func TestNearest(t *testing.T) {
 		{"chunk-size", "chunk-size"}, {"chunksize", "chunk-size"}, {"chunk_size", "chunk-size"}, {"retry", "retry-for"},
 		{"jsno", "json"}, {"jsons", "json"}, {"parallel", ""}, {"x", ""}, {"al", "all"}, {"", ""}, {"re", ""},
 	} {
-		if got := nearest(c.name, names); got != c.want {
-			t.Errorf("nearest(%q) = %q, want %q", c.name, got, c.want)
+		if got := Nearest(c.name, names); got != c.want {
+			t.Errorf("Nearest(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
 	commands := []string{"cp", "resume", "sessions", "verify", "doctor", "emulator", "simulate", "version", "completion", "help"}
@@ -17,8 +17,8 @@ func TestNearest(t *testing.T) {
 		{"cat", ""}, {"ls", ""}, {"cop", "cp"}, {"rsync", ""}, {"pc", "cp"}, {"resum", "resume"}, {"session", "sessions"}, {"verfiy", "verify"}, {"doc", "doctor"},
 		{"vresion", "version"}, {"hlep", "help"}, {"emulate", "emulator"},
 	} {
-		if got := nearest(c.name, commands); got != c.want {
-			t.Errorf("nearest(%q) = %q, want %q", c.name, got, c.want)
+		if got := Nearest(c.name, commands); got != c.want {
+			t.Errorf("Nearest(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
 }

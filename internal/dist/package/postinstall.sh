@@ -1,0 +1,9 @@
+#!/bin/sh
+# Debian calls this with "configure" and the version that was installed before, Fedora
+# with the number of versions that are installed now.
+set -e
+[ -d /run/systemd/system ] || exit 0
+systemctl daemon-reload
+if [ -n "${2:-}" ] || [ "$1" = 2 ]; then
+	systemctl try-restart gcsup-wal.service # a backup that runs ends with the version that began it
+fi

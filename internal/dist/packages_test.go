@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// required returns the path of a tool that .ci/run installs. Without it the test fails in CI, and is
+// skipped elsewhere.
+func required(t *testing.T, tool, debian string) string {
+	t.Helper()
+	path, err := exec.LookPath(tool)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("GCSUP_TEST_PACKAGES") != "":
+		t.Fatalf("%s is not installed, and could not be: install it (Debian: apt-get install %s)", tool, debian)
+	}
+	t.Skipf("%s is not installed (Debian: apt-get install %s)", tool, debian)
+	return ""
+}
+
+// command runs a command and returns what it prints.
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "LC_ALL=C.UTF-8", "TZ=UTC")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestPackages installs a package in a root directory of its own, runs the program there, edits the
+// configuration, upgrades and removes it, with dpkg and with rpm.
+func TestPackages(t *testing.T) {
+	if os.Getenv("GCSUP_TEST_PACKAGES") == "" {
+		t.Skip("builds gcsup and its packages: set GCSUP_TEST_PACKAGES=1")
+	}
+	if os.Getuid() != 0 {
+		t.Fatal("dpkg and rpm change the root directory: run this test as root")
+	}
+	required(t, "dpkg", "dpkg")
+	required(t, "rpm", "rpm")
+	out := t.TempDir()
+	at := time.Unix(1_700_000_000, 0).UTC()
+	if err := writePages("../..", out, at, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	license := filepath.Join(out, "LICENSES.txt")
+	if err := os.WriteFile(license, []byte("the licenses\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := packager{tree: "../..", pages: out, license: license, time: at}
+	var packages [2]map[string][]byte // by format
+	for i, version := range []string{"v1.0.0-rc.1", "v1.0.0-2-gabcdef0"} {
+		binary := filepath.Join(out, "gcsup-"+version)
+		command(t, "../..", "go", "build", "-ldflags=-s -w -X main.stampedVersion="+version, "-o", binary, "./cmd/gcsup")
+		packages[i] = written(t, p, version, binary)
+	}
+	checkReproducible(t, p)
+	for format, manager := range map[string]packageManager{"deb": newDpkg(t), "rpm": newRPM(t)} {
+		t.Run(format, func(t *testing.T) {
+			dir := t.TempDir()
+			var files []string
+			for i, list := range packages {
+				files = append(files, filepath.Join(dir, fmt.Sprint(i, ".", format)))
+				if err := os.WriteFile(files[i], list[format], 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkLifeCycle(t, manager, files[0], files[1])
+		})
+	}
+}
+
+// checkReproducible writes the same packages twice, with a small file as the program, because
+// compression takes time.
+func checkReproducible(t *testing.T, p packager) {
+	t.Helper()
+	first, second := written(t, p, "v1.0.0", p.license), written(t, p, "v1.0.0", p.license)
+	for format, content := range first {
+		if !bytes.Equal(content, second[format]) {
+			t.Errorf("two packages for %s from the same files differ", format)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "package.deb")
+	if err := os.WriteFile(file, first["deb"], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	date := p.time.Format(" 2006-01-02 15:04 ")
+	for line := range strings.Lines(command(t, ".", "dpkg-deb", "--contents", file)) {
+		if !strings.Contains(line, date) {
+			t.Errorf("the time of a file is not %s: %s", date, line)
+		}
+	}
+}
+
+// written returns the packages that p writes, by format.
+func written(t *testing.T, p packager, version, binary string) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	if err := p.write(dir, version, runtime.GOARCH, binary); err != nil {
+		t.Fatal(err)
+	}
+	list := map[string][]byte{}
+	for _, format := range []string{"deb", "rpm"} {
+		found, _ := filepath.Glob(filepath.Join(dir, "*."+format)) // the pattern is valid
+		if len(found) != 1 {
+			t.Fatalf("packages %q, want one for %s", found, format)
+		}
+		content, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[format] = content
+	}
+	return list
+}
+
+// packageManager installs packages in a root directory.
+type packageManager struct {
+	root                     string
+	install, upgrade, remove func(t *testing.T, file string) // remove ignores file
+	zsh, license             string                          // the paths of files that each family has elsewhere
+	keepsEdited              string                          // the path of the edited configuration after a removal
+}
+
+func newDpkg(t *testing.T) packageManager {
+	root := newRoot(t)
+	dpkg := func(args ...string) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			t.Helper()
+			list := append([]string{"--root=" + root, "--force-confdef", "--force-confold"}, args...)
+			command(t, root, "dpkg", append(list, file)...)
+		}
+	}
+	for _, dir := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return packageManager{
+		root: root, install: dpkg("--install"), upgrade: dpkg("--install"),
+		remove:      func(t *testing.T, _ string) { dpkg("--remove")(t, "gcsup") },
+		zsh:         "/usr/share/zsh/vendor-completions/_gcsup",
+		license:     "/usr/share/doc/gcsup/copyright",
+		keepsEdited: "/etc/gcsup/gcsup.env",
+	}
+}
+
+func newRPM(t *testing.T) packageManager {
+	root := newRoot(t)
+	common := []string{"--root", root, "--dbpath", "/var/lib/rpm", "--nodeps"}
+	if exec.Command("rpm", "--force-debian", "--version").Run() == nil {
+		common = append(common, "--force-debian") // the rpm of Debian refuses to run otherwise
+	}
+	rpm := func(args ...string) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			t.Helper()
+			command(t, root, "rpm", slices.Concat(common, args, []string{file})...)
+		}
+	}
+	return packageManager{
+		root: root, install: rpm("--install"), upgrade: rpm("--upgrade"),
+		remove:      func(t *testing.T, _ string) { rpm("--erase")(t, "gcsup") },
+		zsh:         "/usr/share/zsh/site-functions/_gcsup",
+		license:     "/usr/share/licenses/gcsup/LICENSES.txt",
+		keepsEdited: "/etc/gcsup/gcsup.env.rpmsave",
+	}
+}
+
+// newRoot makes a root directory with a shell, and with a systemctl that records how it was called.
+func newRoot(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := map[string]string{"/bin/sh": shell}
+	for _, m := range regexp.MustCompile(`(?m)(/\S+) \(0x`).FindAllStringSubmatch(command(t, root, "ldd", shell), -1) {
+		copies[m[1]] = m[1]
+	}
+	for to, from := range copies {
+		if err := copyFile(filepath.Join(root, to), from); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(root, to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"run/systemd/system", "usr/bin", "tmp", "var/lib/rpm"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "usr/bin/systemctl"), []byte("#!/bin/sh\necho \"$@\" >>/calls\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// systemctlCalls returns the arguments of systemctl since the last call.
+func (m packageManager) systemctlCalls(t *testing.T) []string {
+	t.Helper()
+	path := filepath.Join(m.root, "calls")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("no script of the package called systemctl: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// checkLifeCycle installs a package, upgrades and removes it.
+func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
+	const reload, restart = "daemon-reload", "try-restart gcsup-wal.service"
+	const stop = "disable --now gcsup-backup.timer gcsup-backup.service gcsup-wal.service"
+	expectCalls := func(step string, want ...string) {
+		t.Helper()
+		if got := m.systemctlCalls(t); !slices.Equal(got, want) {
+			t.Errorf("%s: systemctl was called with %q, want %q", step, got, want)
+		}
+	}
+	version := func() string { // the program needs nothing else in its root
+		t.Helper()
+		return command(t, m.root, "chroot", m.root, "/usr/bin/gcsup", "version")
+	}
+	m.install(t, first)
+	expectCalls("install", reload)
+	if got := version(); !strings.HasPrefix(got, "gcsup v1.0.0-rc.1 ") {
+		t.Errorf("version %q", got)
+	}
+	installed := []string{
+		"/usr/bin/gcsup", "/usr/share/man/man1/gcsup.1.gz", "/usr/share/man/man1/gcsup-outbox-run.1.gz", "/usr/share/man/man7/gcsup-patterns.7.gz",
+		"/usr/share/bash-completion/completions/gcsup", "/usr/share/fish/vendor_completions.d/gcsup.fish", m.zsh, m.license,
+		"/usr/lib/systemd/system/gcsup-backup.service", "/usr/lib/systemd/system/gcsup-backup.timer", "/usr/lib/systemd/system/gcsup-wal.service",
+		"/etc/gcsup/gcsup.env",
+	}
+	for _, path := range installed {
+		info, err := os.Stat(filepath.Join(m.root, path))
+		want := fs.FileMode(0o644)
+		if path == "/usr/bin/gcsup" {
+			want = 0o755
+		}
+		if err != nil || info.Mode() != want || info.Size() == 0 {
+			t.Errorf("%s: %v, %v, want a file with mode %v", path, info, err, want)
+		}
+	}
+	edited := []byte("BUCKET=mine\n")
+	env := filepath.Join(m.root, "etc/gcsup/gcsup.env")
+	if err := os.WriteFile(env, edited, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.upgrade(t, second)
+	expectCalls("upgrade", reload, restart)
+	if got := version(); !strings.HasPrefix(got, "gcsup v1.0.0-2-gabcdef0 ") {
+		t.Errorf("version %q after an upgrade", got)
+	}
+	if got, err := os.ReadFile(env); err != nil || !bytes.Equal(got, edited) {
+		t.Errorf("the configuration after an upgrade: %q, %v", got, err)
+	}
+	m.remove(t, "")
+	expectCalls("remove", stop, reload)
+	for _, path := range installed {
+		if _, err := os.Lstat(filepath.Join(m.root, path)); err == nil && path != m.keepsEdited {
+			t.Errorf("%s exists after the removal", path)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(m.root, m.keepsEdited)); err != nil || !bytes.Equal(got, edited) {
+		t.Errorf("the configuration after a removal: %q, %v", got, err)
+	}
+}
+
+// TestPackagedUnits checks that the units of the packages are those of docs/service.md, with the program
+// of the package and the bucket of gcsup.env.
+func TestPackagedUnits(t *testing.T) {
+	page, err := os.ReadFile("../../docs/service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	units := regexp.MustCompile("(?s)`/etc/systemd/system/([a-z.-]+)`:\n\n```ini\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(units) != 3 {
+		t.Errorf("docs/service.md has %d units, want 3", len(units))
+	}
+	packaged := strings.NewReplacer("/usr/local/bin/gcsup", "/usr/bin/gcsup", "gs://my-bucket/", "gs://${BUCKET}/",
+		"ExecStart=", "EnvironmentFile=/etc/gcsup/gcsup.env\nExecStart=")
+	for _, unit := range units {
+		got, err := os.ReadFile(filepath.Join("package", unit[1]))
+		if want := packaged.Replace(unit[2]); err != nil || string(got) != want {
+			t.Errorf("package/%s differs from docs/service.md: %v\n%s\nwant\n%s", unit[1], err, got, want)
+		}
+	}
+}

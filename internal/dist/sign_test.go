@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSign(t *testing.T) {
+	required(t, "minisign", "minisign")
+	dir := t.TempDir()
+	public, secret, sums := filepath.Join(dir, "public"), filepath.Join(dir, "secret"), filepath.Join(dir, sumsName)
+	command(t, dir, "minisign", "-G", "-W", "-p", public, "-s", secret)
+	if err := os.WriteFile(sums, []byte("00  gcsup\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSigner(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sign(sums, "gcsup v1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	if out := command(t, dir, "minisign", "-V", "-p", public, "-m", sums); !strings.Contains(out, "Trusted comment: gcsup v1.0.0\n") {
+		t.Errorf("minisign -V: %s", out)
+	}
+	if err := os.WriteFile(sums, []byte("01  gcsup\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("minisign", "-V", "-p", public, "-m", sums).CombinedOutput(); err == nil {
+		t.Errorf("the signature of other checksums is valid: %s", out)
+	}
+	if err := writeSums(dir); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(sums); err != nil || strings.Contains(string(text), signatureName) || !strings.Contains(string(text), "  public\n") {
+		t.Errorf("new checksums: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, signatureName)); err == nil {
+		t.Error("the signature of the old checksums still exists")
+	}
+	if _, err := newSigner(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "-sign-key: ") {
+		t.Errorf("a key that does not exist: %v", err)
+	}
+	t.Setenv("PATH", dir)
+	if _, err := newSigner(secret); err == nil || !strings.Contains(err.Error(), "apt-get install minisign") {
+		t.Errorf("without minisign: %v", err)
+	}
+}
