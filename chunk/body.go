@@ -35,7 +35,7 @@ type Body struct {
 	span  Range
 	sum   *PrefixCRC
 	ready chan block   // filled blocks, in order; closed when the goroutine ends
-	free  chan *buffer // buffers that Read has returned
+	free  chan *buffer // buffers that were sent
 	stop  chan struct{}
 	once  sync.Once
 	sent  atomic.Int64
@@ -46,7 +46,7 @@ type Body struct {
 	closed bool
 }
 
-// block is the part of a filled buffer that Read has not returned yet.
+// block is the part of a filled buffer that Read and Lend have not returned yet.
 type block struct {
 	buf  *buffer
 	rest []byte
@@ -149,19 +149,39 @@ func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	lent, err := b.lend(len(p))
+	n := copy(p, lent)
+	b.recycle()
+	return n, err
+}
+
+// Lend implements [Lender]. Its errors are those of Read. Close must not be called while
+// the bytes are in use.
+func (b *Body) Lend(max int) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lend(max)
+}
+
+func (b *Body) lend(max int) ([]byte, error) {
+	b.recycle()
 	if b.cur.buf == nil {
 		if err := b.next(); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	n := copy(p, b.cur.rest)
-	b.cur.rest = b.cur.rest[n:]
-	if len(b.cur.rest) == 0 {
+	p := b.cur.rest[:min(max, len(b.cur.rest))]
+	b.cur.rest = b.cur.rest[len(p):]
+	b.sent.Add(int64(len(p)))
+	return p, nil
+}
+
+// recycle frees the buffer of the current block if all of its bytes were returned.
+func (b *Body) recycle() {
+	if b.cur.buf != nil && len(b.cur.rest) == 0 {
 		b.free <- b.cur.buf
 		b.cur = block{}
 	}
-	b.sent.Add(int64(n))
-	return n, nil
 }
 
 // next waits for the next block.
@@ -189,7 +209,7 @@ func (b *Body) next() error {
 	}
 }
 
-// Sent returns how many bytes of the range Read has returned.
+// Sent returns how many bytes of the range Read and Lend have returned.
 func (b *Body) Sent() int64 { return b.sent.Load() }
 
 // Err returns the error of the source, or nil if there is none. The error may

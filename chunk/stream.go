@@ -105,13 +105,19 @@ type partReader struct {
 }
 
 func (r *partReader) Read(p []byte) (int, error) {
+	lent, err := r.Lend(len(p))
+	return copy(p, lent), err
+}
+
+// Lend implements [Lender].
+func (r *partReader) Lend(max int) ([]byte, error) {
 	if r.at == r.to {
-		return 0, io.EOF
+		return nil, io.EOF
 	}
 	rest := r.pieces[r.at/Granularity][r.at%Granularity:]
-	n := copy(p, rest[:min(int64(len(rest)), r.to-r.at)])
-	r.at += int64(n)
-	return n, nil
+	p := rest[:min(int64(max), int64(len(rest)), r.to-r.at)]
+	r.at += int64(len(p))
+	return p, nil
 }
 
 // Checkpoint returns the CRC32C of the stream up to offset, to compare it with

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"gcsup/upload/internal/netconn"
 )
 
 const (
@@ -28,6 +30,15 @@ type dialer struct {
 
 func newDialer() *dialer {
 	return &dialer{lookup: net.DefaultResolver.LookupNetIP, dial: (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext}
+}
+
+// dialConn connects like DialContext. The connection sends the memory of a body.
+func (d *dialer) dialConn(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return netconn.New(c), nil
 }
 
 // DialContext connects to an address with a host or an IP address.

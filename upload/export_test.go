@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/netconn"
 )
 
 // Unexported names for the tests of package upload_test.
@@ -41,7 +43,13 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 	ln, dial := memnet.Listen()
 	hs := &http.Server{Handler: srv}
 	go hs.Serve(ln)
-	tr := &http.Transport{DialContext: dial}
+	tr := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return netconn.New(c), nil // as NewTransport does
+	}}
 	return srv, &http.Client{Transport: tr}, func() {
 		tr.CloseIdleConnections()
 		_ = srv.Close()

@@ -22,6 +22,9 @@ const writeBuffer = 64 << 10 // of a connection
 //   - 1,280 idle connections per host instead of 2, as many as a batch and the parts of a
 //     file may need. Otherwise most small files of a batch would need a new
 //     connection, with a TLS handshake and a port.
+//   - Without TLS, the bytes of a body are sent from its memory. [net/http] copies them, in
+//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this, because
+//     it needs a DialTLSContext that a clone of the transport could not use.
 //   - No compression of replies, which are small.
 //   - Connections are spread over all addresses of a host. One that drops all packets costs
 //     0.3 s: the next one is tried, too. http.DefaultTransport waits for 15 s or more.
@@ -45,7 +48,7 @@ func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		OnProxyConnectResponse: backoff.CheckProxy,
-		DialContext:            newDialer().DialContext,
+		DialContext:            newDialer().dialConn,
 		TLSHandshakeTimeout:    10 * time.Second,
 		Protocols:              &protocols,
 		MaxIdleConnsPerHost:    maxSmall + 256,

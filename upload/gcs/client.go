@@ -21,6 +21,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/internal/netconn"
 )
 
 // Options configure a [Client]. The zero value uses the defaults.
@@ -112,6 +113,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 		if certificate != nil {
 			transport.TLSClientConfig = &tls.Config{GetClientCertificate: certificate}
 		}
+		transport.DialTLSContext = netconn.DialTLS(transport)
 		base = transport
 	}
 	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
@@ -164,7 +166,7 @@ func (c *Client) ClientCertificate() bool { return c.certified }
 
 // HTTP returns the client that makes the requests, with credentials. It follows
 // no redirects, and refuses requests to another scheme or host than the
-// endpoint's.
+// endpoint's. Unless Options.Transport was set, the field TLS of its responses is nil.
 func (c *Client) HTTP() *http.Client { return c.http }
 
 // Uploader returns an Uploader that uses this client. It replaces the Endpoint of opts. A

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/chunk"
 )
 
 // RateLimit limits the object data of all uploads that use it, in bytes per second. The
@@ -155,12 +157,23 @@ type limitedBody struct {
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if most := bytesPerTick(b.share.limit.Rate()); int64(len(p)) > most {
-		p = p[:most]
-	}
-	n, err := b.r.Read(p)
+	n, err := b.r.Read(p[:b.most(len(p))])
 	if waited := b.share.wait(b.ctx, n); waited != nil {
 		return 0, waited
 	}
 	return n, err
+}
+
+// Lend implements [chunk.Lender].
+func (b *limitedBody) Lend(max int) ([]byte, error) {
+	p, err := chunk.Lend(b.r, b.most(max))
+	if waited := b.share.wait(b.ctx, len(p)); waited != nil {
+		return nil, waited
+	}
+	return p, err
+}
+
+// most returns n, or the bytes of a tick if they are less.
+func (b *limitedBody) most(n int) int {
+	return int(min(int64(n), bytesPerTick(b.share.limit.Rate())))
 }

@@ -191,7 +191,7 @@ func (r *Run) mayBeSent(ctx context.Context, p content.Body) error {
 
 // transmit makes the request that carries p.
 func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
-	body := &meter{r: p, t: r.Transfer}
+	body := &meter{r: p.Reader, t: r.Transfer}
 	if p.Last {
 		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
 	}
@@ -386,15 +386,40 @@ func (t *Transfer) Meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
 const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
-	measurement := m.t.measurement
-	if measurement != nil {
-		if err := measurement.next(); err != nil {
-			return 0, err
-		}
+	if err := m.begin(); err != nil {
+		return 0, err
 	}
 	n, err := m.r.Read(p)
-	if measurement != nil {
-		measurement.add(n)
+	m.add(n)
+	return n, err
+}
+
+// Lend implements [chunk.Lender].
+func (m *meter) Lend(max int) ([]byte, error) {
+	r, ok := m.r.(chunk.Lender)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	p, err := r.Lend(max)
+	m.add(len(p))
+	return p, err
+}
+
+// begin is called before bytes are read.
+func (m *meter) begin() error {
+	if m.t.measurement == nil {
+		return nil
+	}
+	return m.t.measurement.next()
+}
+
+// add counts n bytes, which are read and not yet sent.
+func (m *meter) add(n int) {
+	if m.t.measurement != nil {
+		m.t.measurement.add(n)
 	}
 	sent := m.t.Pos.Sent.Add(int64(n))
 	m.t.uplink.Tally.Sent.Add(int64(n))
@@ -414,5 +439,4 @@ func (m *meter) Read(p []byte) (int, error) {
 		m.t.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
 	}
 	m.t.uplink.Notes.Flowing()
-	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -67,7 +68,7 @@ func (w *stallWatch) timerFired() {
 		return
 	}
 	if w.reading {
-		w.fired = true // Read sets the timer again
+		w.fired = true // endRead sets the timer again
 		return
 	}
 	w.advance(time.Now())
@@ -88,15 +89,32 @@ type watchedBody struct {
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
-	w := b.w
+	b.w.beginRead()
+	n, err := b.r.Read(p)
+	b.w.endRead(n)
+	return n, err
+}
+
+// Lend implements [chunk.Lender].
+func (b *watchedBody) Lend(max int) ([]byte, error) {
+	b.w.beginRead()
+	p, err := chunk.Lend(b.r, max)
+	b.w.endRead(len(p))
+	return p, err
+}
+
+// beginRead begins the source's turn.
+func (w *stallWatch) beginRead() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.advance(time.Now())
 	w.reading = true
-	w.mu.Unlock()
+}
 
-	n, err := b.r.Read(p)
-
+// endRead begins the network's turn, for n bytes.
+func (w *stallWatch) endRead(n int) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.reading = false
 	w.since = time.Now()
 	w.credit = time.Duration(int64(n) * int64(time.Second) / w.rate)
@@ -104,6 +122,4 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		w.fired = false
 		w.timer.Reset(max(w.timeout-w.lag, 0))
 	}
-	w.mu.Unlock()
-	return n, err
 }
