@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
+	"gcsup/internal/testprocess":        {},
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/filters":     uploads("golang.org/x/sync/errgroup"),
