@@ -70,6 +70,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
+	"gcsup/internal/powerdisk":          {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
 	"gcsup/internal/testprocess":        {},
 	"gcsup/internal/testsize":           {},
