@@ -1,7 +1,6 @@
 package fakegcs_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -20,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -49,39 +49,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startEmulator starts the emulator process.
-func startEmulator(t testing.TB, dir, mode string) (url string, cmd *exec.Cmd) {
+// startEmulator starts the emulator process. The end of the test kills it.
+func startEmulator(t testing.TB, dir, mode string) (url string, p *testprocess.Process) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0])
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "FAKEGCS_TEST_DIR="+dir, "FAKEGCS_TEST_MODE="+mode)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line), cmd
-}
-
-// emulate starts a process that can be killed. The end of the test kills it.
-func emulate(t *testing.T, dir string) (url string, kill func()) {
-	t.Helper()
-	url, cmd := startEmulator(t, dir, "")
-	done := false
-	kill = func() {
-		if !done {
-			done = true
-			_ = cmd.Process.Kill() // SIGKILL
-			_ = cmd.Wait()
-		}
-	}
-	t.Cleanup(kill)
-	return url, kill
+	p = testprocess.Start(t, cmd)
+	return p.Await(`(http://\S+)\n`)[1], p
 }
 
 // A server that is killed at random moments of an upload loses no finished object and
@@ -95,7 +69,7 @@ func TestKilledServer(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	content := data(24*q + 99)
-	url, kill := emulate(t, dir)
+	url, emulator := startEmulator(t, dir, "")
 	w := &world{T: t, url: url, client: &http.Client{}}
 	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=before", content[:q+1]); a.StatusCode != 200 {
 		t.Fatal(a.body)
@@ -110,7 +84,7 @@ func TestKilledServer(t *testing.T) {
 		go func() {
 			defer close(killed)
 			time.Sleep(time.Duration(rnd.IntN(30)) * time.Millisecond)
-			kill()
+			emulator.Kill()
 			cancel()
 		}()
 		to := committed + 4*q
@@ -123,7 +97,7 @@ func TestKilledServer(t *testing.T) {
 			resp.Body.Close()
 		}
 		<-killed
-		url, kill = emulate(t, dir)
+		url, emulator = startEmulator(t, dir, "")
 		w.url = url
 		var last int
 		got := w.committed(session())
@@ -141,8 +115,8 @@ func TestKilledServer(t *testing.T) {
 	if err != nil || a.StatusCode != 200 {
 		t.Fatalf("%v %v", a, err)
 	}
-	kill()
-	url, kill = emulate(t, dir)
+	emulator.Kill()
+	url, emulator = startEmulator(t, dir, "")
 	w.url = url
 	if a := w.do("PUT", session(), nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
 		t.Errorf("finished session after a restart: %d %s", a.StatusCode, a.body)

@@ -63,7 +63,7 @@ func BenchmarkServer(b *testing.B) {
 // uploadTo starts a server process, runs uploads at the same time, in chunks of 16 MiB,
 // and returns the state of the process with its resource usage.
 func uploadTo(b *testing.B, mode string, uploads int, size int64) *os.ProcessState {
-	url, cmd := startEmulator(b, b.TempDir(), mode)
+	url, emulator := startEmulator(b, b.TempDir(), mode)
 	var wg sync.WaitGroup
 	for i := range uploads {
 		wg.Go(func() {
@@ -92,9 +92,8 @@ func uploadTo(b *testing.B, mode string, uploads int, size int64) *os.ProcessSta
 		})
 	}
 	wg.Wait()
-	_ = cmd.Process.Signal(os.Kill)
-	_ = cmd.Wait()
-	return cmd.ProcessState
+	emulator.Kill()
+	return emulator.State()
 }
 
 // filler is a reader that costs almost no CPU time.

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -102,6 +104,38 @@ func TestAutoJobs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAutoJobsGrowing checks that a batch whose files grow uses more connections. Each doubles the bytes
+// per second, while the files per second stay the same.
+func TestAutoJobsGrowing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Rate: 64 << 10, Discard: true, NoMD5: true}, func(w *world) {
+		limiter := new(backoff.Limiter)
+		jobs := func(yield func(upload.Job) bool) {
+			for size := int64(2 << 10); size <= mib; size *= 2 {
+				path := filepath.Join(w.dir, fmt.Sprint("grows", size))
+				if err := os.WriteFile(path, data(size), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for i := range 40 {
+					if !yield(upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: fmt.Sprint(size, i)}}) {
+						return
+					}
+				}
+			}
+		}
+		highest := 0
+		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), jobs, &upload.BatchOptions{SmallLimiter: limiter}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			highest = max(highest, limiter.Limit())
+		}
+		if highest < 128 {
+			t.Errorf("at most %d files at a time, want 128", highest)
+		}
+	})
 }
 
 // TestAutoJobsOutage checks that uploads and a batch of small files outlast ten minutes without

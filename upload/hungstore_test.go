@@ -76,16 +76,20 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 		time.AfterFunc(3*time.Second, cancel)
 		hold := make(chan struct{})
 		up := w.uploader(func(o *upload.Options) { o.Store = &stuckStore{Store: w.store, hold: hold} })
-		path := w.file(data(12 * mib))
-		res, err := up.File(ctx, path, spec)
-		t.Log(res, err)
+		content := data(12 * mib)
+		path := w.file(content)
+		if _, err := up.File(ctx, path, spec); !errors.Is(err, context.Canceled) {
+			t.Errorf("canceled: %v", err)
+		}
 		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) {
 			t.Error(err)
 		}
 		close(hold)
 		time.Sleep(20 * time.Second)
-		got, err := w.uploader().File(w.t.Context(), path, spec)
-		t.Log(got, err)
-		t.Log(res)
+		if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom == 0 {
+			t.Errorf("after its store answered: %+v, %v", res, err)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
 	})
 }

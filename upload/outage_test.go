@@ -75,9 +75,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 		for i := range int64(28) {
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}})
 		}
-		res, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec)
-		_ = res
-		if err != nil {
+		if _, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
 		w.wantObject("obj", content)

@@ -1,10 +1,13 @@
 package upload_test
 
 import (
+	"errors"
 	"os"
 	"testing"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -42,11 +45,15 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		}
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().File(w.t.Context(), path, first)
-		t.Logf("third run with the first run's options: %v", err)
+		if !errors.Is(err, session.ErrPrecondition) {
+			t.Errorf("third run with the first run's options: %v", err)
+		}
 		w.srv.ClearFaults()
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().Resume(w.t.Context(), res.ID)
-		t.Logf("resume: %v", err)
+		if !errors.Is(err, state.ErrNoToken) { // the third run ended for good
+			t.Errorf("resume: %v", err)
+		}
 		w.wantObject("obj", []byte("other"))
 	})
 }

@@ -26,12 +26,16 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 					t.Errorf("%d: and then: %v", code, err)
 				}
 			}
+			w.wantObject("obj", data(large))
+			if n := w.srv.Stats().Ops[faults.OpStart]; n != 1 {
+				t.Errorf("%d: %d sessions were started", code, n)
+			}
 		})
 	}
 }
 
 // TestStranger412And499 checks that one 412 or 499 that is not from the
-// service does not delete the Token.
+// service does not delete the Token: that run or the next one finishes the session.
 func TestStranger412And499(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -39,13 +43,20 @@ func TestStranger412And499(t *testing.T) {
 		for _, op := range []faults.Op{faults.OpPut, faults.OpQuery, faults.OpFinalize} {
 			t.Run(fmt.Sprint(code, op), func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
-					path := w.file(data(large))
+					content := data(large)
+					path := w.file(content)
 					w.interrupt(path, 2*mib, largeChunks)
 					w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: code, Body: "<html>waf</html>"}})
-					_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
-					ids, _ := w.store.List(w.t.Context())
-					if err != nil && len(ids) == 0 {
-						t.Errorf("committed work is lost: %v\n%s", err, w.trace())
+					if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
+						w.wantSaved(1)
+						if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
+							t.Errorf("and then: %v\n%s", err, w.trace())
+						}
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					if n := w.srv.Stats().Ops[faults.OpStart]; n != 1 {
+						t.Errorf("%d sessions were started\n%s", n, w.trace())
 					}
 				})
 			})

@@ -17,6 +17,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -25,7 +26,7 @@ import (
 type trap struct {
 	http.Handler
 	left atomic.Int64
-	kill atomic.Pointer[os.Process]
+	kill atomic.Pointer[testprocess.Process]
 }
 
 func (tr *trap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +45,7 @@ func (b trapped) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.trap.left.Add(-int64(n)) <= 0 {
 		if p := b.trap.kill.Swap(nil); p != nil {
-			_ = p.Kill()
+			p.Signal(os.Kill)
 		}
 	}
 	return n, err
@@ -76,37 +77,32 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	t.Cleanup(srv.Close)
 	t.Cleanup(func() { _ = gcs.Close() }) // before srv.Close: it ends requests of killed clients
 
-	upload := func(kill bool) (output string, err error) {
-		cmd := exec.Command("gcsup", "cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", srv.URL, source, "gs://demo/a.bin")
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
+	upload := func(kill bool) *testprocess.Process {
 		tr.left.Store(1 << 62)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		p := testprocess.Start(t, exec.Command("gcsup", "cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", srv.URL, source, "gs://demo/a.bin"))
 		if kill {
 			// Kill mostly in the middle, and sometimes in the first or the last bytes.
-			tr.kill.Store(cmd.Process)
+			tr.kill.Store(p)
 			tr.left.Store(1 + random.Int64N(size/int64(kills)*2))
 		}
-		err = cmd.Wait()
+		p.Wait()
 		tr.kill.Store(nil)
-		return out.String(), err
+		return p
 	}
 	killed := 0
 	for range kills {
-		out, err := upload(true)
-		if err == nil {
+		p := upload(true)
+		if p.Wait() == 0 {
 			break // fewer bytes were left than the trap waits for
 		}
-		if code := err.(*exec.ExitError).ExitCode(); code != -1 {
-			t.Fatalf("exit code %d before it was killed:\n%s", code, out)
+		if p.Wait() != -1 {
+			t.Fatalf("it ended before it was killed: %s", p.Output())
 		}
 		killed++
 	}
 	if _, done := gcs.Object("demo", "a.bin"); !done {
-		if out, err := upload(false); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		if p := upload(false); p.Wait() != 0 {
+			t.Fatal(p.Output())
 		}
 	}
 	t.Logf("killed %d times", killed)

@@ -20,117 +20,63 @@ import (
 	"gcsup/upload/tree"
 )
 
-// The types of the manifests in docs/many-machines.md. They have the fields that the
-// manifests use, with the names in the schedulers' references. Any other field is an
-// error.
-type (
-	kubernetesJob struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string
-		Metadata   struct{ Name string }
-		Spec       struct {
-			CompletionMode       string `yaml:"completionMode"`
-			Completions          int
-			Parallelism          int
-			BackoffLimitPerIndex int `yaml:"backoffLimitPerIndex"`
-			PodFailurePolicy     struct {
-				Rules []struct {
-					Action          string
-					OnPodConditions []struct{ Type string } `yaml:"onPodConditions"`
-					OnExitCodes     struct {
-						ContainerName string `yaml:"containerName"`
-						Operator      string
-						Values        []int
-					} `yaml:"onExitCodes"`
-				}
-			} `yaml:"podFailurePolicy"`
-			Template struct {
-				Spec struct {
-					RestartPolicy                 string `yaml:"restartPolicy"`
-					ServiceAccountName            string `yaml:"serviceAccountName"`
-					TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
-					Containers                    []yamlContainer
-					Volumes                       []struct {
-						Name                  string
-						PersistentVolumeClaim struct {
-							ClaimName string `yaml:"claimName"`
-						} `yaml:"persistentVolumeClaim"`
-					}
-				}
+// node is a decoded manifest, or a part of it: a map, a list or a value.
+type node struct {
+	t     *testing.T
+	value any
+}
+
+// at returns the part at a path of keys and indexes. A part that is missing fails the test.
+func (n node) at(path ...any) node {
+	n.t.Helper()
+	for _, step := range path {
+		var next any
+		switch key := step.(type) {
+		case string:
+			fields, _ := n.value.(map[string]any)
+			next = fields[key]
+		case int:
+			if list, _ := n.value.([]any); key < len(list) {
+				next = list[key]
 			}
 		}
-	}
-
-	cloudRunJob struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string
-		Metadata   struct{ Name string }
-		Spec       struct {
-			Template struct {
-				Metadata struct{ Annotations map[string]string }
-				Spec     struct {
-					TaskCount   int `yaml:"taskCount"`
-					Parallelism int
-					Template    struct {
-						Spec struct {
-							MaxRetries         int    `yaml:"maxRetries"`
-							TimeoutSeconds     int    `yaml:"timeoutSeconds"`
-							ServiceAccountName string `yaml:"serviceAccountName"`
-							Containers         []yamlContainer
-							Volumes            []struct {
-								Name string
-								NFS  struct{ Server, Path string }
-							}
-						}
-					}
-				}
-			}
+		if next == nil {
+			n.t.Fatalf("the manifest has no %v of %v", step, path)
 		}
+		n.value = next
 	}
+	return n
+}
 
-	yamlContainer struct {
-		Name, Image   string
-		Command, Args []string
-		VolumeMounts  []struct {
-			Name      string
-			MountPath string `yaml:"mountPath"`
-		} `yaml:"volumeMounts"`
-	}
+func (n node) text() string { return fmt.Sprint(n.value) }
 
-	batchJob struct {
-		TaskGroups []struct {
-			TaskCount   int `json:"taskCount,string"`
-			Parallelism int `json:"parallelism,string"`
-			TaskSpec    struct {
-				Runnables []struct {
-					Container struct {
-						ImageURI   string   `json:"imageUri"`
-						Entrypoint string   `json:"entrypoint"`
-						Commands   []string `json:"commands"`
-					} `json:"container"`
-				} `json:"runnables"`
-				Volumes []struct {
-					NFS struct {
-						Server     string `json:"server"`
-						RemotePath string `json:"remotePath"`
-					} `json:"nfs"`
-					MountPath string `json:"mountPath"`
-				} `json:"volumes"`
-				MaxRetryCount     int    `json:"maxRetryCount"`
-				MaxRunDuration    string `json:"maxRunDuration"`
-				LifecyclePolicies []struct {
-					Action          string `json:"action"`
-					ActionCondition struct {
-						ExitCodes []int `json:"exitCodes"`
-					} `json:"actionCondition"`
-				} `json:"lifecyclePolicies"`
-			} `json:"taskSpec"`
-		} `json:"taskGroups"`
-		LogsPolicy struct {
-			Destination string `json:"destination"`
-		} `json:"logsPolicy"`
+func (n node) number() int {
+	n.t.Helper()
+	i, err := strconv.Atoi(n.text())
+	if err != nil {
+		n.t.Fatal(err)
 	}
-)
+	return i
+}
+
+func (n node) len() int {
+	list, _ := n.value.([]any)
+	return len(list)
+}
+
+func (n node) texts() (all []string) {
+	for i := range n.len() {
+		all = append(all, n.at(i).text())
+	}
+	return all
+}
+
+func (n node) numbers() (all []int) {
+	for i := range n.len() {
+		all = append(all, n.at(i).number())
+	}
+	return all
+}
 
 // manifestOf returns the manifest in a section of docs/many-machines.md.
 func manifestOf(t *testing.T, section, language string) string {
@@ -149,13 +95,14 @@ func manifestOf(t *testing.T, section, language string) string {
 	return block + "\n"
 }
 
-func decodeYAML(t *testing.T, text string, into any) {
+// decode decodes a manifest in YAML or JSON.
+func decode(t *testing.T, text string) node {
 	t.Helper()
-	d := yaml.NewDecoder(strings.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(into); err != nil {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
+	return node{t, value}
 }
 
 // checkShards checks a command line of gcsup. The tasks must get the shards from 0
@@ -204,13 +151,14 @@ func checkFinal(t *testing.T, codes []int) {
 
 // checkMounts checks that the volumes that a container mounts exist, and that the
 // paths of its command are on them.
-func checkMounts(t *testing.T, c yamlContainer, volume string) {
+func checkMounts(t *testing.T, container node, volume string) {
 	t.Helper()
-	if len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != volume {
-		t.Errorf("the container mounts %v, want the volume %q", c.VolumeMounts, volume)
+	mounts := container.at("volumeMounts")
+	if mounts.len() != 1 || mounts.at(0, "name").text() != volume {
+		t.Errorf("the container mounts %v, want the volume %q", mounts.value, volume)
 		return
 	}
-	checkPaths(t, c.Args, c.VolumeMounts[0].MountPath)
+	checkPaths(t, container.at("args").texts(), mounts.at(0, "mountPath").text())
 }
 
 func checkPaths(t *testing.T, args []string, mounted string) {
@@ -225,72 +173,66 @@ func checkPaths(t *testing.T, args []string, mounted string) {
 	}
 }
 
+// TestKubernetesManifest checks what the manifest means. A test of module gcsup/fleet/deploy checks its fields.
 func TestKubernetesManifest(t *testing.T) {
-	var job kubernetesJob
-	decodeYAML(t, manifestOf(t, "Kubernetes", "yaml"), &job)
-	spec := job.Spec
-	if job.APIVersion != "batch/v1" || job.Kind != "Job" || job.Metadata.Name == "" || spec.CompletionMode != "Indexed" {
-		t.Errorf("it is not an Indexed Job: %+v", job)
-	}
-	pod := spec.Template.Spec
+	spec := decode(t, manifestOf(t, "Kubernetes", "yaml")).at("spec")
+	pod := spec.at("template", "spec")
 	// A failure policy and a limit per index need this restart policy.
-	if pod.RestartPolicy != "Never" || spec.BackoffLimitPerIndex < 1 {
-		t.Errorf("restartPolicy %q, backoffLimitPerIndex %d", pod.RestartPolicy, spec.BackoffLimitPerIndex)
+	if pod.at("restartPolicy").text() != "Never" || spec.at("backoffLimitPerIndex").number() < 1 || spec.at("completionMode").text() != "Indexed" {
+		t.Errorf("spec %v", spec.value)
 	}
-	container := pod.Containers[0]
-	rules := spec.PodFailurePolicy.Rules
-	if len(rules) != 2 || rules[0].Action != "Ignore" || rules[0].OnPodConditions[0].Type != "DisruptionTarget" {
-		t.Fatalf("rules %+v", rules)
+	container := pod.at("containers", 0)
+	rules := spec.at("podFailurePolicy", "rules")
+	if rules.len() != 2 || rules.at(0, "action").text() != "Ignore" || rules.at(0, "onPodConditions", 0, "type").text() != "DisruptionTarget" {
+		t.Fatalf("rules %v", rules.value)
 	}
-	if codes := rules[1].OnExitCodes; rules[1].Action != "FailIndex" || codes.ContainerName != container.Name || codes.Operator != "In" {
-		t.Errorf("rule %+v", rules[1])
+	codes := rules.at(1, "onExitCodes")
+	if rules.at(1, "action").text() != "FailIndex" || codes.at("containerName").text() != container.at("name").text() || codes.at("operator").text() != "In" {
+		t.Errorf("rule %v", rules.at(1).value)
 	}
-	checkFinal(t, rules[1].OnExitCodes.Values)
-	checkMounts(t, container, pod.Volumes[0].Name)
-	checkShards(t, container.Args, spec.Completions, func(task int) map[string]string {
+	checkFinal(t, codes.at("values").numbers())
+	checkMounts(t, container, pod.at("volumes", 0, "name").text())
+	checkShards(t, container.at("args").texts(), spec.at("completions").number(), func(task int) map[string]string {
 		return map[string]string{"JOB_COMPLETION_INDEX": strconv.Itoa(task)}
 	})
 }
 
 func TestCloudRunManifest(t *testing.T) {
-	var job cloudRunJob
-	decodeYAML(t, manifestOf(t, "Cloud Run", "yaml"), &job)
-	if job.APIVersion != "run.googleapis.com/v1" || job.Kind != "Job" || job.Metadata.Name == "" {
-		t.Errorf("it is not a job of Cloud Run: %+v", job)
+	job := decode(t, manifestOf(t, "Cloud Run", "yaml"))
+	if job.at("apiVersion").text() != "run.googleapis.com/v1" || job.at("kind").text() != "Job" || job.at("metadata", "name").text() == "" {
+		t.Errorf("it is not a job of Cloud Run: %v", job.value)
 	}
-	execution := job.Spec.Template
+	execution := job.at("spec", "template")
 	var network []struct{ Network, Subnetwork string }
-	if err := json.Unmarshal([]byte(execution.Metadata.Annotations["run.googleapis.com/network-interfaces"]), &network); err != nil || len(network) != 1 {
-		t.Errorf("annotations %v: %v", execution.Metadata.Annotations, err)
+	annotation := execution.at("metadata", "annotations", "run.googleapis.com/network-interfaces").text()
+	if err := json.Unmarshal([]byte(annotation), &network); err != nil || len(network) != 1 {
+		t.Errorf("annotation %s: %v", annotation, err)
 	}
-	task := execution.Spec.Template.Spec
-	if task.MaxRetries < 1 || task.TimeoutSeconds <= 600 || task.TimeoutSeconds > 86400 {
-		t.Errorf("maxRetries %d, timeoutSeconds %d", task.MaxRetries, task.TimeoutSeconds)
+	task := execution.at("spec", "template", "spec")
+	if timeout := task.at("timeoutSeconds").number(); task.at("maxRetries").number() < 1 || timeout <= 600 || timeout > 86400 {
+		t.Errorf("task %v", task.value)
 	}
-	checkMounts(t, task.Containers[0], task.Volumes[0].Name)
-	count := execution.Spec.TaskCount
-	checkShards(t, task.Containers[0].Args, count, func(task int) map[string]string {
+	container := task.at("containers", 0)
+	checkMounts(t, container, task.at("volumes", 0, "name").text())
+	count := execution.at("spec", "taskCount").number()
+	checkShards(t, container.at("args").texts(), count, func(task int) map[string]string {
 		return map[string]string{"CLOUD_RUN_TASK_INDEX": strconv.Itoa(task), "CLOUD_RUN_TASK_COUNT": strconv.Itoa(count)}
 	})
 }
 
 func TestBatchManifest(t *testing.T) {
-	var job batchJob
-	d := json.NewDecoder(strings.NewReader(manifestOf(t, "Batch", "json")))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&job); err != nil {
-		t.Fatal(err)
+	group := decode(t, manifestOf(t, "Batch", "json")).at("taskGroups", 0)
+	spec := group.at("taskSpec")
+	policies := spec.at("lifecyclePolicies")
+	if retries := spec.at("maxRetryCount").number(); policies.len() != 1 || policies.at(0, "action").text() != "FAIL_TASK" || retries < 1 || retries > 10 {
+		t.Errorf("maxRetryCount %d, lifecyclePolicies %v", retries, policies.value)
 	}
-	group := job.TaskGroups[0]
-	spec := group.TaskSpec
-	if len(spec.LifecyclePolicies) != 1 || spec.LifecyclePolicies[0].Action != "FAIL_TASK" || spec.MaxRetryCount < 1 || spec.MaxRetryCount > 10 {
-		t.Errorf("maxRetryCount %d, lifecyclePolicies %+v", spec.MaxRetryCount, spec.LifecyclePolicies)
-	}
-	checkFinal(t, spec.LifecyclePolicies[0].ActionCondition.ExitCodes)
-	commands := spec.Runnables[0].Container.Commands
-	checkPaths(t, commands, spec.Volumes[0].MountPath)
-	checkShards(t, commands, group.TaskCount, func(task int) map[string]string {
-		return map[string]string{"BATCH_TASK_INDEX": strconv.Itoa(task), "BATCH_TASK_COUNT": strconv.Itoa(group.TaskCount)}
+	checkFinal(t, policies.at(0, "actionCondition", "exitCodes").numbers())
+	commands := spec.at("runnables", 0, "container", "commands").texts()
+	checkPaths(t, commands, spec.at("volumes", 0, "mountPath").text())
+	count := group.at("taskCount").number()
+	checkShards(t, commands, count, func(task int) map[string]string {
+		return map[string]string{"BATCH_TASK_INDEX": strconv.Itoa(task), "BATCH_TASK_COUNT": strconv.Itoa(count)}
 	})
 }
 

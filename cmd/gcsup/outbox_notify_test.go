@@ -17,6 +17,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/testprocess"
 	"gcsup/upload/outbox"
 )
 
@@ -69,10 +70,7 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
+	run := testprocess.Start(t, cmd)
 	if before := strings.Join(received(t, conn, "READY=1"), "\n"); strings.Contains(before, "STOPPING") {
 		t.Errorf("before READY: %q", before)
 	}
@@ -83,9 +81,7 @@ func TestOutboxUnderSystemd(t *testing.T) {
 		}
 	}
 	// A process that hangs sends no sign of life.
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	run.Signal(syscall.SIGSTOP)
 	if err := conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +94,13 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a stopped process sent %d bytes, %v", n, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	run.Signal(syscall.SIGCONT)
 	received(t, conn, "WATCHDOG=1")
 	began := time.Now()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	run.Signal(syscall.SIGTERM)
 	received(t, conn, "STOPPING=1")
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("exit: %v", err)
+	if code := run.Wait(); code != 0 {
+		t.Error(run.Output())
 	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it ended after %v", took)

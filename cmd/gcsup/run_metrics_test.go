@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testprocess"
 )
 
 // TestListen scrapes the metrics of a run while its upload is held, and checks that a second run with the same port
@@ -25,11 +23,12 @@ func TestListen(t *testing.T) {
 	t.Parallel()
 	fake := newFake(t, fakegcs.Options{})
 	var requests atomic.Int64
-	held := make(chan struct{})
+	held, arrived := make(chan struct{}), make(chan struct{}, 100)
 	release := sync.OnceFunc(func() { close(held) })
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		if r.Method == http.MethodPut {
+			arrived <- struct{}{}
 			<-held
 		}
 		fake.ServeHTTP(w, r)
@@ -44,21 +43,10 @@ func TestListen(t *testing.T) {
 	env := []string{"STORAGE_EMULATOR_HOST=" + srv.URL, "HOME=" + dir}
 	cp := []string{"cp", source, "gs://demo/held", "--state-dir=" + filepath.Join(dir, "state")}
 
-	first := exec.Command("gcsup", append(cp[:len(cp):len(cp)], "--listen=127.0.0.1:0")...)
-	first.Env = append(os.Environ(), env...)
-	messages, err := first.StderrPipe()
-	if err == nil {
-		err = first.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(messages)
-	line, err := lines.ReadString('\n')
-	m := regexp.MustCompile(`^gcsup: metrics are at (http://(127\.0\.0\.1:\d+)/)metrics\n$`).FindStringSubmatch(line)
-	if m == nil {
-		t.Fatalf("first message %q, %v", line, err)
-	}
+	cmd := exec.Command("gcsup", append(cp[:len(cp):len(cp)], "--listen=127.0.0.1:0")...)
+	cmd.Env = append(os.Environ(), env...)
+	first := testprocess.Start(t, cmd)
+	m := first.Await(`^gcsup: metrics are at (http://(127\.0\.0\.1:\d+)/)metrics\n`)
 	url, address := m[1], m[2]
 	text := ""
 	for end := time.Now().Add(time.Minute); !strings.Contains(text, "\ngcsup_active_uploads 1\n"); time.Sleep(5 * time.Millisecond) {
@@ -75,6 +63,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("health %q", health)
 	}
 
+	<-arrived // no other request follows
 	before := requests.Load()
 	out, code := runGcsup(t, env, "cp", source, "gs://demo/second", "--listen="+address, "--state-dir="+filepath.Join(dir, "second"))
 	if code != 74 || !strings.Contains(out, "gcsup: --listen: listen tcp "+address+": ") || !strings.Contains(out, "; give another HOST:PORT, or port 0 for a free one\n") {
@@ -85,9 +74,8 @@ func TestListen(t *testing.T) {
 	}
 
 	release()
-	rest, _ := io.ReadAll(lines)
-	if err := first.Wait(); err != nil || len(bytes.TrimSpace(rest)) != 0 {
-		t.Errorf("the first run: %v\n%s", err, rest)
+	if code := first.Wait(); code != 0 || strings.TrimPrefix(first.Stderr(), m[0]) != "" {
+		t.Errorf("the first run: %s", first.Output())
 	}
 }
 

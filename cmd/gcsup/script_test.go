@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +25,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -81,7 +80,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Values[childrenKey{}] = map[string]*child{}
+			e.Values[childrenKey{}] = map[string]*testprocess.Process{}
 			e.Values[documentedKey{}] = map[string]bool{}
 			e.Values[requestsKey{}] = map[string]map[string]int{}
 			e.Setenv("HOME", e.WorkDir)
@@ -169,85 +168,41 @@ func writeRandom(path string, size int64, seed uint64) error {
 	return errors.Join(err, f.Close())
 }
 
-// child is a process that a script runs in the background.
-type child struct {
-	cmd      *exec.Cmd
-	out, err bytes.Buffer
-	copied   chan struct{} // closed when out is complete
-}
-
-// start starts a command and waits until a line of its standard output matches. At
-// the end of the script the command is killed if it is still running.
-func start(ts *testscript.TestScript, until *regexp.Regexp, args []string) (c *child, matched string) {
+// start starts a command and waits until its output matches. At the end of the script the command is
+// killed if it is still running.
+func start(ts *testscript.TestScript, until string, args []string) (p *testprocess.Process, match []string) {
 	path := args[0]
 	if path == "gcsup" { // the program under test
 		path = filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], path)
 	}
-	c = &child{cmd: exec.Command(path, args[1:]...), copied: make(chan struct{})}
-	c.cmd.Dir = ts.MkAbs(".")
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
 	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "GCSUP_CONFIG", "STORAGE_EMULATOR_HOST", "SSL_CERT_FILE", "TMPDIR", "GOCOVERDIR", "GORACE"} {
 		if value := ts.Getenv(key); value != "" {
-			c.cmd.Env = append(c.cmd.Env, key+"="+value)
+			cmd.Env = append(cmd.Env, key+"="+value)
 		}
 	}
-	c.cmd.Stderr = &c.err
-	stdout, pipe, err := os.Pipe()
-	ts.Check(err)
-	c.cmd.Stdout = pipe
-	ts.Check(c.cmd.Start())
-	ts.Check(pipe.Close())
-	ts.Defer(func() {
-		_ = c.cmd.Process.Kill()
-		_ = c.cmd.Wait()
-	})
-	line := make(chan string, 1)
-	go func() {
-		defer close(c.copied)
-		defer stdout.Close()
-		found := false
-		r := bufio.NewReader(stdout)
-		for {
-			text, err := r.ReadString('\n')
-			c.out.WriteString(text)
-			if !found && until.MatchString(text) {
-				found = true
-				line <- text
-			}
-			if err != nil {
-				close(line)
-				return
-			}
-		}
-	}()
-	matched, ok := <-line
-	if !ok {
-		_ = c.cmd.Wait()
-		ts.Fatalf("%q ended, and no line matched %q\nstdout:\n%s\nstderr:\n%s", args, until, &c.out, &c.err)
-	}
-	return c, matched
+	p = testprocess.Start(scriptTB{ts}, cmd)
+	return p, p.Await(until)
 }
 
-func (c *child) wait(ts *testscript.TestScript) int {
-	<-c.copied
-	err := c.cmd.Wait()
-	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
-		ts.Check(err)
-	}
-	return c.cmd.ProcessState.ExitCode()
-}
+// scriptTB is a script as a test.
+type scriptTB struct{ *testscript.TestScript }
+
+func (ts scriptTB) Helper()                           {}
+func (ts scriptTB) Errorf(format string, args ...any) { ts.Fatalf(format, args...) }
+func (ts scriptTB) Cleanup(f func())                  { ts.Defer(f) }
 
 // childrenOf returns the children of a script by name.
-func childrenOf(ts *testscript.TestScript) map[string]*child {
-	return ts.Value(childrenKey{}).(map[string]*child)
+func childrenOf(ts *testscript.TestScript) map[string]*testprocess.Process {
+	return ts.Value(childrenKey{}).(map[string]*testprocess.Process)
 }
 
 type childrenKey struct{}
 
 func scriptBegin(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, len(args) >= 3, "begin NAME REGEXP COMMAND...")
-	until, err := regexp.Compile(args[1])
-	ts.Check(err)
-	childrenOf(ts)[args[0]], _ = start(ts, until, args[2:])
+	childrenOf(ts)[args[0]], _ = start(ts, args[1], args[2:])
 }
 
 func signalOf(ts *testscript.TestScript, name string) os.Signal {
@@ -270,17 +225,17 @@ func signalOf(ts *testscript.TestScript, name string) os.Signal {
 
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "signal NAME SIGNAL")
-	ts.Check(childrenOf(ts)[args[0]].cmd.Process.Signal(signalOf(ts, args[1])))
+	childrenOf(ts)[args[0]].Signal(signalOf(ts, args[1]))
 }
 
 func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "ended NAME CODE")
 	c := childrenOf(ts)[args[0]]
-	code := c.wait(ts)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), c.out.Bytes(), 0o600))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), c.err.Bytes(), 0o600))
+	code := c.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), []byte(c.Stdout()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), []byte(c.Stderr()), 0o600))
 	if want := number(ts, args[1]); code != want {
-		ts.Fatalf("%s: exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", args[0], code, want, &c.out, &c.err)
+		ts.Fatalf("%s: exit code %d, want %d\n%s", args[0], code, want, c.Output())
 	}
 }
 
@@ -302,10 +257,9 @@ const emulatorName = "emulator"
 
 func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, true, "emulator [FLAG...]")
-	ready := regexp.MustCompile(`^export STORAGE_EMULATOR_HOST=(https?://.*)\n$`)
-	c, line := start(ts, ready, append([]string{"gcsup", "emulator", "--addr", "127.0.0.1:0"}, args...))
+	c, ready := start(ts, `^export STORAGE_EMULATOR_HOST=(https?://.*)\n`, append([]string{"gcsup", "emulator", "--addr", "127.0.0.1:0"}, args...))
 	childrenOf(ts)[emulatorName] = c
-	ts.Setenv("STORAGE_EMULATOR_HOST", ready.FindStringSubmatch(line)[1])
+	ts.Setenv("STORAGE_EMULATOR_HOST", ready[1])
 }
 
 func scriptBucket(ts *testscript.TestScript, neg bool, args []string) {
@@ -340,14 +294,14 @@ func scriptStopEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 1 {
 		name = args[0]
 	}
-	ts.Check(c.cmd.Process.Signal(signalOf(ts, name)))
-	code := c.wait(ts)
+	c.Signal(signalOf(ts, name))
+	code := c.Wait()
 	switch {
 	case name == "KILL":
 	case code != 0:
-		ts.Fatalf("emulator: exit code %d\n%s", code, &c.err)
-	case strings.Count(c.out.String(), "\n") != 1:
-		ts.Fatalf("emulator: more than one line on standard output:\n%s", &c.out)
+		ts.Fatalf("emulator: %s", c.Output())
+	case strings.Count(c.Stdout(), "\n") != 1:
+		ts.Fatalf("emulator: more than one line on standard output:\n%s", c.Stdout())
 	}
 }
 

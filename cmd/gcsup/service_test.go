@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
 )
@@ -38,53 +36,6 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// job is the part of the Kubernetes API that the example uses.
-type job struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string
-	Metadata   struct{ Name string }
-	Spec       struct {
-		BackoffLimit int `yaml:"backoffLimit"`
-		Template     struct{ Spec podSpec }
-	}
-}
-
-type podSpec struct {
-	RestartPolicy      string `yaml:"restartPolicy"`
-	ServiceAccountName string `yaml:"serviceAccountName"`
-	AutomountToken     bool   `yaml:"automountServiceAccountToken"`
-	SecurityContext    struct {
-		RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
-		RunAsUser      int                   `yaml:"runAsUser"`
-		RunAsGroup     int                   `yaml:"runAsGroup"`
-		FSGroup        int                   `yaml:"fsGroup"`
-		SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
-	} `yaml:"securityContext"`
-	Containers []struct {
-		Name, Image     string
-		Args            []string
-		Env             []struct{ Name, Value string }
-		SecurityContext struct {
-			ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
-			AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
-			Capabilities             struct{ Drop []string }
-		} `yaml:"securityContext"`
-		Resources    struct{ Requests, Limits map[string]string }
-		VolumeMounts []struct {
-			Name      string
-			MountPath string `yaml:"mountPath"`
-			ReadOnly  bool   `yaml:"readOnly"`
-		} `yaml:"volumeMounts"`
-	}
-	Volumes []struct {
-		Name                  string
-		PersistentVolumeClaim *struct {
-			ClaimName string `yaml:"claimName"`
-		} `yaml:"persistentVolumeClaim"`
-		EmptyDir *struct{} `yaml:"emptyDir"`
-	}
-}
-
 // serviceCommands returns the command lines of docs/service.md, without the name
 // of the program.
 func serviceCommands(t *testing.T) map[string][]string {
@@ -100,30 +51,21 @@ func serviceCommands(t *testing.T) map[string][]string {
 	after("systemd", blocks(t, "ini")[0])
 	after("cron", blocks(t, "crontab")[0])
 
-	var j job
-	dec := yaml.NewDecoder(strings.NewReader(blocks(t, "yaml")[0]))
-	dec.KnownFields(true)
-	if err := dec.Decode(&j); err != nil {
-		t.Fatal(err)
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		t.Errorf("after the Job: %v, want the end", err)
-	}
-	spec := j.Spec.Template.Spec
-	c := spec.Containers[0]
-	if j.APIVersion != "batch/v1" || j.Kind != "Job" || spec.RestartPolicy != "OnFailure" || !c.SecurityContext.ReadOnlyRootFilesystem {
-		t.Errorf("unexpected Job: %+v", j)
+	pod := decode(t, blocks(t, "yaml")[0]).at("spec", "template", "spec")
+	c := pod.at("containers", 0)
+	if pod.at("restartPolicy").text() != "OnFailure" || c.at("securityContext", "readOnlyRootFilesystem").text() != "true" {
+		t.Errorf("unexpected pod: %v", pod.value)
 	}
 	var volumes []string
-	for _, v := range spec.Volumes {
-		volumes = append(volumes, v.Name)
+	for i := range pod.at("volumes").len() {
+		volumes = append(volumes, pod.at("volumes", i, "name").text())
 	}
-	for _, m := range c.VolumeMounts {
-		if !slices.Contains(volumes, m.Name) {
-			t.Errorf("volume %q is mounted but not defined", m.Name)
+	for i := range c.at("volumeMounts").len() {
+		if name := c.at("volumeMounts", i, "name").text(); !slices.Contains(volumes, name) {
+			t.Errorf("volume %q is mounted but not defined", name)
 		}
 	}
-	commands["kubernetes"] = c.Args
+	commands["kubernetes"] = c.at("args").texts()
 	return commands
 }
 

@@ -1,24 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/internal/benchrun"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -49,8 +42,6 @@ func (e *endless) Read(p []byte) (int, error) {
 // source returns a stream of size bytes.
 func source(size int64) io.Reader { return io.LimitReader(&endless{}, size) }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // way connects to an endpoint, and returns a function that uploads an object.
 type way func(ctx context.Context, endpoint string) (upload func(ctx context.Context, name string, size int64) error, err error)
 
@@ -59,63 +50,19 @@ var ways = map[string]way{
 	"bare PUT": barePut, "bare insert": bareInsert, "upload.Reader": fromReader, "spooled Reader": fromSpool, "upload.Bytes": fromBytes, "storage.Writer": writer,
 }
 
-// barePut measures the minimum cost of a stream: one request without a session, whose
-// body is read, hashed and sent by one goroutine.
+// barePut measures the minimum cost of a stream.
 func barePut(_ context.Context, endpoint string) (func(context.Context, string, int64) error, error) {
 	hc := newHTTPClient()
 	return func(ctx context.Context, name string, size int64) error {
-		sum := crc32.New(castagnoli)
-		req, err := http.NewRequestWithContext(ctx, "POST", endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+name, io.TeeReader(source(size), sum))
-		if err != nil {
-			return err
-		}
-		req.ContentLength = size
-		resp, err := hc.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		var stored struct{ CRC32C string }
-		if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil {
-			return fmt.Errorf("%s: %w", resp.Status, err)
-		}
-		if want := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum.Sum32())); stored.CRC32C != want {
-			return fmt.Errorf("%s: CRC32C %q, want %q", resp.Status, stored.CRC32C, want)
-		}
-		return nil
+		return benchrun.BarePut(ctx, hc, endpoint, name, source(size), size)
 	}, nil
 }
 
-// bareInsert measures the minimum cost of a small object: one request with its
-// checksum.
+// bareInsert measures the minimum cost of a small object.
 func bareInsert(_ context.Context, endpoint string) (func(context.Context, string, int64) error, error) {
 	hc := newHTTPClient()
 	return func(ctx context.Context, name string, size int64) error {
-		data := content[:size]
-		sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))
-		const boundary = "b0b0b0b0b0b0b0b0"
-		head := fmt.Sprintf("--%s\r\nContent-Type: application/json\r\n\r\n{\"name\":%q,\"crc32c\":%q}\r\n--%s\r\nContent-Type: application/octet-stream\r\n\r\n",
-			boundary, name, base64.StdEncoding.EncodeToString(sum), boundary)
-		tail := "\r\n--" + boundary + "--\r\n"
-		body := io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))
-		req, err := http.NewRequestWithContext(ctx, "POST", endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+name, body)
-		if err != nil {
-			return err
-		}
-		req.ContentLength = int64(len(head) + len(data) + len(tail))
-		req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
-		resp, err := hc.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return errors.New(resp.Status)
-		}
-		return nil
+		return benchrun.BareInsert(ctx, hc, endpoint, name, content[:size])
 	}, nil
 }
 

@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -32,8 +28,7 @@ func asRole(name string, server benchrun.Server, file, role string) benchrun.Way
 	}}
 }
 
-// barePut measures the minimum cost of a checked upload: one request, whose body is
-// read, hashed and sent by one goroutine.
+// barePut measures the minimum cost of a checked upload.
 func barePut(args []string) error {
 	endpoint, path, object := args[0], args[1], args[2]
 	f, err := os.Open(path)
@@ -41,26 +36,8 @@ func barePut(args []string) error {
 		return err
 	}
 	defer f.Close()
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	req, err := http.NewRequest("POST", endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+object, io.TeeReader(f, sum))
-	if err != nil {
-		return err
-	}
-	req.ContentLength = *size
 	hc := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}}
-	resp, err := hc.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var stored struct{ CRC32C string }
-	if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil {
-		return fmt.Errorf("%s: %w", resp.Status, err)
-	}
-	if want := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum.Sum32())); stored.CRC32C != want {
-		return fmt.Errorf("%s: CRC32C %q, want %q", resp.Status, stored.CRC32C, want)
-	}
-	return nil
+	return benchrun.BarePut(context.Background(), hc, endpoint, object, f, *size)
 }
 
 // uploadFile uploads a file as a program does that embeds package upload, with a

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/binary"
+	"context"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -65,7 +63,7 @@ func barePuts(args []string) error {
 	for i := range connections {
 		from, to := info.Size()*i/connections, info.Size()*(i+1)/connections
 		puts.Go(func() error {
-			return barePut(hc, fmt.Sprintf("%s/upload/storage/v1/b/bench/o?uploadType=media&name=%s-%d", endpoint, object, i), io.NewSectionReader(f, from, to-from))
+			return benchrun.BarePut(context.Background(), hc, endpoint, fmt.Sprint(object, "-", i), io.NewSectionReader(f, from, to-from), to-from)
 		})
 	}
 	if err := puts.Wait(); err != nil {
@@ -94,26 +92,4 @@ func connectionsOf(r benchrun.Run) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no result in the output:\n%s", r.Output)
-}
-
-func barePut(hc *http.Client, url string, part *io.SectionReader) error {
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	req, err := http.NewRequest(http.MethodPost, url, io.TeeReader(part, sum))
-	if err != nil {
-		return err
-	}
-	req.ContentLength = part.Size()
-	resp, err := hc.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var stored struct{ CRC32C string }
-	if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil {
-		return fmt.Errorf("%s: %w", resp.Status, err)
-	}
-	if want := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum.Sum32())); stored.CRC32C != want {
-		return fmt.Errorf("%s: CRC32C %q, want %q", resp.Status, stored.CRC32C, want)
-	}
-	return nil
 }

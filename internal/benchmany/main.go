@@ -6,14 +6,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -194,35 +190,10 @@ func listAndWalk(args []string) error {
 	return err
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func insert(hc *http.Client, endpoint, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))
-	const boundary = "b0b0b0b0b0b0b0b0"
-	head := fmt.Sprintf("--%s\r\nContent-Type: application/json\r\n\r\n{\"name\":%q,\"crc32c\":%q}\r\n--%s\r\nContent-Type: application/octet-stream\r\n\r\n",
-		boundary, "b/"+filepath.Base(path), base64.StdEncoding.EncodeToString(sum), boundary)
-	tail := "\r\n--" + boundary + "--\r\n"
-	body := io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))
-	req, err := http.NewRequest("POST", endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+url.QueryEscape("b/"+filepath.Base(path)), body)
-	if err != nil {
-		return err
-	}
-	req.ContentLength = int64(len(head) + len(data) + len(tail))
-	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
-	resp, err := hc.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != 200 {
-		return fmt.Errorf("%s: status %d", path, resp.StatusCode)
-	}
-	return nil
+	return benchrun.BareInsert(context.Background(), hc, endpoint, "b/"+filepath.Base(path), data)
 }

@@ -87,6 +87,8 @@ var allowed = map[string][]string{
 	"gcsup/internal/e2e":                   {}, // tests only
 	"gcsup/internal/compat/filters":        uploads("golang.org/x/sync/errgroup"),
 	"gcsup/internal/compat/front":          {"gcsup/fakegcs/..."},
+	"gcsup/internal/powerdisk":             {},
+	"gcsup/internal/testprocess":           {},
 	"gcsup/internal/compat/operations":     {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 	"gcsup/internal/compat/suites":         {},
 	"gcsup/internal/compat/live":           {"*"},

@@ -120,7 +120,7 @@ func (k *killing) object(t *testing.T, random *rand.Rand) {
 	}
 	e := startEmulator(t, "--rate", fmt.Sprint(32<<20<<random.IntN(2)))
 	defer func() {
-		e.child.kill()
+		e.child.Kill()
 		_ = os.RemoveAll(dir)
 		_ = os.RemoveAll(e.dir)
 	}()
@@ -157,7 +157,7 @@ func (k *killing) object(t *testing.T, random *rand.Rand) {
 	}
 	if left == 0 || k.total() >= *kills {
 		c := run(t, environment(), o.args...)
-		<-c.done
+		c.Wait()
 		k.finished(o, c)
 	}
 	k.early += early
@@ -194,8 +194,8 @@ func (o *target) once(m manner) (kills int, done *child) {
 			break
 		}
 		if m != byServer {
-			c.kill()
-			if c.code() != -1 {
+			c.Kill()
+			if c.Wait() != -1 {
 				break // the process ended before the kill
 			}
 			return 1, nil
@@ -206,7 +206,7 @@ func (o *target) once(m manner) (kills int, done *child) {
 		kills++
 		began = o.e.held()
 	}
-	<-c.done
+	c.Wait()
 	return kills, c
 }
 
@@ -215,7 +215,7 @@ func (o *target) once(m manner) (kills int, done *child) {
 func (o *target) wait(c *child, m manner, began int64) bool {
 	pause := func(d time.Duration) bool {
 		select {
-		case <-c.done:
+		case <-c.Done():
 			return false
 		case <-time.After(d):
 			return true
@@ -237,7 +237,7 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 		// A save takes a third of a millisecond, so that the loop polls without
 		// a pause.
 		var temp string
-		if !until(c.done, time.Millisecond/2, func() bool {
+		if !until(c.Done(), time.Millisecond/2, func() bool {
 			for _, name := range o.stateFiles() {
 				if id, ok := strings.CutSuffix(name, ".lock"); ok {
 					temp = filepath.Join(o.state, "sessions", id+".tmp")
@@ -249,7 +249,7 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 		}
 		var st syscall.Stat_t
 		is := func(there bool) bool {
-			return until(c.done, 0, func() bool { return (syscall.Lstat(temp, &st) == nil) == there })
+			return until(c.Done(), 0, func() bool { return (syscall.Lstat(temp, &st) == nil) == there })
 		}
 		for range o.random.IntN(2) * o.random.IntN(4) { // half of the kills are in the first save
 			if !is(true) || !is(false) {
@@ -262,7 +262,7 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 		aim := began + o.random.Int64N(left)
 		// The server stores multiples of 256 KiB at once. The rest may not be stored
 		// yet.
-		return until(c.done, 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
+		return until(c.Done(), 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
 	}
 }
 
@@ -287,7 +287,7 @@ func (k *killing) look(o *target, must bool) {
 
 // finished checks the output of the last process.
 func (k *killing) finished(o *target, c *child) {
-	if c.code() != 0 {
+	if c.Wait() != 0 {
 		o.t.Fatal(c.output())
 	}
 	for _, l := range c.lines() {

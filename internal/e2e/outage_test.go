@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -35,8 +34,8 @@ func TestOutage(t *testing.T) {
 		flags      []string
 	}{
 		{"its process is gone", (*emulator).kill, (*emulator).start, nil},
-		{"its process is stopped", func(e *emulator) { e.signal(syscall.SIGSTOP) }, func(e *emulator) {
-			e.signal(syscall.SIGCONT)
+		{"its process is stopped", func(e *emulator) { e.child.Signal(syscall.SIGSTOP) }, func(e *emulator) {
+			e.child.Signal(syscall.SIGCONT)
 			e.release()
 		}, []string{"--stall-timeout", stall.String()}},
 	} {
@@ -56,12 +55,12 @@ func TestOutage(t *testing.T) {
 			}
 			tt.away(e)
 			time.Sleep(*outage)
-			if !c.alive() {
+			if !c.Alive() {
 				t.Fatalf("the upload did not wait: %s", c.output())
 			}
 			tt.back(e)
 			returned := time.Now()
-			if c.code() != 0 {
+			if c.Wait() != 0 {
 				t.Fatal(c.output())
 			}
 			after := time.Since(returned)
@@ -89,12 +88,5 @@ func TestOutage(t *testing.T) {
 				t.Errorf("%d sessions, want 1", n)
 			}
 		})
-	}
-}
-
-func (e *emulator) signal(s syscall.Signal) {
-	e.t.Helper()
-	if err := e.child.cmd.Process.Signal(s); err != nil {
-		e.t.Fatal(fmt.Errorf("signal the emulator: %w", err))
 	}
 }

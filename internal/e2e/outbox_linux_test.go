@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"flag"
@@ -322,9 +321,9 @@ func (s *boxScene) putByProcess(name string, f *boxFile, content []byte) error {
 		s.mu.Lock()
 		f.reput = true
 		s.mu.Unlock()
-		c.kill()
+		c.Kill()
 	}
-	if c := run(s.t, environment(), args...); c.code() != 0 {
+	if c := run(s.t, environment(), args...); c.Wait() != 0 {
 		if s.small {
 			return errPut // the disk is full
 		}
@@ -397,11 +396,11 @@ func (s *boxScene) run() boxFault {
 		wait(300)
 	case boxStopped:
 		wait(150)
-		_ = c.cmd.Process.Signal(syscall.SIGSTOP)
+		c.Signal(syscall.SIGSTOP)
 		s.produce()
 		wait(100)
 		if s.random.IntN(2) == 0 {
-			_ = c.cmd.Process.Signal(syscall.SIGCONT)
+			c.Signal(syscall.SIGCONT)
 			wait(200)
 		}
 	case boxOutage:
@@ -436,10 +435,10 @@ func (s *boxScene) run() boxFault {
 		s.terminate(c)
 	}
 	if fault != boxTerminated {
-		if !c.alive() {
+		if !c.Alive() {
 			s.t.Errorf("%v: it ended by itself: %s", fault, c.output())
 		}
-		c.kill()
+		c.Kill()
 	}
 	s.srv.ClearFaults()
 	s.check(fault)
@@ -455,16 +454,16 @@ func (s *boxScene) fault(f faults.Fault) {
 // terminate sends SIGTERM, and checks that the process ends well and soon.
 func (s *boxScene) terminate(c *child) {
 	s.t.Helper()
-	if !until(c.done, 5*time.Millisecond, func() bool { // otherwise it may not handle signals yet
+	if !until(c.Done(), 5*time.Millisecond, func() bool { // otherwise it may not handle signals yet
 		status, err := outbox.ReadStatus(s.dir)
-		return err == nil && status.Running != nil && status.Running.PID == c.cmd.Process.Pid
+		return err == nil && status.Running != nil && status.Running.PID == c.PID()
 	}) {
 		s.t.Errorf("it does not run: %s", c.output())
 		return
 	}
 	began := time.Now()
-	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	code := c.code()
+	c.Signal(syscall.SIGTERM)
+	code := c.Wait()
 	if code != 0 {
 		s.t.Errorf("after SIGTERM: %s", c.output())
 	}
@@ -528,12 +527,12 @@ func (s *boxScene) finish() {
 	}
 	c := run(s.t, environment(), s.args...)
 	began := time.Now()
-	if !until(c.done, 20*time.Millisecond, s.uploaded) {
+	if !until(c.Done(), 20*time.Millisecond, s.uploaded) {
 		s.t.Errorf("the files are not uploaded after %v: %s", time.Since(began), s.missing())
 	}
 	s.terminate(c)
-	if c.err.Len() > 0 && !bytes.Contains(c.err.Bytes(), []byte("trying again")) {
-		s.t.Logf("messages: %s", &c.err)
+	if c.Stderr() != "" && !strings.Contains(c.Stderr(), "trying again") {
+		s.t.Logf("messages: %s", c.Stderr())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

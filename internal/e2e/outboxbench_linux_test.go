@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,26 +16,19 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
 )
 
 // benchOutbox starts outbox run on dir, with a server that calls seen for each request.
-func benchOutbox(b *testing.B, dir string, opts fakegcs.Options) (srv *fakegcs.TestServer, cmd *exec.Cmd) {
+func benchOutbox(b *testing.B, dir string, opts fakegcs.Options) (srv *fakegcs.TestServer, pid int) {
 	b.Helper()
 	opts.CreateBuckets, opts.NoMD5, opts.Discard, opts.KeepRequests = true, true, true, -1
 	srv = fakegcs.NewServer(b, &opts)
-	ctx, cancel := context.WithCancel(b.Context())
-	cmd = exec.CommandContext(ctx, program, "outbox", "run", dir, "gs://demo/in", "-q", "--endpoint", srv.URL, "--state-dir", b.TempDir())
+	cmd := exec.Command(program, "outbox", "run", dir, "gs://demo/in", "-q", "--endpoint", srv.URL, "--state-dir", b.TempDir())
 	cmd.Env, cmd.Stderr = environment(), os.Stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-	})
-	return srv, cmd
+	return srv, testprocess.Start(b, cmd).PID()
 }
 
 // BenchmarkOutboxFirstByte measures the time from the end of a put until the first request for the file
@@ -106,7 +98,7 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	srv, cmd := benchOutbox(b, dir, fakegcs.Options{Faults: []faults.Fault{
+	srv, pid := benchOutbox(b, dir, fakegcs.Options{Faults: []faults.Fault{
 		{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}},
 	}})
 	began := time.Now()
@@ -121,15 +113,15 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 	}
 	b.ReportMetric(time.Since(began).Seconds(), "s-to-scan")
 	time.Sleep(10 * time.Second)
-	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "MiB-in-outage")
-	b.ReportMetric(memory(b, cmd.Process.Pid, "RssAnon"), "MiB-in-outage-without-program")
+	b.ReportMetric(memory(b, pid, "VmHWM"), "MiB-in-outage")
+	b.ReportMetric(memory(b, pid, "RssAnon"), "MiB-in-outage-without-program")
 	srv.ClearFaults()
 	time.Sleep(5 * time.Second)
 	before, start := srv.Stats().Ops[faults.OpInsert], time.Now()
 	time.Sleep(20 * time.Second)
 	b.ReportMetric(float64(srv.Stats().Ops[faults.OpInsert]-before)/time.Since(start).Seconds(), "files/s")
-	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "MiB-while-uploading")
-	b.ReportMetric(memory(b, cmd.Process.Pid, "RssAnon"), "MiB-while-uploading-without-program")
+	b.ReportMetric(memory(b, pid, "VmHWM"), "MiB-while-uploading")
+	b.ReportMetric(memory(b, pid, "RssAnon"), "MiB-while-uploading-without-program")
 	b.ReportMetric(0, "ns/op")
 }
 

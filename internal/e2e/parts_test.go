@@ -64,7 +64,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 	}
 	e := startEmulator(t, "--rate", fmt.Sprint(rate))
 	defer func() {
-		e.child.kill()
+		e.child.Kill()
 		_ = os.RemoveAll(dir)
 		_ = os.RemoveAll(e.dir)
 	}()
@@ -74,7 +74,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 		o.args = []string{"cp", "--json", "--parallel", fmt.Sprint(2 + random.IntN(3)), "--parallel-by", way, "--state-dir", o.state, "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "1m", o.path, "gs://demo/x"}
 		if left <= 0 {
 			c := run(t, environment(), o.args...)
-			if c.code() != 0 {
+			if c.Wait() != 0 {
 				t.Fatal(c.output())
 			}
 			break
@@ -82,7 +82,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 		n, done := o.once([]manner{byTime, byTime, byBytes, bySave}[random.IntN(4)])
 		k.kills += n
 		if done != nil {
-			if done.code() != 0 {
+			if done.Wait() != 0 {
 				t.Fatal(done.output())
 			}
 			break

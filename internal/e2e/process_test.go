@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -18,13 +17,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -72,15 +71,8 @@ func environment(more ...string) []string {
 
 // child is a gcsup process.
 type child struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	err  bytes.Buffer
-	done chan struct{} // closed when the process has ended
-
-	mu    sync.Mutex
-	out   bytes.Buffer
-	heard *sync.Cond // signaled for each line of out
-	ended bool
+	*testprocess.Process
+	t *testing.T
 }
 
 // run starts gcsup. It is killed at the end of the test if it is still running.
@@ -92,80 +84,18 @@ func run(t *testing.T, env []string, args ...string) *child {
 // runWith is run with a standard input. The caller closes its copy of it.
 func runWith(t *testing.T, env []string, stdin *os.File, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command(program, args...), done: make(chan struct{})}
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
 	if stdin != nil {
-		c.cmd.Stdin = stdin
+		cmd.Stdin = stdin
 	}
-	c.heard = sync.NewCond(&c.mu)
-	c.cmd.Env = env
-	c.cmd.Stderr = &c.err
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(c.done)
-		for r := bufio.NewReader(stdout); ; {
-			line, err := r.ReadString('\n')
-			c.mu.Lock()
-			c.out.WriteString(line)
-			c.ended = err != nil
-			c.heard.Broadcast()
-			c.mu.Unlock()
-			if err != nil {
-				break
-			}
-		}
-		_ = c.cmd.Wait()
-	}()
-	t.Cleanup(func() { c.kill() })
-	return c
-}
-
-// prints waits until the standard output contains a text. It returns false if the
-// process ended before.
-func (c *child) prints(text string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !strings.Contains(c.out.String(), text) {
-		if c.ended {
-			return false
-		}
-		c.heard.Wait()
-	}
-	return true
-}
-
-// kill sends SIGKILL and waits until the process has ended.
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill()
-	<-c.done
-}
-
-// code waits until the process has ended and returns its exit code, or -1 if it
-// was killed.
-func (c *child) code() int {
-	<-c.done
-	return c.cmd.ProcessState.ExitCode()
-}
-
-// alive reports whether the process is running.
-func (c *child) alive() bool {
-	select {
-	case <-c.done:
-		return false
-	default:
-		return true
-	}
+	return &child{testprocess.Start(t, cmd), t}
 }
 
 // output returns all output of a process that has ended.
 func (c *child) output() string {
-	<-c.done
-	return fmt.Sprintf("%q: exit code %d\n%s%s", c.cmd.Args, c.code(), &c.out, &c.err)
+	c.Wait()
+	return c.Output()
 }
 
 // line is one of the JSON Lines of cp, an event or the result.
@@ -187,8 +117,8 @@ type line struct {
 // lines returns the JSON Lines in the output of a process that has ended. It
 // ignores an incomplete line of a killed process.
 func (c *child) lines() (all []line) {
-	<-c.done
-	for text := range strings.Lines(c.out.String()) {
+	c.Wait()
+	for text := range strings.Lines(c.Stdout()) {
 		var l line
 		if json.Unmarshal([]byte(text), &l) == nil {
 			all = append(all, l)
@@ -250,21 +180,14 @@ func loopback() string {
 func (e *emulator) start() {
 	e.t.Helper()
 	args := append([]string{"emulator", "--addr", e.addr, "--dir", e.dir, "--create-buckets", "--log", "json"}, e.flags...)
-	c := run(e.t, environment(), args...)
-	const ready = "export STORAGE_EMULATOR_HOST=http://"
-	if !c.prints("\n") {
-		e.t.Fatal(c.output())
-	}
-	c.mu.Lock()
-	e.addr = strings.TrimSpace(strings.TrimPrefix(c.out.String(), ready))
-	c.mu.Unlock()
-	e.child = c
+	e.child = run(e.t, environment(), args...)
+	e.addr = e.child.Await(`export STORAGE_EMULATOR_HOST=http://(\S+)\n`)[1]
 }
 
 // kill kills the emulator with SIGKILL.
 func (e *emulator) kill() {
 	e.t.Helper()
-	e.child.kill()
+	e.child.Kill()
 	e.keepLog()
 }
 
@@ -272,7 +195,7 @@ func (e *emulator) keepLog() {
 	e.t.Helper()
 	f, err := os.OpenFile(e.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = e.child.err.WriteTo(f)
+		_, err = f.WriteString(e.child.Stderr())
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
@@ -299,7 +222,7 @@ func (e *emulator) hold(at, chunk int64) {
 // reaches waits until the server has the multiples of 256 KiB below at. It returns
 // false if the process ended before.
 func (e *emulator) reaches(c *child, at int64) bool {
-	return until(c.done, time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
+	return until(c.Done(), time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
 }
 
 // release ends a hold for new requests. Requests that are already held stay held.
@@ -332,8 +255,8 @@ func (e *emulator) faults(method string, faults ...faults.Fault) {
 // in the order of their start.
 func (e *emulator) requests() []fakegcs.Request {
 	e.t.Helper()
-	_ = e.child.cmd.Process.Signal(os.Interrupt)
-	<-e.child.done
+	e.child.Signal(os.Interrupt)
+	e.child.Wait()
 	e.keepLog()
 	data, err := os.ReadFile(e.log)
 	if err != nil {

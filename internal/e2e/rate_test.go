@@ -34,7 +34,7 @@ func TestShardsShareTheRate(t *testing.T) {
 			"--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), filepath.Join(dir, "tree"), "gs://demo/"))
 	}
 	for _, c := range shards {
-		if c.code() != 0 {
+		if c.Wait() != 0 {
 			t.Fatal(c.output())
 		}
 	}

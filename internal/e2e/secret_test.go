@@ -126,7 +126,7 @@ func newScene(t *testing.T) *scene {
 func (s *scene) look() {
 	if c := s.running; c != nil && runtime.GOOS == "linux" {
 		// The program may have ended without waiting for this request.
-		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.cmd.Process.Pid))
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.PID()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
 			s.t.Error(err)
 		}
@@ -182,7 +182,7 @@ func (s *scene) interrupted() (token string) {
 		s.t.Fatal(err)
 	}
 	c := s.cp()
-	if c.code() != 75 || c.result().kind() != "retries_exhausted" {
+	if c.Wait() != 75 || c.result().kind() != "retries_exhausted" {
 		s.t.Fatal(c.output())
 	}
 	s.check(c)
@@ -194,7 +194,7 @@ func (s *scene) interrupted() (token string) {
 // secrets.
 func (s *scene) check(c *child) {
 	s.t.Helper()
-	<-c.done
+	c.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = nil
@@ -211,8 +211,8 @@ func (s *scene) check(c *child) {
 		uploads = append(uploads, id)
 	}
 	all := append(append([]string{header}, fixed...), uploads...)
-	search("standard output", c.out.String(), all...)
-	search("standard error", c.err.String(), all...)
+	search("standard output", c.Stdout(), all...)
+	search("standard error", c.Stderr(), all...)
 	// The user passed the header as an argument.
 	search("the argument list", s.argv.String(), append(fixed, uploads...)...)
 	if runtime.GOOS == "linux" && !strings.Contains(s.argv.String(), header) {
@@ -463,7 +463,7 @@ func TestSecrets(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			c := tt.do(s)
-			if got := c.code(); got != tt.code {
+			if got := c.Wait(); got != tt.code {
 				t.Errorf("exit code %d, want %d", got, tt.code)
 			}
 			if tt.kind != "" {
@@ -498,11 +498,7 @@ func (s *scene) signalled(sig os.Signal) *child {
 		s.t.Fatal(err)
 	}
 	c := s.cp("--retry-for=1h")
-	if !c.prints(`"waiting"`) {
-		s.t.Fatal(c.output())
-	}
-	if err := c.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
+	c.Await(`"waiting"`)
+	c.Signal(sig)
 	return c
 }

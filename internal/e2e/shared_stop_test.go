@@ -42,15 +42,15 @@ func TestSharedStopped(t *testing.T) {
 				return run(t, environment(), s.shared(process, key, args)...)
 			}
 			first := start(1, "--limit-rate=4MiB")
-			if !until(first.done, time.Millisecond, func() bool { return s.committed(1) >= 2<<20 }) {
+			if !until(first.Done(), time.Millisecond, func() bool { return s.committed(1) >= 2<<20 }) {
 				t.Fatal(first.output())
 			}
-			_ = first.cmd.Process.Signal(syscall.SIGSTOP)
+			first.Signal(syscall.SIGSTOP)
 			stopped := time.Now()
 			time.Sleep(sharedLease / 2) // the second one must wait only for the rest of the lease
 			if taken {
 				second := start(2)
-				if second.code() != 0 {
+				if second.Wait() != 0 {
 					t.Fatal(second.output())
 				}
 				if r := second.result(); r.ResumedFrom < 2<<20 || r.BytesResent != 0 {
@@ -59,16 +59,16 @@ func TestSharedStopped(t *testing.T) {
 			}
 			time.Sleep(time.Until(stopped.Add(sharedLease + sharedLease/2)))
 			before := s.count(1)
-			_ = first.cmd.Process.Signal(syscall.SIGCONT)
+			first.Signal(syscall.SIGCONT)
 			if taken {
-				if first.code() != 75 || first.result().kind() != "in_use" {
+				if first.Wait() != 75 || first.result().kind() != "in_use" {
 					t.Error(first.output())
 				}
 				// The request that was under way ends now.
 				if n := s.count(1) - before; n > 1 {
 					t.Errorf("the first one made %d requests for the upload when it continued", n)
 				}
-			} else if first.code() != 0 {
+			} else if first.Wait() != 0 {
 				t.Error(first.output())
 			}
 			if got, err := s.gcs.ReadObject("data", "a"); err != nil || !bytes.Equal(got, content) {

@@ -231,7 +231,7 @@ func (r *sharedRun) step(i int) {
 		if now.After(r.pause[i]) {
 			r.slots[i] = r.start()
 		}
-	case !p.child.alive():
+	case !p.child.Alive():
 		p.ended = now
 		r.slots[i], r.pause[i] = nil, now.Add(time.Duration(r.random.Int64N(int64(200*time.Millisecond))))
 	case !p.act.IsZero() && now.After(p.act):
@@ -303,7 +303,7 @@ func (r *sharedRun) disturb(p *sharedProcess) {
 		r.plan(p)
 	case p.kill:
 		p.killed = time.Now()
-		p.child.kill()
+		p.child.Kill()
 	default:
 		p.signal(syscall.SIGSTOP)
 		p.stops = append(p.stops, span{from: time.Now()})
@@ -311,7 +311,7 @@ func (r *sharedRun) disturb(p *sharedProcess) {
 	}
 }
 
-func (p *sharedProcess) signal(s syscall.Signal) { _ = p.child.cmd.Process.Signal(s) }
+func (p *sharedProcess) signal(s syscall.Signal) { p.child.Signal(s) }
 
 // rest waits for the processes, and finishes the uploads that killed processes left
 // in the store.
@@ -328,11 +328,11 @@ func (r *sharedRun) rest() {
 	}
 	for range 5 {
 		p := r.begin("resume", "--all")
-		if r.wait(p); p.child.code() == 0 {
+		if r.wait(p); p.child.Wait() == 0 {
 			break
 		}
 	}
-	if p := r.list(); p.code() != 0 || p.out.Len() > 0 || !strings.Contains(p.err.String(), "no saved uploads") {
+	if p := r.list(); p.Wait() != 0 || p.Stdout() != "" || !strings.Contains(p.Stderr(), "no saved uploads") {
 		r.t.Errorf("uploads are left in the store: %s", p.output())
 	}
 }
@@ -340,7 +340,7 @@ func (r *sharedRun) rest() {
 // wait waits for the end of a process.
 func (r *sharedRun) wait(p *sharedProcess) {
 	select {
-	case <-p.child.done:
+	case <-p.child.Done():
 		p.ended = time.Now()
 	case <-time.After(time.Minute):
 		p.signal(syscall.SIGQUIT)
@@ -351,7 +351,7 @@ func (r *sharedRun) wait(p *sharedProcess) {
 // list runs sessions list.
 func (r *sharedRun) list() *child {
 	c := run(r.t, environment(), r.service.shared(0, filepath.Join(r.dir, "key"), []string{"sessions", "list"})...)
-	<-c.done
+	c.Wait()
 	return c
 }
 
@@ -360,15 +360,15 @@ func (r *sharedRun) story() string {
 	var b strings.Builder
 	start := r.processes[0].began
 	for _, p := range r.processes {
-		fmt.Fprintf(&b, "%d: %v %q", p.number, p.began.Sub(start).Round(time.Millisecond), p.child.cmd.Args[1:3])
+		fmt.Fprintf(&b, "%d: %v %q", p.number, p.began.Sub(start).Round(time.Millisecond), p.child.Args()[1:3])
 		for _, s := range p.stops {
 			fmt.Fprintf(&b, " stopped %v to %v", s.from.Sub(start).Round(time.Millisecond), s.to.Sub(start).Round(time.Millisecond))
 		}
 		if !p.killed.IsZero() {
 			fmt.Fprintf(&b, " killed %v", p.killed.Sub(start).Round(time.Millisecond))
 		}
-		if !p.child.alive() {
-			fmt.Fprintf(&b, " ended %v with %d", p.ended.Sub(start).Round(time.Millisecond), p.child.code())
+		if !p.child.Alive() {
+			fmt.Fprintf(&b, " ended %v with %d", p.ended.Sub(start).Round(time.Millisecond), p.child.Wait())
 		}
 		b.WriteByte('\n')
 	}
@@ -421,7 +421,7 @@ func (r *sharedRun) check(all *sharedTotals) {
 
 // checkEnd checks the exit code of a process.
 func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
-	code, used := p.child.code(), 0
+	code, used := p.child.Wait(), 0
 	for _, l := range p.child.lines() {
 		if l.Type != "result" || l.Status != "failed" {
 			continue
@@ -443,7 +443,7 @@ func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
 
 // checkSecrets checks that no output or file of a process has a session URI.
 func (r *sharedRun) checkSecrets(p *sharedProcess) {
-	for where, text := range map[string]string{"output": p.child.out.String(), "errors": p.child.err.String(), "log": p.logged} {
+	for where, text := range map[string]string{"output": p.child.Stdout(), "errors": p.child.Stderr(), "log": p.logged} {
 		if r.service.hasURI(text) {
 			r.t.Errorf("process %d: a session URI is in its %s", p.number, where)
 		}

@@ -96,7 +96,7 @@ func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int
 	in.Close()
 	cut := random.Int64N(size + 1)
 	closed := k.fault(s, c, out, fault, cut, random)
-	<-c.done
+	c.Wait()
 	out.Close() // not before: that would be the end of the input
 	k.check(s, c, closed, random)
 }
@@ -105,7 +105,7 @@ func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int
 func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault, cut int64, random *rand.Rand) (closed bool) {
 	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 	write := func(p []byte) { _, _ = out.Write(p) } // the process may be dead
-	signal := func(sig syscall.Signal) { _ = c.cmd.Process.Signal(sig) }
+	signal := func(sig syscall.Signal) { c.Signal(sig) }
 	end := func() bool {
 		write(s.content[cut:])
 		return out.Close() == nil
@@ -114,7 +114,7 @@ func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault,
 	case killedWhileRead:
 		write(s.content[:cut])
 		pause(20 * time.Millisecond)
-		c.kill()
+		c.Kill()
 		return false
 	case stoppedAndKilled:
 		write(s.content[:cut])
@@ -123,7 +123,7 @@ func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault,
 		signal(syscall.SIGCONT)
 		closed = end()
 		pause(60 * time.Millisecond)
-		c.kill()
+		c.Kill()
 	case terminated:
 		write(s.content[:cut])
 		if random.IntN(2) == 0 {
@@ -137,13 +137,13 @@ func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault,
 		ended := make(chan bool)
 		go func() { ended <- end() }() // waits if the spool is full
 		select {
-		case <-c.done: // its retries are exhausted
+		case <-c.Done(): // its retries are exhausted
 		case <-time.After(2 * time.Second):
 		}
 		s.e.start()
 		closed = <-ended
 		if random.IntN(2) == 0 {
-			c.kill()
+			c.Kill()
 		}
 	case diskFull:
 		ballast := filepath.Join(s.spool, "ballast")
@@ -157,16 +157,16 @@ func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault,
 		_ = os.Remove(ballast)
 		closed = <-done
 		pause(60 * time.Millisecond)
-		c.kill()
+		c.Kill()
 	default:
 		write(s.content[:cut])
 		closed = end()
 		if fault == killedAfterEnd {
-			until(c.done, 100*time.Microsecond, s.recorded)
+			until(c.Done(), 100*time.Microsecond, s.recorded)
 		} else {
 			pause(60 * time.Millisecond)
 		}
-		c.kill()
+		c.Kill()
 	}
 	return closed
 }
@@ -202,9 +202,9 @@ func (s *stream) left() (names []string) {
 func (s *stream) saved() string {
 	s.t.Helper()
 	c := run(s.t, environment(), "sessions", "list", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
-	<-c.done
+	c.Wait()
 	var u struct{ ID string }
-	for text := range strings.Lines(c.out.String()) {
+	for text := range strings.Lines(c.Stdout()) {
 		if err := json.Unmarshal([]byte(text), &u); err != nil {
 			s.t.Fatal(c.output())
 		}
@@ -221,7 +221,7 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 	}
 	id := s.saved()
 	switch {
-	case first.code() == 0:
+	case first.Wait() == 0:
 		k.finished++
 	case recorded:
 		k.recorded++
@@ -235,12 +235,12 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 		c := run(t, environment(), append([]string{"resume", id}, s.flags...)...)
 		if tries < 3 && random.IntN(2) == 0 {
 			time.Sleep(time.Duration(random.Int64N(int64(120 * time.Millisecond))))
-			c.kill()
+			c.Kill()
 		}
-		if c.code() == 0 {
+		if c.Wait() == 0 {
 			break
 		}
-		if c.code() > 0 && c.code() != 75 {
+		if c.Wait() > 0 && c.Wait() != 75 {
 			if _, there := s.e.object(s.name); !there {
 				t.Fatalf("%s: %s", s.name, c.output())
 			}
@@ -249,7 +249,7 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 	}
 	if id != "" && !recorded && !made {
 		c := run(t, environment(), append([]string{"resume", id}, s.flags...)...)
-		if c.code() != 65 || c.result().kind() != "incomplete" {
+		if c.Wait() != 65 || c.result().kind() != "incomplete" {
 			t.Errorf("resume of %s, whose end was not recorded: %s", s.name, c.output())
 		}
 	}
@@ -259,11 +259,11 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 		t.Errorf("%s has %d bytes that are not the %d that were written", s.name, len(content), len(s.content))
 	case made && !closed:
 		t.Errorf("%s is published, and its input was not closed", s.name)
-	case !made && (recorded || first.code() == 0):
+	case !made && (recorded || first.Wait() == 0):
 		t.Errorf("%s does not exist, although its end was recorded (%v) or its process succeeded: %s", s.name, recorded, first.output())
 	}
 	c := run(t, environment(), "sessions", "prune", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
-	if c.code() != 0 {
+	if c.Wait() != 0 {
 		t.Errorf("prune: %s", c.output())
 	}
 	if id := s.saved(); id != "" {

@@ -305,7 +305,7 @@ func (s *syncTest) round(n int) {
 	planned := s.plan(before)
 	s.plant()
 	c := run(s.t, environment(), s.args...)
-	if c.code() != 0 {
+	if c.Wait() != 0 {
 		s.t.Fatalf("round %d: %s", n, c.output())
 	}
 	s.e.release()
@@ -341,7 +341,7 @@ func (s *syncTest) round(n int) {
 		return
 	}
 	args := append([]string{"verify", "-r", "--extra", "--exclude", "*.tmp", "--endpoint", s.e.url()}, s.root+"/.", "gs://demo/"+syncPrefix)
-	if v := run(s.t, environment(), args...); n%5 == 0 && v.code() != 0 {
+	if v := run(s.t, environment(), args...); n%5 == 0 && v.Wait() != 0 {
 		s.t.Errorf("round %d: %s", n, v.output())
 	}
 }
@@ -350,7 +350,7 @@ func (s *syncTest) round(n int) {
 func (s *syncTest) plan(before map[string]syncObject) map[string]bool {
 	s.t.Helper()
 	c := run(s.t, environment(), append([]string{s.args[0], "--dry-run"}, s.args[1:]...)...)
-	if c.code() != 0 {
+	if c.Wait() != 0 {
 		s.t.Fatal(c.output())
 	}
 	_, after := s.objects()
@@ -380,10 +380,10 @@ func (s *syncTest) interrupted() {
 	}
 	time.Sleep(time.Duration(s.random.Int64N(int64(30 * time.Millisecond))))
 	if s.random.IntN(4) == 0 {
-		_ = c.cmd.Process.Signal(os.Interrupt)
-		<-c.done
+		c.Signal(os.Interrupt)
+		c.Wait()
 	} else {
-		c.kill()
+		c.Kill()
 	}
 	s.e.release()
 	outside, after := s.objects()
@@ -414,7 +414,7 @@ func (s *syncTest) interrupted() {
 	if s.t.Failed() {
 		s.t.Log(c.output())
 	}
-	if code := c.code(); code == -1 || code == 75 {
+	if code := c.Wait(); code == -1 || code == 75 {
 		s.killed++
 		if gone > 0 && left > 0 {
 			s.between++

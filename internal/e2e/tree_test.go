@@ -55,7 +55,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 		}
 	}
 	last := run(t, environment(), u.args...)
-	if last.code() != 0 {
+	if last.Wait() != 0 {
 		t.Fatal(last.output())
 	}
 	u.readManifest(u.kills + 1)
@@ -65,7 +65,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 
 	// A further run sends nothing.
 	finished := time.Now()
-	if again := run(t, environment(), u.args...); again.code() != 0 {
+	if again := run(t, environment(), u.args...); again.Wait() != 0 {
 		t.Fatal(again.output())
 	}
 	u.checkObjects()
@@ -122,12 +122,12 @@ func (u *treeUpload) kill(kills int) bool {
 		// bytes.
 		left := int64(len(u.files)-len(u.recorded)) / int64(kills-u.kills+1)
 		aim := u.size() + 300*u.random.Int64N(max(1, 2*left))
-		until(c.done, 200*time.Microsecond, func() bool { return u.size() >= aim })
+		until(c.Done(), 200*time.Microsecond, func() bool { return u.size() >= aim })
 		time.Sleep(time.Duration(u.random.Int64N(int64(2 * time.Millisecond))))
 	}
-	c.kill()
-	if c.code() != -1 {
-		if c.code() != 0 {
+	c.Kill()
+	if c.Wait() != -1 {
+		if c.Wait() != 0 {
 			u.t.Fatal(c.output())
 		}
 		return false

@@ -32,20 +32,18 @@ func TestTwoProcesses(t *testing.T) {
 	e.hold(3<<20, 0) // until the other processes have ended
 	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
 	first := run(t, environment(), args...)
-	if !first.prints(`"started"`) {
-		t.Fatal(first.output())
-	}
+	first.Await(`"started"`)
 	for range 3 {
 		second := run(t, environment(), args...)
-		if second.code() != 75 || second.result().kind() != "in_use" {
+		if second.Wait() != 75 || second.result().kind() != "in_use" {
 			t.Errorf("the second: %s", second.output())
 		}
-		if who := fmt.Sprintf("process %d ", first.cmd.Process.Pid); !strings.Contains(second.err.String(), who) {
+		if who := fmt.Sprintf("process %d ", first.PID()); !strings.Contains(second.Stderr(), who) {
 			t.Errorf("the error does not name %q: %s", who, second.output())
 		}
 	}
 	e.release()
-	if first.code() != 0 {
+	if first.Wait() != 0 {
 		t.Fatal(first.output())
 	}
 	if got, _ := e.object("a"); !bytes.Equal(got, content) {
@@ -96,7 +94,7 @@ func TestTwoMachines(t *testing.T) {
 		if !e.reaches(begun, aim) {
 			t.Fatal(begun.output())
 		}
-		begun.kill()
+		begun.Kill()
 		e.release()
 		if err := os.CopyFS(filepath.Join(dir, "two"), os.DirFS(filepath.Join(dir, "one"))); err != nil {
 			t.Fatal(err)
@@ -111,7 +109,7 @@ func TestTwoMachines(t *testing.T) {
 		done, sessions := 0, 1
 		for _, c := range []*child{one, two} {
 			kind := ""
-			switch c.code() {
+			switch c.Wait() {
 			case 0:
 				done++
 				kind = "ok"
@@ -134,7 +132,7 @@ func TestTwoMachines(t *testing.T) {
 			outcomes["neither"]++
 			sessions++
 			again := run(t, environment(), argsOne...)
-			if again.code() != 0 {
+			if again.Wait() != 0 {
 				t.Errorf("alone: %s", again.output())
 			}
 			if got, _ := e.object("a"); !bytes.Equal(got, content) {

@@ -3,209 +3,27 @@ package state
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"testing"
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/powerdisk"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
 
-// powerDisk simulates a file system that loses power. It has only the
-// guarantees of POSIX: the bytes of a file are durable after its Sync, and
-// names after a sync of the directory. Any subset of the other changes may be
-// durable after a power loss.
-type powerDisk struct {
-	durable map[string]*inode // durable names
-	pending []nameOp          // name changes since the last sync
-	names   map[string]*inode // names that running programs see
-	files   []*inode
-
-	ops    int
-	failAt int    // number of the operation that fails; 0 for none
-	after  func() // called after each operation
-}
-
-type inode struct {
-	durable []byte
-	pending []write
-}
-
-type write struct {
-	at   int
-	data []byte
-}
-
-type nameOp struct {
-	from, to string // rename; create if only to is set; remove if only from is set
-	file     *inode
-}
-
-var errIO = errors.New("input/output error")
-
-// op counts an operation, performs it and calls after.
-func (d *powerDisk) op(do func() error) error {
-	d.ops++
-	if d.ops == d.failAt {
-		return errIO
-	}
-	err := do()
-	if d.after != nil {
-		d.after()
-	}
-	return err
-}
-
-func (d *powerDisk) change(o nameOp) {
-	o.apply(d.names)
-	d.pending = append(d.pending, o)
-}
-
-func (o nameOp) apply(names map[string]*inode) {
-	if o.from != "" {
-		delete(names, o.from)
-	}
-	if o.to != "" {
-		names[o.to] = o.file
-	}
-}
-
-func (d *powerDisk) create(name string) (diskFile, error) {
-	f := &powerFile{disk: d, inode: &inode{}}
-	return f, d.op(func() error {
-		if d.names[name] != nil {
-			return fs.ErrExist
-		}
-		d.files = append(d.files, f.inode)
-		d.change(nameOp{to: name, file: f.inode})
-		return nil
-	})
-}
-
-func (d *powerDisk) Rename(from, to string) error {
-	return d.op(func() error {
-		if d.names[from] == nil {
-			return fs.ErrNotExist
-		}
-		d.change(nameOp{from, to, d.names[from]})
-		return nil
-	})
-}
-
-func (d *powerDisk) Remove(name string) error {
-	return d.op(func() error {
-		if d.names[name] == nil {
-			return fs.ErrNotExist
-		}
-		d.change(nameOp{from: name})
-		return nil
-	})
-}
-
-func (d *powerDisk) sync() error {
-	return d.op(func() error {
-		for _, o := range d.pending {
-			o.apply(d.durable)
-		}
-		d.pending = nil
-		return nil
-	})
-}
-
-type powerFile struct {
-	disk  *powerDisk
-	inode *inode
-	n     int
-}
-
-// Write writes the data in three pieces, each of which can be lost.
-func (f *powerFile) Write(p []byte) (int, error) {
-	third := (len(p) + 2) / 3
-	for done := 0; done < len(p); {
-		piece := bytes.Clone(p[done:min(done+third, len(p))])
-		err := f.disk.op(func() error {
-			f.inode.pending = append(f.inode.pending, write{f.n, piece})
-			return nil
-		})
-		if err != nil {
-			return done, err
-		}
-		f.n += len(piece)
-		done += len(piece)
-	}
-	return len(p), nil
-}
-
-func (f *powerFile) Sync() error {
-	return f.disk.op(func() error {
-		f.inode.durable = f.inode.content(func(int) bool { return true })
-		f.inode.pending = nil
-		return nil
-	})
-}
-
-func (f *powerFile) Close() error { return f.disk.op(func() error { return nil }) }
-
-// content returns the content of the file if only the chosen unsynced writes
-// are durable. Missing bytes before them are zeros.
-func (i *inode) content(chosen func(int) bool) []byte {
-	data := bytes.Clone(i.durable)
-	for n, w := range i.pending {
-		if !chosen(n) {
-			continue
-		}
-		if end := w.at + len(w.data); end > len(data) {
-			data = append(data, make([]byte, end-len(data))...)
-		}
-		copy(data[w.at:], w.data)
-	}
-	return data
-}
-
-// images calls look with every possible state of the disk after a power loss
-// now: each subset of the unsynced changes.
-func (d *powerDisk) images(look func(map[string][]byte)) {
-	changes := len(d.pending)
-	for _, f := range d.files {
-		changes += len(f.pending)
-	}
-	for subset := range 1 << changes {
-		next := 0
-		chosen := func(int) bool {
-			next++
-			return subset>>(next-1)&1 == 1
-		}
-		names := map[string]*inode{}
-		for name, f := range d.durable {
-			names[name] = f
-		}
-		for n, o := range d.pending {
-			if chosen(n) {
-				o.apply(names)
-			}
-		}
-		contents := map[*inode][]byte{}
-		for _, f := range d.files {
-			contents[f] = f.content(chosen)
-		}
-		image := map[string][]byte{}
-		for name, f := range names {
-			image[name] = contents[f]
-		}
-		look(image)
-	}
-}
+// powerDisk is a directory on a disk that loses power.
+type powerDisk struct{ *powerdisk.Disk }
 
 // newPowerDisk returns a disk with the files of an image, all durable.
-func newPowerDisk(image map[string][]byte) *powerDisk {
-	d := &powerDisk{durable: map[string]*inode{}, names: map[string]*inode{}}
-	for name, data := range image {
-		f := &inode{durable: data}
-		d.files = append(d.files, f)
-		d.durable[name], d.names[name] = f, f
-	}
-	return d
+func newPowerDisk(image map[string][]byte) powerDisk { return powerDisk{powerdisk.New(image)} }
+
+func (d powerDisk) create(name string) (diskFile, error) { return d.Create(name) }
+func (d powerDisk) sync() error                          { return d.Sync(".") }
+
+// images calls look with every possible content of the directory after a power loss now.
+func (d powerDisk) images(look func(map[string][]byte)) {
+	d.Images(func(after *powerdisk.Disk) { look(after.Files()) })
 }
 
 func crashToken(t *testing.T, committed int64) []byte {
@@ -246,10 +64,10 @@ func TestPowerLoss(t *testing.T) {
 						return
 					}
 				}
-				t.Errorf("after operation %d: %d bytes, want the old Token or the new one: %.40q", d.ops, len(got), got)
+				t.Errorf("after operation %d: %d bytes, want the old Token or the new one: %.40q", d.Ops(), len(got), got)
 			})
 		}
-		d.after = func() { check(allowed) }
+		d.After = func() { check(allowed) }
 		if err := replace(d, crashTemp, crashName, data); err != nil {
 			t.Errorf("Save: %v", err)
 		}
@@ -274,20 +92,20 @@ func TestPowerLoss(t *testing.T) {
 // TestPowerDiskLosesWhatIsNotSynced checks that powerDisk can lose changes.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 	older, newer := crashToken(t, 1), crashToken(t, 2)
-	for name, careless := range map[string]func(d *powerDisk){
-		"no sync of the file": func(d *powerDisk) {
+	for name, careless := range map[string]func(d powerDisk){
+		"no sync of the file": func(d powerDisk) {
 			f, _ := d.create(crashTemp)
 			_, _ = f.Write(newer)
 			_ = d.Rename(crashTemp, crashName)
 			_ = d.sync()
 		},
-		"no sync of the directory": func(d *powerDisk) {
+		"no sync of the directory": func(d powerDisk) {
 			f, _ := d.create(crashTemp)
 			_, _ = f.Write(newer)
 			_ = f.Sync()
 			_ = d.Rename(crashTemp, crashName)
 		},
-		"in place": func(d *powerDisk) {
+		"in place": func(d powerDisk) {
 			_ = d.Remove(crashName)
 			f, _ := d.create(crashName)
 			_, _ = f.Write(newer)
@@ -313,7 +131,7 @@ func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 func TestPowerLossInDelete(t *testing.T) {
 	older := crashToken(t, 1)
 	d := newPowerDisk(map[string][]byte{crashName: older, crashTemp: older[:10]})
-	d.after = func() {
+	d.After = func() {
 		d.images(func(image map[string][]byte) {
 			if data := image[crashName]; data != nil && !bytes.Equal(data, older) {
 				t.Errorf("%.40q is left", data)
@@ -336,33 +154,34 @@ func TestPowerLossInDelete(t *testing.T) {
 func TestDiskErrors(t *testing.T) {
 	older, newer := crashToken(t, 1), crashToken(t, 2)
 	image := map[string][]byte{crashName: older, crashTemp: older[:10]}
-	count := func(do func(*powerDisk) error) int {
+	count := func(do func(powerDisk) error) int {
 		d := newPowerDisk(image)
 		if err := do(d); err != nil {
 			t.Fatal(err)
 		}
-		return d.ops
+		return d.Ops()
 	}
-	save := func(d *powerDisk) error { return replace(d, crashTemp, crashName, newer) }
+	save := func(d powerDisk) error { return replace(d, crashTemp, crashName, newer) }
 	for n := 1; n <= count(save); n++ {
 		d := newPowerDisk(image)
-		d.failAt = n
-		if err := save(d); !errors.Is(err, errIO) {
+		d.FailAt = n
+		if err := save(d); !errors.Is(err, powerdisk.ErrIO) {
 			t.Errorf("Save with operation %d failing: %v", n, err)
 		}
-		got := d.names[crashName].content(func(int) bool { return true })
+		left := d.Files()
+		got, temp := left[crashName], left[crashTemp]
 		if !bytes.Equal(got, older) && !bytes.Equal(got, newer) {
 			t.Errorf("Save with operation %d failing leaves %.40q", n, got)
 		}
-		if n > 2 && d.names[crashTemp] != nil { // the first two look for an earlier one
+		if n > 2 && temp != nil { // the first two look for an earlier one
 			t.Errorf("Save with operation %d failing leaves its temporary file", n)
 		}
 	}
-	del := func(d *powerDisk) error { return remove(d, crashName, crashTemp) }
+	del := func(d powerDisk) error { return remove(d, crashName, crashTemp) }
 	for n := 1; n <= count(del); n++ {
 		d := newPowerDisk(image)
-		d.failAt = n
-		if err := del(d); !errors.Is(err, errIO) {
+		d.FailAt = n
+		if err := del(d); !errors.Is(err, powerdisk.ErrIO) {
 			t.Errorf("Delete with operation %d failing: %v", n, err)
 		}
 	}

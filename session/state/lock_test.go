@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/session/state/storetest"
@@ -52,31 +52,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holder starts a process that holds the lock of "id" in dir.
-func holder(t *testing.T, dir string) (*exec.Cmd, io.Closer) {
+// holder starts a process that holds the lock of "id" in dir until its standard input is closed.
+func holder(t *testing.T, dir string) (*testprocess.Process, io.Closer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), lockDirEnv+"="+dir)
-	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("the other process printed %q, %v", line, err)
-	}
-	return cmd, stdin
+	p := testprocess.Start(t, cmd)
+	p.Await("locked\n")
+	return p, stdin
 }
 
 // checkHolder checks that the error of Lock describes the process that holds the lock. On
@@ -123,24 +110,22 @@ func TestUnsignedLock(t *testing.T) {
 // TestLockOfAnotherProcess checks that the error of Lock names the holder, and
 // that the lock is free when the holder ends, even by SIGKILL.
 func TestLockOfAnotherProcess(t *testing.T) {
-	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
-		"unlocked": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
-		"killed":   func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Kill() },
+	for name, end := range map[string]func(*testprocess.Process, io.Closer){
+		"unlocked": func(_ *testprocess.Process, stdin io.Closer) { _ = stdin.Close() },
+		"killed":   func(p *testprocess.Process, _ io.Closer) { p.Kill() },
 	} {
 		dir := filepath.Join(testsize.MemDir(t), "sessions")
-		cmd, stdin := holder(t, dir)
+		p, stdin := holder(t, dir)
 		d := openDir(t, dir)
 		_, err := d.Lock(t.Context(), "id")
-		checkHolder(t, err, cmd.Process.Pid)
+		checkHolder(t, err, p.PID())
 		if unlock, err := d.Lock(t.Context(), "other"); err != nil {
 			t.Errorf("%s: Lock of another upload: %v", name, err)
 		} else {
 			unlock()
 		}
-		if err := end(cmd, stdin); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
+		end(p, stdin)
+		p.Wait()
 		unlock, err := d.Lock(t.Context(), "id")
 		if err != nil {
 			t.Errorf("%s: Lock after it ended: %v", name, err)
@@ -232,8 +217,8 @@ func TestLocked(t *testing.T) {
 	other, end := holder(t, dir)
 	want("in another process", true)
 	end.Close()
-	if err := other.Wait(); err != nil {
-		t.Fatal(err)
+	if code := other.Wait(); code != 0 {
+		t.Fatal(other.Output())
 	}
 	want("after that", false)
 	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNoToken) {

@@ -102,15 +102,39 @@ func (w *world) put(names ...string) {
 	}
 }
 
-// objects returns the names of all objects.
-func (w *world) objects() string {
+// uploader returns an uploader to the server.
+func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
-	var names []string
 	u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for o, err := range u.List(w.t.Context(), upload.Listing{Bucket: "bkt"}) {
+	return u
+}
+
+// mirror returns a mirror of the directory to gs://bkt/PREFIX.
+func (w *world) mirror(prefix string, opts *mirror.Options) *mirror.Mirror {
+	w.t.Helper()
+	m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: prefix}, opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// addFaults adds faults to the server.
+func (w *world) addFaults(plan ...faults.Fault) {
+	w.t.Helper()
+	if err := w.srv.AddFaults(plan...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// objects returns the names of all objects.
+func (w *world) objects() string {
+	w.t.Helper()
+	var names []string
+	for o, err := range w.uploader().List(w.t.Context(), upload.Listing{Bucket: "bkt"}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -119,37 +143,53 @@ func (w *world) objects() string {
 	return strings.Join(names, " ")
 }
 
-// run runs a mirror of the directory to gs://bkt/p. It returns the outcomes in the order of their
-// text, and the last error.
-func (w *world) run(ctx context.Context, opts *mirror.Options, with ...func(*upload.Options)) (string, error) {
+// wantObjects checks the names of all objects.
+func (w *world) wantObjects(want string) {
+	w.t.Helper()
+	if got := w.objects(); got != want {
+		w.t.Errorf("objects %s, want %s", got, want)
+	}
+}
+
+// run runs a mirror of the directory to gs://bkt/p, which deletes objects. It returns the outcomes in the
+// order of their text, and the last error.
+func (w *world) run(ctx context.Context, opts *mirror.Options) (string, error) {
 	w.t.Helper()
 	var deleting mirror.Options
 	if opts != nil {
 		deleting = *opts
 	}
 	deleting.Delete = true
-	m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p"}, &deleting)
-	if err != nil {
-		w.t.Fatal(err)
+	return w.outcomes(ctx, w.mirror("p", &deleting))
+}
+
+// wantRun runs a mirror as run does, and checks the outcomes and the objects. A nil error means success.
+func (w *world) wantRun(opts *mirror.Options, want, objects string, wantErr error) {
+	w.t.Helper()
+	got, err := w.run(w.t.Context(), opts)
+	if got != want {
+		w.t.Errorf("got  %s\nwant %s", got, want)
 	}
-	o := &upload.Options{Endpoint: "http://gcs.test"}
-	for _, f := range with {
-		f(o)
+	if !errors.Is(err, wantErr) || err != nil && wantErr == nil {
+		w.t.Errorf("error %v, want %v", err, wantErr)
 	}
-	u, err := upload.New(w.http, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.wantObjects(objects)
+}
+
+// outcomes runs a mirror. It returns the outcomes in the order of their text, and the last error.
+func (w *world) outcomes(ctx context.Context, m *mirror.Mirror) (string, error) {
+	w.t.Helper()
 	var texts []string
-	for o, err := range m.Run(ctx, u) {
+	var last error
+	for o, err := range m.Run(ctx, w.uploader()) {
 		if o.Result == nil && o.Object == nil {
-			slices.Sort(texts)
-			return strings.Join(texts, ", "), err
+			last = err
+			break
 		}
 		texts = append(texts, outcomeText(o, err))
 	}
 	slices.Sort(texts)
-	return strings.Join(texts, ", "), nil
+	return strings.Join(texts, ", "), last
 }
 
 // outcomeText describes an outcome.
@@ -255,16 +295,7 @@ func TestRun(t *testing.T) {
 				if c.other != nil {
 					c.other(w)
 				}
-				got, err := w.run(w.t.Context(), c.opts)
-				if got != c.want {
-					t.Errorf("got  %s\nwant %s", got, c.want)
-				}
-				if !errors.Is(err, c.err) || err != nil && c.err == nil {
-					t.Errorf("error %v, want %v", err, c.err)
-				}
-				if left := w.objects(); left != c.left {
-					t.Errorf("objects %s, want %s", left, c.left)
-				}
+				w.wantRun(c.opts, c.want, c.left, c.err)
 			})
 		})
 	}
@@ -276,22 +307,11 @@ func TestWholeBucket(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.write("a")
 		w.put("gcsup-parts/x/1", "gcsup-partsx", "b")
-		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt"}, &mirror.Options{Delete: true, MaxDelete: mirror.Objects(2)})
-		if err != nil {
-			t.Fatal(err)
+		got, err := w.outcomes(w.t.Context(), w.mirror("", &mirror.Options{Delete: true, MaxDelete: mirror.Objects(2)}))
+		if got != "delete b, delete gcsup-partsx, protect gcsup-parts/x/1 temporary, upload a" || err != nil {
+			t.Errorf("got %s (%v)", got, err)
 		}
-		u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, err := range m.Run(w.t.Context(), u) {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-		if got := w.objects(); got != "a gcsup-parts/x/1" {
-			t.Errorf("objects %s", got)
-		}
+		w.wantObjects("a gcsup-parts/x/1")
 	})
 }
 
@@ -302,29 +322,12 @@ func TestWithoutDelete(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.write("a", "b")
 		w.put("p/a", "p/x")
-		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
-		if err := w.srv.AddFaults(fault); err != nil {
-			t.Fatal(err)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
+		got, err := w.outcomes(w.t.Context(), w.mirror("p", &mirror.Options{DeleteExcluded: true}))
+		if got != "keep p/a, upload p/b" || err != nil {
+			t.Errorf("got %s (%v)", got, err)
 		}
-		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p"}, &mirror.Options{DeleteExcluded: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var texts []string
-		for o, err := range m.Run(w.t.Context(), u) {
-			texts = append(texts, outcomeText(o, err))
-		}
-		slices.Sort(texts)
-		if got := strings.Join(texts, ", "); got != "keep p/a, upload p/b" {
-			t.Errorf("got %s", got)
-		}
-		if got := w.objects(); got != "p/a p/b p/x" {
-			t.Errorf("objects %s", got)
-		}
+		w.wantObjects("p/a p/b p/x")
 	})
 }
 
@@ -333,18 +336,21 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	onDelete := faults.Match{Op: faults.OpDelete}
 	html := faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>not here</html>"}
+	status := func(code int) faults.Action { return faults.Action{Effect: faults.EffectStatus, Status: code} }
+	const deleted, uploaded = "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"
 	for _, c := range []struct {
-		name   string
-		faults []faults.Fault
-		want   string
-		left   string
+		name  string
+		fault faults.Fault
+		want  string
+		left  string
+		err   error
 	}{
-		{"503", []faults.Fault{{Match: onDelete, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"429", []faults.Fault{{Match: onDelete, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"reply lost", []faults.Fault{{Match: onDelete, Times: 2, Do: faults.Action{Effect: faults.EffectLoseReply}}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"404 of a proxy", []faults.Fault{{Match: onDelete, Times: 2, Do: html}}, "delete p/x, delete p/y, keep p/a, keep p/b", "p/a p/b"},
-		{"upload refused", []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}}, "fail p/c, keep p/a, keep p/b", "p/a p/b p/x p/y"},
-		{"down", []faults.Fault{{Match: onDelete, Times: 1000, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}}, "keep p/a, keep p/b, not deleted p/x, not deleted p/y", "p/a p/b p/x p/y"},
+		{"503", faults.Fault{Match: onDelete, Times: 3, Do: status(503)}, deleted, uploaded, nil},
+		{"429", faults.Fault{Match: onDelete, Times: 3, Do: status(429)}, deleted, uploaded, nil},
+		{"reply lost", faults.Fault{Match: onDelete, Times: 2, Do: faults.Action{Effect: faults.EffectLoseReply}}, deleted, uploaded, nil},
+		{"404 of a proxy", faults.Fault{Match: onDelete, Times: 2, Do: html}, deleted, uploaded, nil},
+		{"upload refused", faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: status(400)}, "fail p/c, keep p/a, keep p/b", "p/a p/b p/x p/y", mirror.ErrIncomplete},
+		{"down", faults.Fault{Match: onDelete, Times: 1000, Do: status(503)}, "keep p/a, keep p/b, not deleted p/x, not deleted p/y", "p/a p/b p/x p/y", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -354,16 +360,8 @@ func TestFaults(t *testing.T) {
 				if c.name == "upload refused" {
 					w.write("c")
 				}
-				if err := w.srv.AddFaults(c.faults...); err != nil {
-					t.Fatal(err)
-				}
-				got, err := w.run(w.t.Context(), nil)
-				if got != c.want || (err != nil) != (c.name == "upload refused") {
-					t.Errorf("got  %s (%v)\nwant %s", got, err, c.want)
-				}
-				if left := w.objects(); left != c.left {
-					t.Errorf("objects %s, want %s", left, c.left)
-				}
+				w.addFaults(c.fault)
+				w.wantRun(nil, c.want, c.left, c.err)
 			})
 		})
 	}
@@ -383,12 +381,7 @@ func TestReplaced(t *testing.T) {
 				w.put("p/x")
 			}
 		}}
-		if got, err := w.run(w.t.Context(), opts); got != "changed p/x, keep p/a, keep p/b" || err != nil {
-			t.Error(got, err)
-		}
-		if got := w.objects(); got != "p/a p/b p/x" {
-			t.Errorf("objects %s", got)
-		}
+		w.wantRun(opts, "changed p/x, keep p/a, keep p/b", "p/a p/b p/x", nil)
 	})
 }
 
@@ -405,12 +398,7 @@ func TestGoneMeanwhile(t *testing.T) {
 				_ = os.Remove(j.Path)
 			}
 		}}
-		if got, err := w.run(w.t.Context(), opts); got != "delete p/x, delete p/y, keep p/a, keep p/b, skip p/c vanished" || err != nil {
-			t.Error(got, err)
-		}
-		if got := w.objects(); got != "p/a p/b" {
-			t.Errorf("objects %s", got)
-		}
+		w.wantRun(opts, "delete p/x, delete p/y, keep p/a, keep p/b, skip p/c vanished", "p/a p/b", nil)
 	})
 }
 
@@ -469,11 +457,8 @@ func TestListingFails(t *testing.T) {
 		for i := range 1100 {
 			w.put(fmt.Sprintf("p/%04d", i))
 		}
-		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
-		if err := w.srv.AddFaults(fault); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := w.run(w.t.Context(), &mirror.Options{MaxDelete: mirror.Percent(100)}); !errors.Is(err, session.ErrPermission) || strings.Contains(got, "delete") {
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
+		if got, err := w.run(w.t.Context(), all); !errors.Is(err, session.ErrPermission) || strings.Contains(got, "delete") {
 			t.Error(got, err)
 		}
 		if n := len(strings.Fields(w.objects())); n < 1100 {
@@ -488,16 +473,8 @@ func TestPlan(t *testing.T) {
 		w.write("a", "b", "c/d")
 		w.put("p/a", "p/b", "p/x", "p/s/")
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=p%2Fb", "other size")
-		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p/"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []string
-		for a, err := range m.Plan(w.t.Context(), u) {
+		for a, err := range w.mirror("p/", nil).Plan(w.t.Context(), w.uploader()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -519,16 +496,8 @@ func TestCheck(t *testing.T) {
 		w.write("a", "b", "c")
 		w.put("p/a", "p/x", "p/s/")
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=p%2Fb", "B")
-		m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: "p/"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []string
-		for o, err := range m.Check(w.t.Context(), u) {
+		for o, err := range w.mirror("p/", nil).Check(w.t.Context(), w.uploader()) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -542,9 +511,7 @@ func TestCheck(t *testing.T) {
 		if want := "p/a equal, p/b content differs, p/c missing, p/s/ protect, p/x delete"; strings.Join(got, ", ") != want {
 			t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 		}
-		if got := w.objects(); got != "p/a p/b p/s/ p/x" {
-			t.Errorf("objects %s", got)
-		}
+		w.wantObjects("p/a p/b p/s/ p/x")
 	})
 }
 

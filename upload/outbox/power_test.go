@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/powerdisk"
 )
 
 var (
@@ -17,16 +19,21 @@ var (
 )
 
 // box returns a disk with an outbox in /box, and further files. A nil content makes a directory.
-func box(files map[string][]byte) *powerDisk {
+func box(files map[string][]byte) powerDisk {
 	all := map[string][]byte{"/box": nil, "/box/sub": nil, "/box/.outbox": nil, "/done": nil}
 	for path, data := range files {
 		all[path] = data
 	}
-	return newPowerDisk(all)
+	return powerDisk{powerdisk.New(all)}
 }
 
 // like is the metadata of a source.
-func like() fs.FileInfo { return powerInfo{&inode{modTime: time.Unix(1, 0)}} }
+func like() fs.FileInfo {
+	d := powerdisk.New(map[string][]byte{"source": {}})
+	_ = d.SetTime("source", time.Unix(1, 0))
+	info, _ := d.Lstat("source")
+	return info
+}
 
 // TestPutPowerLoss simulates a power loss after each operation of a put. The new file is complete or absent, and it
 // is there when put has returned.
@@ -39,14 +46,14 @@ func TestPutPowerLoss(t *testing.T) {
 				images++
 				got, there := image[to]
 				if there && !bytes.Equal(got, powerNew) || must && !there {
-					t.Errorf("%s after operation %d: %q", to, d.ops, got)
+					t.Errorf("%s after operation %d: %q", to, d.Ops(), got)
 				}
 				if !bytes.Equal(image["/box/old"], powerOld) {
 					t.Error("another file is damaged")
 				}
 			})
 		}
-		d.after = func() { check(false) }
+		d.After = func() { check(false) }
 		if err := putCopy(d, to, bytes.NewReader(powerNew), like(), func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -57,20 +64,20 @@ func TestPutPowerLoss(t *testing.T) {
 
 // TestPowerDiskLosesWhatIsNotSynced checks that the model can lose a file.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
-	for name, careless := range map[string]func(d *powerDisk){
-		"no sync of the file": func(d *powerDisk) {
+	for name, careless := range map[string]func(d powerDisk){
+		"no sync of the file": func(d powerDisk) {
 			f, _ := d.create("/box/.temp", 0)
 			_, _ = f.Write(powerNew)
 			_ = d.rename("/box/.temp", "/box/new")
 			_ = d.sync("/box")
 		},
-		"no sync of the directory": func(d *powerDisk) {
+		"no sync of the directory": func(d powerDisk) {
 			f, _ := d.create("/box/.temp", 0)
 			_, _ = f.Write(powerNew)
 			_ = f.Sync()
 			_ = d.rename("/box/.temp", "/box/new")
 		},
-		"no sync of the parent": func(d *powerDisk) {
+		"no sync of the parent": func(d powerDisk) {
 			_ = d.mkdir("/box/a")
 			f, _ := d.create("/box/a/.temp", 0)
 			_, _ = f.Write(powerNew)
@@ -100,23 +107,25 @@ var places = []string{"/box/sub/f", "/box/.outbox/removing/sub/f", "/done/sub/f"
 // does not come back.
 func TestDisposePowerLoss(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do     func(d *powerDisk) error
+		do     func(d powerDisk) error
 		stays  bool   // the file must exist in every state
 		ending string // the only place afterwards; "" if there is none
 	}{
-		"remove": {do: func(d *powerDisk) error {
+		"remove": {do: func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was)
 		}},
-		"move": {stays: true, ending: "/done/sub/f", do: func(d *powerDisk) error {
+		"move": {stays: true, ending: "/done/sub/f", do: func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
 			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
 		}},
-		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d *powerDisk) error {
+		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d powerDisk) error {
 			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
 		}},
-		"restore": {stays: true, ending: "/box/sub/f", do: func(d *powerDisk) error {
-			d.change(nameOp{from: "/box/sub/f", to: "/box/.outbox/f", file: d.names["/box/sub/f"]})
+		"restore": {stays: true, ending: "/box/sub/f", do: func(d powerDisk) error {
+			if err := d.replace("/box/sub/f", "/box/.outbox/f"); err != nil {
+				return err
+			}
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).restore("/box/.outbox/f", "/box/sub/f")
 		}},
 	} {
@@ -132,13 +141,13 @@ func TestDisposePowerLoss(t *testing.T) {
 				}
 				return at
 			}
-			d.after = func() {
+			d.After = func() {
 				d.images(func(image map[string][]byte) {
 					if at := found(image); len(at) > 1 || tt.stays && len(at) == 0 {
-						t.Errorf("after operation %d it is at %q", d.ops, at)
+						t.Errorf("after operation %d it is at %q", d.Ops(), at)
 					}
 					if _, reason := image["/box/.failed/sub/f.reason.json"]; !reason && image["/box/.failed/sub/f"] != nil {
-						t.Errorf("after operation %d there is no reason", d.ops)
+						t.Errorf("after operation %d there is no reason", d.Ops())
 					}
 				})
 			}
@@ -160,19 +169,19 @@ func TestDisposePowerLoss(t *testing.T) {
 // TestDiskErrors makes each operation fail. The error is returned, no file is lost, and a put leaves nothing
 // behind.
 func TestDiskErrors(t *testing.T) {
-	for name, do := range map[string]func(d *powerDisk) error{
-		"put": func(d *powerDisk) error {
+	for name, do := range map[string]func(d powerDisk) error{
+		"put": func(d powerDisk) error {
 			return putCopy(d, "/box/a/new", bytes.NewReader(powerNew), like(), func() error { return nil })
 		},
-		"remove": func(d *powerDisk) error {
+		"remove": func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was)
 		},
-		"move": func(d *powerDisk) error {
+		"move": func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
 			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
 		},
-		"give up": func(d *powerDisk) error {
+		"give up": func(d powerDisk) error {
 			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
 		},
 	} {
@@ -180,24 +189,24 @@ func TestDiskErrors(t *testing.T) {
 		if err := do(whole); err != nil {
 			t.Fatal(err)
 		}
-		for n := 1; n <= whole.ops; n++ {
+		for n := 1; n <= whole.Ops(); n++ {
 			d := box(map[string][]byte{"/box/sub/f": powerOld})
-			d.failAt = n
-			if err := do(d); !errors.Is(err, errIO) {
-				t.Errorf("%s: operation %d of %d fails: %v", name, n, whole.ops, err)
+			d.FailAt = n
+			if err := do(d); !errors.Is(err, powerdisk.ErrIO) {
+				t.Errorf("%s: operation %d of %d fails: %v", name, n, whole.Ops(), err)
 			}
 			there := 0
 			for _, place := range places {
-				if f := d.names[place]; f != nil && bytes.Equal(f.content(), powerOld) {
+				if bytes.Equal(d.Files()[place], powerOld) {
 					there++
 				}
 			}
-			if removed := name == "remove" && n >= whole.ops-1; there != 1 && !removed { // only a sync failed
-				t.Errorf("%s: operation %d of %d fails: the file has %d names", name, n, whole.ops, there)
+			if removed := name == "remove" && n >= whole.Ops()-1; there != 1 && !removed { // only a sync failed
+				t.Errorf("%s: operation %d of %d fails: the file has %d names", name, n, whole.Ops(), there)
 			}
-			for path := range d.names {
+			for _, path := range d.Names() {
 				if temporary(filepath.Base(path)) {
-					t.Errorf("%s: operation %d of %d fails: %s is left", name, n, whole.ops, path)
+					t.Errorf("%s: operation %d of %d fails: %s is left", name, n, whole.Ops(), path)
 				}
 			}
 		}

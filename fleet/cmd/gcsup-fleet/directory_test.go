@@ -3,11 +3,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,17 +12,13 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/testprocess"
 )
 
 // work starts a worker that serves the queue of the directory.
-func (w *world) work(args ...string) *exec.Cmd {
+func (w *world) work(args ...string) *testprocess.Process {
 	w.t.Helper()
-	cmd := w.command(append([]string{"work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--log=off"}, args...)...)
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd
+	return testprocess.Start(w.t, w.command(append([]string{"work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--log=off"}, args...)...))
 }
 
 // TestStatusOfWork looks at a worker that has its queue in a directory, submits to it, and waits for it
@@ -47,61 +39,42 @@ func TestStatusOfWork(t *testing.T) {
 		t.Errorf("a second worker: exit code %d: %s", code, messages)
 	}
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
-	wait := func() (cmd *exec.Cmd, out *bufio.Reader, messages *bytes.Buffer) {
-		cmd, messages = w.command("status", "--wait", "--json"), new(bytes.Buffer)
-		cmd.Stderr = messages
-		pipe, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cmd, bufio.NewReader(pipe), messages
-	}
-	progress := func(out *bufio.Reader) {
+	wait := func() *testprocess.Process {
+		t.Helper()
+		cmd := w.command("status", "--wait", "--json")
+		cmd.Stderr = nil
+		p := testprocess.Start(t, cmd)
 		var line struct {
 			Type  string
 			Files int
 		}
-		text, err := out.ReadBytes('\n')
-		if err == nil {
-			err = json.Unmarshal(text, &line)
-		}
-		if err != nil || line.Type != "progress" || line.Files != 2 {
+		text := p.Await(`^.*\n`)[0]
+		if err := json.Unmarshal([]byte(text), &line); err != nil || line.Type != "progress" || line.Files != 2 {
 			t.Errorf("the first line is %s (%v)", text, err)
 		}
+		return p
 	}
 	w.await("progress", func(s *fleet.Status) bool { return s.Left() <= size-reached })
-	status, out, messages := wait()
-	progress(out)
-	send(t, first.Process.Pid, syscall.SIGTERM)
-	_, _ = first.Process.Wait()
-	_, _ = io.Copy(io.Discard, out)
-	_ = status.Wait()
-	if code := status.ProcessState.ExitCode(); code != exit.Temporary || !strings.Contains(messages.String(), "no process serves the queue") {
-		t.Errorf("status --wait of a worker that was stopped: exit code %d: %s", code, messages)
+	status := wait()
+	first.Signal(syscall.SIGTERM)
+	first.Wait()
+	if status.Wait() != exit.Temporary || !strings.Contains(status.Stderr(), "no process serves the queue") {
+		t.Errorf("status --wait of a worker that was stopped: %s", status.Output())
 	}
 	second := w.work("--chunk-size=1MiB", "--max-wait=1s", "--until-empty")
 	w.await("the upload", func(s *fleet.Status) bool { return s.Active.Files > 0 })
-	status, out, messages = wait()
-	progress(out)
+	status = wait()
 	w.gcs.ClearFaults()
-	lines, err := io.ReadAll(out)
-	if err != nil {
-		t.Error(err)
+	if second.Wait() != 0 {
+		t.Error(second.Output())
 	}
-	if err := second.Wait(); err != nil {
-		t.Error(err)
+	if status.Wait() != exit.OK {
+		t.Errorf("status --wait of a worker that finished: %s", status.Output())
 	}
-	_ = status.Wait()
-	if code := status.ProcessState.ExitCode(); code != exit.OK {
-		t.Errorf("status --wait of a worker that finished: exit code %d: %s", code, messages)
-	}
-	lines = bytes.TrimSpace(lines)
-	last := lines[bytes.LastIndexByte(lines, '\n')+1:]
+	lines := strings.TrimSpace(status.Stdout())
+	last := lines[strings.LastIndexByte(lines, '\n')+1:]
 	var s fleet.Status
-	if err := json.Unmarshal(last, &s); err != nil || s.Type != "status" || s.Done.Files != 2 {
+	if err := json.Unmarshal([]byte(last), &s); err != nil || s.Type != "status" || s.Done.Files != 2 {
 		t.Errorf("the last line is %s (%v)", last, err)
 	}
 	w.check(files)

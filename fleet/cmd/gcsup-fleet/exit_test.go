@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/testprocess"
 )
 
 // TestStatusWait checks the exit codes of status --wait.
@@ -170,19 +170,10 @@ func TestStopDuringStart(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	cmd := w.command("work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--nats", fmt.Sprintf("nats://127.0.0.1:%d", unusedPort(t)))
 	cmd.Stderr = nil
-	errs, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(errs).ReadString('\n')
-	if !strings.Contains(line, "next attempt in") {
-		t.Errorf("message %q", line)
-	}
-	send(t, cmd.Process.Pid, syscall.SIGTERM)
-	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exit.OK {
-		t.Errorf("exit code %d, want 0 as after a stop of a worker that runs", cmd.ProcessState.ExitCode())
+	p := testprocess.Start(t, cmd)
+	p.Await("next attempt in")
+	p.Signal(syscall.SIGTERM)
+	if p.Wait() != exit.OK {
+		t.Errorf("want exit code 0 as after a stop of a worker that runs: %s", p.Output())
 	}
 }

@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 	if after := w.consumer(); after == before {
 		t.Errorf("the consumer is still %s: tasks whose acknowledgment was saved would not be delivered again", after)
 	}
-	if up.ProcessState != nil {
+	if !up.Alive() {
 		t.Error("the command has ended")
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"gcsup/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/testprocess"
 )
 
 // TestMain runs the command if an environment variable is set, so that tests can
@@ -104,26 +105,24 @@ func (w *world) output(args ...string) []byte {
 }
 
 // up starts a server and workers, and stops them when the test ends.
-func (w *world) up(args ...string) *exec.Cmd {
+func (w *world) up(args ...string) *testprocess.Process {
 	w.t.Helper()
 	return w.upTo(w.t.Output(), args...)
 }
 
 // upTo is like up, with the messages of the command in log.
-func (w *world) upTo(log io.Writer, args ...string) *exec.Cmd {
+func (w *world) upTo(log io.Writer, args ...string) *testprocess.Process {
 	w.t.Helper()
 	cmd := w.command(append([]string{"up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB"}, args...)...)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	up := testprocess.Start(w.t, cmd)
 	w.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			w.t.Errorf("up: %v", err)
+		up.Signal(syscall.SIGTERM)
+		if up.Wait() != 0 {
+			w.t.Errorf("up: %s", up.Output())
 		}
 	})
-	return cmd
+	return up
 }
 
 // status reads the status of the fleet.

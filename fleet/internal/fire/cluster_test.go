@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -28,7 +29,7 @@ type node struct {
 	name, host, dir string
 	config          string
 	disk            *disk // that has dir; nil if it is an ordinary directory
-	process         *process
+	process         *testprocess.Process
 }
 
 const (
@@ -98,7 +99,7 @@ func (c *cluster) startAll() {
 func (c *cluster) start(n *node) {
 	c.t.Helper()
 	if n.process != nil {
-		n.process.kill()
+		n.process.Kill()
 	}
 	program, args := n.disk.inside("/", natsServer, "-c", n.dir+".conf")
 	n.process = start(c.t, nil, program, args...)
@@ -120,7 +121,7 @@ func (c *cluster) ready() {
 		return c.nodes[0].get("jsz", &js) == nil && (js.Meta.Leader != "" || len(c.nodes) == 1)
 	}) {
 		for _, n := range c.nodes {
-			c.t.Log(n.process.stderr())
+			c.t.Log(n.process.Stderr())
 		}
 		c.t.Fatal("the NATS cluster is not ready after a minute")
 	}
@@ -155,7 +156,7 @@ func (c *cluster) leader() *node {
 		} `json:"account_details"`
 	}
 	for _, n := range c.nodes {
-		if n.process.alive() && n.get("jsz?accounts=true&streams=true", &js) == nil {
+		if n.process.Alive() && n.get("jsz?accounts=true&streams=true", &js) == nil {
 			break
 		}
 	}
@@ -175,7 +176,7 @@ func (c *cluster) leader() *node {
 func (c *cluster) wipe() {
 	c.t.Helper()
 	for _, n := range c.nodes {
-		n.process.kill()
+		n.process.Kill()
 		entries, err := os.ReadDir(n.disk.path(n.dir))
 		for _, e := range entries {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(n.disk.path(n.dir), e.Name())))

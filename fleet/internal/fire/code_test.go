@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
 // status is the output of status --json.
@@ -25,8 +27,8 @@ type status struct {
 func (f *fleet) status() (status, error) { return parseStatus(f.command("status", "--json")) }
 
 // parseStatus waits for the end of status --json.
-func parseStatus(p *process) (s status, err error) {
-	out, err := p.result()
+func parseStatus(p *testprocess.Process) (s status, err error) {
+	out, err := result(p)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &s)
 	}
@@ -37,7 +39,7 @@ func parseStatus(p *process) (s status, err error) {
 func (f *fire) sample() {
 	f.t.Helper()
 	switch {
-	case f.sampling != nil && !f.sampling.alive():
+	case f.sampling != nil && !f.sampling.Alive():
 		if s, err := parseStatus(f.sampling); err == nil {
 			f.note(s)
 		}
@@ -92,13 +94,8 @@ func (f *fire) settledCode() int {
 func (f *fire) untilEmpty(name string) (code int, text string) {
 	f.t.Helper()
 	p := f.command("work", "--until-empty", "--name", name, "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s")
-	select {
-	case <-p.done:
-	case <-time.After(time.Minute):
-		f.t.Errorf("%s does not end", name)
-		p.kill()
-	}
-	return p.code(), lastLine(p.stderr())
+	code = p.WaitFor(time.Minute)
+	return code, lastLine(p.Stderr())
 }
 
 // checkLost checks that a worker notices that the queue was lost.
@@ -118,9 +115,9 @@ func (f *fire) checkCodes() {
 		f.t.Errorf("work --until-empty ended with %d, want %d: %s", code, want, text)
 	}
 	status := f.command("status", "--wait", "--failed", "--json")
-	out, _ := status.result()
-	if code := status.code(); code != want {
-		f.t.Errorf("status --wait --failed ended with %d, want %d: %s", code, want, status.stderr())
+	out, _ := result(status)
+	if code := status.Wait(); code != want {
+		f.t.Errorf("status --wait --failed ended with %d, want %d: %s", code, want, status.Stderr())
 	}
 	f.checkLetters(out)
 	if f.wiped {
@@ -140,9 +137,9 @@ func (f *fire) checkWatcher(want int) {
 	if f.watcher == nil {
 		return
 	}
-	if !await(30*time.Second, func() bool { return !f.watcher.alive() }) {
-		f.t.Errorf("status --wait does not end: %s", f.watcher.stderr())
-	} else if code := f.watcher.code(); code != want {
-		f.t.Errorf("status --wait ended with %d, want %d: %s", code, want, lastLine(f.watcher.stderr()))
+	if !await(30*time.Second, func() bool { return !f.watcher.Alive() }) {
+		f.t.Errorf("status --wait does not end: %s", f.watcher.Stderr())
+	} else if code := f.watcher.Wait(); code != want {
+		f.t.Errorf("status --wait ended with %d, want %d: %s", code, want, lastLine(f.watcher.Stderr()))
 	}
 }

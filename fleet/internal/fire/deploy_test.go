@@ -63,14 +63,8 @@ func TestDeployedNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := start(t, nil, gcsupFleet, as("worker", "work", "--nats-replicas", "3", "--endpoint", f.emulator.url(), "--state", "gs://state/uploads", "--state-unsealed", "--until-empty")...)
-	select {
-	case <-worker.done:
-	case <-time.After(time.Minute):
-		t.Error("the worker does not end")
-		worker.kill()
-	}
-	if worker.code() != 0 || !f.uploaded() || strings.Contains(strings.ToLower(worker.stderr()), "violation") {
-		t.Errorf("the worker ended with %d: %s", worker.code(), worker.stderr())
+	if worker.WaitFor(time.Minute) != 0 || !f.uploaded() || strings.Contains(strings.ToLower(worker.Stderr()), "violation") {
+		t.Errorf("the worker ended with %d: %s", worker.Wait(), worker.Stderr())
 	}
 	if out, err := command(t, gcsupFleet, as("operator", "status")...); err != nil || !strings.Contains(out, "21 files") {
 		t.Errorf("status: %v %s", err, out)

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
 
@@ -23,7 +23,7 @@ type emulator struct {
 	t         *testing.T
 	addr, dir string
 	rate      string // of each connection
-	process   *process
+	process   *testprocess.Process
 	logs      []string // of the processes that were killed
 }
 
@@ -53,15 +53,13 @@ func (e *emulator) start() {
 		args = append(args, "--rate", e.rate)
 	}
 	e.process = start(e.t, nil, gcsup, args...)
-	if !await(20*time.Second, func() bool { return strings.Contains(e.process.stdout(), "\n") || !e.process.alive() }) || !e.process.alive() {
-		e.t.Fatalf("emulator: %s", e.process.stderr())
-	}
+	e.process.Await("STORAGE_EMULATOR_HOST")
 }
 
 // kill kills the emulator. Requests that were under way are not logged.
 func (e *emulator) kill() {
-	e.process.kill()
-	e.logs = append(e.logs, e.process.stderr())
+	e.process.Kill()
+	e.logs = append(e.logs, e.process.Stderr())
 }
 
 // hurry removes the rate limit. No request may be under way.
@@ -75,7 +73,7 @@ func (e *emulator) hurry() {
 // requests returns the requests that ended, in the order of their start.
 func (e *emulator) requests() []fakegcs.Request {
 	var all []fakegcs.Request
-	for _, log := range append(slices.Clone(e.logs), e.process.stderr()) {
+	for _, log := range append(slices.Clone(e.logs), e.process.Stderr()) {
 		for text := range strings.Lines(log) {
 			var r fakegcs.Request
 			if json.Unmarshal([]byte(text), &r) == nil && r.Op != "" {

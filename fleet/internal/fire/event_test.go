@@ -121,7 +121,7 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		})
 		f.events[len(f.events)-1].harmless = true
 	case stop:
-		next(0, machine+"SIGSTOP", func() { s.worker.signal(syscall.SIGSTOP) })
+		next(0, machine+"SIGSTOP", func() { s.worker.Signal(syscall.SIGSTOP) })
 		next(ackWait+pause, machine+"SIGCONT", func() { f.resume(s) })
 	case cut:
 		reset := f.random.IntN(2) == 0
@@ -135,11 +135,11 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		var n *node
 		next(0, "stream leader: SIGKILL", func() {
 			if n = f.cluster.leader(); n != nil {
-				n.process.kill()
+				n.process.Kill()
 			}
 		})
 		next(pause, "stream leader: started again", func() {
-			if n != nil && !n.process.alive() {
+			if n != nil && !n.process.Alive() {
 				f.cluster.start(n)
 			}
 		})
@@ -184,13 +184,13 @@ func (f *fire) busiest() *slot {
 
 // revive starts the emulator if it was killed.
 func (f *fire) revive() {
-	if !f.emulator.process.alive() {
+	if !f.emulator.process.Alive() {
 		f.emulator.start()
 	}
 }
 
 func (f *fire) resume(s *slot) {
-	s.worker.signal(syscall.SIGCONT)
+	s.worker.Signal(syscall.SIGCONT)
 	f.restored = append(f.restored, time.Now())
 }
 

@@ -30,7 +30,7 @@ func (e *emulator) allowWrites() { e.control(http.MethodDelete, nil) }
 // control changes the fault plan. If the emulator was killed, it has none.
 func (e *emulator) control(method string, plan []faults.Fault) {
 	e.t.Helper()
-	if !e.process.alive() {
+	if !e.process.Alive() {
 		return
 	}
 	body, err := json.Marshal(plan)

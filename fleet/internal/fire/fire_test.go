@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
 // TestFire uploads a tree with fleets that fail in several ways at random times. Each fleet has a
@@ -96,10 +98,10 @@ type fire struct {
 	unfit    []*unfit
 	kinds    []kind
 	events   []event
-	spoils   bool     // some files are bad
-	wiped    bool     // NATS was wiped after the watcher began
-	watcher  *process // status --wait; nil if there is none
-	sampling *process // status that runs beside the events; nil if there is none
+	spoils   bool                 // some files are bad
+	wiped    bool                 // NATS was wiped after the watcher began
+	watcher  *testprocess.Process // status --wait; nil if there is none
+	sampling *testprocess.Process // status that runs beside the events; nil if there is none
 	sampled  time.Time
 	story    []string
 	started  time.Time

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
 const (
@@ -32,7 +34,7 @@ type fleet struct {
 	// Of gcsup-fleet up:
 	fleetDir string // "" if there is a cluster
 	disk     *disk  // with fleetDir; nil if it is an ordinary directory
-	up       *process
+	up       *testprocess.Process
 	upLogs   []string // of the processes that ended
 }
 
@@ -43,10 +45,10 @@ type slot struct {
 	gcs    *link
 	nats   []*link
 	args   []string
-	worker *process
+	worker *testprocess.Process
 	runs   int
-	ended  []*process // that were killed, or ended
-	down   bool       // the test killed the worker, and starts the next one; or it has ended as it must
+	ended  []*testprocess.Process // that were killed, or ended
+	down   bool                   // the test killed the worker, and starts the next one; or it has ended as it must
 
 	view     string              // the working directory of its workers, which has the tree
 	user     *syscall.Credential // of its workers; nil is that of the test
@@ -164,8 +166,7 @@ func (f *fleet) begin(s *slot) {
 		"--name", s.name(),
 	}, s.args...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: s.user}
-	s.worker = startIn(f.t, s.view, attr, env, gcsupFleet, args...)
+	s.worker = startIn(f.t, s.view, s.user, env, gcsupFleet, args...)
 }
 
 // name is the name of the last worker of a machine.
@@ -184,7 +185,7 @@ func service(addr string) []string {
 // kill kills a worker.
 func (s *slot) kill() {
 	s.down = true
-	s.worker.kill()
+	s.worker.Kill()
 }
 
 // supervise restarts workers that ended with exit code 75, for example because they started while the
@@ -192,15 +193,15 @@ func (s *slot) kill() {
 func (f *fleet) supervise() {
 	f.superviseUp()
 	for _, s := range f.slots {
-		if s.down || s.worker == nil || s.worker.alive() {
+		if s.down || s.worker == nil || s.worker.Alive() {
 			continue
 		}
-		switch code := s.worker.code(); {
+		switch code := s.worker.Wait(); {
 		case s.wants != 0 && code == s.wants:
 			s.down = true
 			continue
 		case code != 75:
-			f.t.Errorf("worker %s ended with %d, want %d or 75: %s", s.name(), code, s.wants, lastLine(s.worker.stderr()))
+			f.t.Errorf("worker %s ended with %d, want %d or 75: %s", s.name(), code, s.wants, lastLine(s.worker.Stderr()))
 		}
 		f.begin(s)
 	}
@@ -251,11 +252,10 @@ func (f *fleet) queueFlags() []string {
 }
 
 // command starts a command of gcsup-fleet on a machine that sees the tree.
-func (f *fleet) command(args ...string) *process {
+func (f *fleet) command(args ...string) *testprocess.Process {
 	f.t.Helper()
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
-	return startIn(f.t, f.shared(), attr, service(f.emulator.addr), program, args...)
+	return startIn(f.t, f.shared(), nil, service(f.emulator.addr), program, args...)
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.
@@ -263,7 +263,7 @@ func (f *fleet) submit() {
 	f.t.Helper()
 	var err error
 	if !poll(100*time.Millisecond, time.Minute, func() bool {
-		_, err = f.command("submit", "-r", f.mount()+"/tree/.", "gs://data/", "--ack-wait", ackWait.String(), "--state", stateURL).result()
+		_, err = result(f.command("submit", "-r", f.mount()+"/tree/.", "gs://data/", "--ack-wait", ackWait.String(), "--state", stateURL))
 		return err == nil
 	}) {
 		f.t.Fatal(err)
@@ -291,15 +291,8 @@ func (f *fleet) uploaded() bool {
 // end stops a worker with SIGTERM, like a machine that is taken away.
 func (f *fleet) end(s *slot) {
 	f.t.Helper()
-	s.worker.signal(15)
-	select {
-	case <-s.worker.done:
-	case <-time.After(30 * time.Second):
-		s.worker.signal(3)
-		<-s.worker.done
-		f.t.Errorf("worker %d does not end after SIGTERM", s.number)
-	}
-	if code := s.worker.code(); code != 0 {
+	s.worker.Signal(syscall.SIGTERM)
+	if code := s.worker.WaitFor(30 * time.Second); code != 0 {
 		f.t.Errorf("worker %d ended with %d", s.number, code)
 	}
 }
@@ -309,7 +302,7 @@ func (f *fleet) logs() {
 	for _, s := range f.slots {
 		for i, p := range append(s.ended, s.worker) {
 			if p != nil {
-				f.t.Logf("worker m%d-%d (clock %+d s):\n%s", s.number, i+1, s.clock, p.stderr())
+				f.t.Logf("worker m%d-%d (clock %+d s):\n%s", s.number, i+1, s.clock, p.Stderr())
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
 var (
@@ -53,12 +55,12 @@ func TestMillion(t *testing.T) {
 	began := time.Now()
 	submit := start(t, nil, gcsupFleet, "submit", "-r", filepath.Join(dir, "tree"), "gs://data/", "--nats", "nats://"+n.addr(), "--endpoint", e.url())
 	var peak int64
-	for submit.alive() {
+	for submit.Alive() {
 		peak = max(peak, memory(submit, "VmHWM"))
 		time.Sleep(20 * time.Millisecond)
 	}
-	if want := fmt.Sprintf("submitted %d files", *submitFiles); submit.code() != 0 || !strings.Contains(submit.stdout(), want) {
-		t.Fatalf("submit ended with %d: %s%s", submit.code(), submit.stdout(), submit.stderr())
+	if want := fmt.Sprintf("submitted %d files", *submitFiles); submit.Wait() != 0 || !strings.Contains(submit.Stdout(), want) {
+		t.Fatalf("submit ended with %d: %s%s", submit.Wait(), submit.Stdout(), submit.Stderr())
 	}
 	t.Logf("%d files in %v; peak memory: submit %d MiB, server %d MiB", *submitFiles, time.Since(began).Round(time.Millisecond), peak>>20, memory(server, "VmHWM")>>20)
 	if limit := int64(256 << 20); peak > limit {
@@ -67,8 +69,8 @@ func TestMillion(t *testing.T) {
 }
 
 // memory returns a value of the status of a process in bytes, 0 if it has ended.
-func memory(p *process, value string) int64 {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func memory(p *testprocess.Process, value string) int64 {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	for line := range strings.Lines(string(data)) {
 		var kib int64
 		if n, _ := fmt.Sscanf(line, value+": %d kB", &kib); n == 1 {

@@ -3,120 +3,48 @@
 package fire_test
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
-// process is a running program.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-
-	mu       sync.Mutex
-	out, err bytes.Buffer
-}
-
 // start starts a program. It is killed at the end of the test.
-func start(t *testing.T, env []string, program string, args ...string) *process {
+func start(t *testing.T, env []string, program string, args ...string) *testprocess.Process {
 	t.Helper()
-	// The process ends even if the test is killed.
-	return startIn(t, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, env, program, args...)
+	return startIn(t, "", nil, env, program, args...)
 }
 
 // startIn starts a program in a directory.
-func startIn(t *testing.T, dir string, attr *syscall.SysProcAttr, env []string, program string, args ...string) *process {
+func startIn(t *testing.T, dir string, user *syscall.Credential, env []string, program string, args ...string) *testprocess.Process {
 	t.Helper()
-	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.SysProcAttr = dir, attr
-	p.cmd.Env = append(environment(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = lockedWriter{p, &p.out}, lockedWriter{p, &p.err}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-// lockedWriter collects the output of a process.
-type lockedWriter struct {
-	p *process
-	b *bytes.Buffer
-}
-
-func (w lockedWriter) Write(data []byte) (int, error) {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	return w.b.Write(data)
-}
-
-// stdout and stderr return the output so far.
-func (p *process) stdout() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.out.String()
-}
-
-func (p *process) stderr() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err.String()
-}
-
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
-
-// kill sends SIGKILL, and waits for the end.
-func (p *process) kill() {
-	p.signal(syscall.SIGKILL)
-	<-p.done
-}
-
-// code waits for the end, and returns the exit code; -1 after SIGKILL.
-func (p *process) code() int {
-	<-p.done
-	return p.cmd.ProcessState.ExitCode()
-}
-
-func (p *process) alive() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: user}
+	cmd.Env = append(environment(), env...)
+	return testprocess.Start(t, cmd)
 }
 
 // command runs a program to its end.
 func command(t *testing.T, program string, args ...string) (out string, err error) {
 	t.Helper()
-	return start(t, nil, program, args...).result()
+	return result(start(t, nil, program, args...))
 }
 
 // result waits for the end of a command. It returns the standard output, and an error unless the exit
 // code is 0.
-func (p *process) result() (out string, err error) {
-	select {
-	case <-p.done:
-	case <-time.After(time.Minute):
-		p.signal(syscall.SIGQUIT)
-		<-p.done
+func result(p *testprocess.Process) (out string, err error) {
+	if p.WaitFor(time.Minute) != 0 {
+		err = errors.New(p.Output())
 	}
-	if code := p.code(); code != 0 {
-		err = fmt.Errorf("%q: exit code %d: %s%s", p.cmd.Args[1:], code, p.stdout(), p.stderr())
-	}
-	return p.stdout(), err
+	return p.Stdout(), err
 }
 
 // environment returns the environment of the test, without the variables that configure

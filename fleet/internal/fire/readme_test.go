@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gcsup/internal/testprocess"
 )
 
 // TestReadme runs the first two commands of README.md: three workers finish a tree although one of
@@ -45,25 +47,17 @@ func TestReadme(t *testing.T) {
 	}
 
 	up := shell(t, env, blocks[0][1])
-	if !await(2*time.Minute, func() bool { return strings.Contains(up.stderr(), "3 workers run") || !up.alive() }) || !up.alive() {
-		t.Fatalf("the first command: %s", up.stderr())
-	}
+	up.Await("3 workers run")
 	second := shell(t, env, blocks[1][1])
-	select {
-	case <-second.done:
-	case <-time.After(2 * time.Minute):
-		t.Error("the second command does not end")
-		_ = syscall.Kill(-second.cmd.Process.Pid, syscall.SIGKILL)
+	if code := second.WaitFor(2 * time.Minute); code != 0 {
+		t.Errorf("the second command ended with %d", code)
 	}
-	if second.code() != 0 {
-		t.Errorf("the second command ended with %d", second.code())
-	}
-	if !strings.Contains(up.stderr(), "ended with -1, and is started again") {
+	if !strings.Contains(up.Stderr(), "ended with -1, and is started again") {
 		t.Error("no worker was killed")
 	}
-	m := regexp.MustCompile(`the emulator is at (http://\S+),`).FindStringSubmatch(up.stderr())
+	m := regexp.MustCompile(`the emulator is at (http://\S+),`).FindStringSubmatch(up.Stderr())
 	if m == nil {
-		t.Fatalf("the first command names no emulator: %s", up.stderr())
+		t.Fatalf("the first command names no emulator: %s", up.Stderr())
 	}
 	e := &emulator{t: t, addr: strings.TrimPrefix(m[1], "http://")}
 	for name, data := range f.files {
@@ -72,22 +66,16 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	// Ctrl-C ends everything.
-	_ = syscall.Kill(-up.cmd.Process.Pid, syscall.SIGINT)
-	select {
-	case <-up.done:
-	case <-time.After(time.Minute):
-		t.Error("the first command does not end")
-	}
+	_ = syscall.Kill(-up.PID(), syscall.SIGINT)
+	up.WaitFor(time.Minute)
 	if t.Failed() {
-		t.Logf("first:\n%s\nsecond:\n%s%s", up.stderr(), second.stdout(), second.stderr())
+		t.Logf("first:\n%s\nsecond:\n%s%s", up.Stderr(), second.Stdout(), second.Stderr())
 	}
 }
 
 // shell runs a shell command in the directory of README.md, in its own process group, as a terminal
-// does.
-func shell(t *testing.T, env []string, line string) *process {
+// does. The group is killed at the end of the test.
+func shell(t *testing.T, env []string, line string) *testprocess.Process {
 	t.Helper()
-	p := startIn(t, "../..", &syscall.SysProcAttr{Setpgid: true}, env, "bash", "-c", line)
-	t.Cleanup(func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
-	return p
+	return startIn(t, "../..", nil, env, "bash", "-c", line)
 }

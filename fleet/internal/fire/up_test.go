@@ -58,7 +58,7 @@ func (f *upFire) add(k kind, at time.Duration) {
 		next(0, "disk full", f.disk.fill)
 		next(time.Second, "a command writes to the queue", func() {
 			f.wrote = true
-			_, _ = f.command("limit", "1GiB").result() // it may fail
+			_, _ = result(f.command("limit", "1GiB")) // it may fail
 		})
 		next(3*time.Second+pause, "disk free", f.disk.free)
 	case restart:
@@ -92,11 +92,8 @@ func (f *upFire) run(all *totals) {
 	f.started = time.Now()
 	f.burn()
 	f.rest(2 * time.Minute)
-	f.up.signal(syscall.SIGTERM)
-	if !await(time.Minute, func() bool { return !f.up.alive() }) {
-		f.t.Error("gcsup-fleet up does not end after SIGTERM")
-		f.up.kill()
-	} else if code := f.up.code(); code != 0 {
+	f.up.Signal(syscall.SIGTERM)
+	if code := f.up.WaitFor(time.Minute); code != 0 {
 		f.t.Errorf("gcsup-fleet up ended with %d after SIGTERM", code)
 	}
 	if f.wrote && !strings.Contains(f.upLog(), "no space") {
@@ -109,21 +106,21 @@ func (f *upFire) run(all *totals) {
 func (f *fleet) startUp() {
 	f.t.Helper()
 	if f.up != nil {
-		f.upLogs = append(f.upLogs, f.up.stderr())
+		f.upLogs = append(f.upLogs, f.up.Stderr())
 	}
 	f.up = f.command("up", "--workers", fmt.Sprint(workers), "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(),
 		"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB")
-	await(30*time.Second, func() bool { return strings.Contains(f.up.stderr(), "workers run") || !f.up.alive() })
+	f.up.Find("workers run")
 }
 
 // superviseUp starts gcsup-fleet up again if it ended with an exit code after which a supervisor
 // does that.
 func (f *fleet) superviseUp() {
-	if f.up == nil || f.up.alive() {
+	if f.up == nil || f.up.Alive() {
 		return
 	}
-	if code := f.up.code(); code != 74 && code != 75 {
-		f.t.Errorf("gcsup-fleet up ended with %d: %s", code, lastLine(f.up.stderr()))
+	if code := f.up.Wait(); code != 74 && code != 75 {
+		f.t.Errorf("gcsup-fleet up ended with %d: %s", code, lastLine(f.up.Stderr()))
 	}
 	f.startUp()
 }
@@ -133,5 +130,5 @@ func (f *fleet) upLog() string {
 	if f.up == nil {
 		return ""
 	}
-	return strings.Join(append(slices.Clone(f.upLogs), f.up.stderr()), "-- started again --\n")
+	return strings.Join(append(slices.Clone(f.upLogs), f.up.Stderr()), "-- started again --\n")
 }

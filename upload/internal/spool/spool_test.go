@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/powerdisk"
 )
 
 const q = int64(chunk.Granularity)
@@ -76,7 +77,7 @@ func TestPowerLoss(t *testing.T) {
 			var committed int64
 			done := false
 			look := func() {
-				d.images(random, func(d *powerDisk) {
+				d.images(random, func(d powerDisk) {
 					images++
 					if checkImage(t, d, data, committed, done) {
 						ended++
@@ -84,7 +85,7 @@ func TestPowerLoss(t *testing.T) {
 				})
 			}
 			inRelease := false
-			d.after = func() {
+			d.After = func() {
 				look()
 				if releases && !inRelease && random.IntN(4) == 0 {
 					inRelease = true
@@ -100,7 +101,7 @@ func TestPowerLoss(t *testing.T) {
 			}
 			done = true
 			look()
-			d.after = func() { d.images(random, func(d *powerDisk) { checkBytes(t, d, data) }) }
+			d.After = func() { d.images(random, func(d powerDisk) { checkBytes(t, d, data) }) }
 			if err := s.Discard(); err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +117,7 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // checkImage checks a disk after a power loss, and reports whether the end is recorded.
-func checkImage(t *testing.T, d *powerDisk, data []byte, committed int64, done bool) bool {
+func checkImage(t *testing.T, d powerDisk, data []byte, committed int64, done bool) bool {
 	t.Helper()
 	s := onDisk(d, 0)
 	err := s.recover()
@@ -124,7 +125,7 @@ func checkImage(t *testing.T, d *powerDisk, data []byte, committed int64, done b
 		return false
 	}
 	if err != nil {
-		t.Errorf("after operation %d, done %v: %v", d.ops, done, err)
+		t.Errorf("after operation %d, done %v: %v", d.Ops(), done, err)
 		return false
 	}
 	now := s.Status()
@@ -143,7 +144,7 @@ func checkImage(t *testing.T, d *powerDisk, data []byte, committed int64, done b
 }
 
 // checkBytes checks that a disk has no wrong bytes of a stream whose files are being removed.
-func checkBytes(t *testing.T, d *powerDisk, data []byte) {
+func checkBytes(t *testing.T, d powerDisk, data []byte) {
 	t.Helper()
 	s := onDisk(d, 0)
 	if err := s.recover(); err != nil {
@@ -156,18 +157,18 @@ func checkBytes(t *testing.T, d *powerDisk, data []byte) {
 	}
 }
 
-// TestPowerDiskLoses checks that powerDisk loses what is not synced.
+// TestPowerDiskLoses checks that a powerDisk loses what is not synced.
 func TestPowerDiskLoses(t *testing.T) {
-	for name, spoil := range map[string]func(*powerDisk){
-		"files": func(d *powerDisk) { d.careless = true },
-		"names": func(d *powerDisk) { d.forgets = true },
+	for name, spoil := range map[string]func(powerDisk){
+		"files": func(d powerDisk) { d.LosesFiles = true },
+		"names": func(d powerDisk) { d.LosesNames = true },
 	} {
 		d, data := newPowerDisk(), bytesOf(3*q+1)
 		spoil(d)
 		s := onDisk(d, 100*q)
 		s.Fill(input(&reading{rest: bytes.Clone(data)}))
 		lost := 0
-		d.images(rand.New(rand.NewPCG(1, 2)), func(d *powerDisk) {
+		d.images(rand.New(rand.NewPCG(1, 2)), func(d powerDisk) {
 			s := onDisk(d, 0)
 			got := make([]byte, len(data))
 			if err := s.recover(); err != nil {
@@ -187,14 +188,14 @@ func TestDiskErrors(t *testing.T) {
 	data := bytesOf(3*q + 7)
 	d := newPowerDisk()
 	onDisk(d, 100*q).Fill(input(&reading{rest: bytes.Clone(data)}))
-	for n := 1; n <= d.ops; n++ {
+	for n := 1; n <= d.Ops(); n++ {
 		d := newPowerDisk()
-		d.failAt = n
+		d.FailAt = n
 		s := onDisk(d, 100*q)
 		s.Fill(input(&reading{rest: bytes.Clone(data)}))
 		_, err := s.Await(t.Context(), func(now Status) bool { return now.End != nil })
-		if !errors.Is(err, errIO) {
-			t.Errorf("operation %d of %d fails: %v", n, d.ops, err)
+		if !errors.Is(err, powerdisk.ErrIO) {
+			t.Errorf("operation %d of %d fails: %v", n, d.Ops(), err)
 		}
 		if s.Status().End != nil {
 			t.Errorf("operation %d fails, and the end is recorded", n)
@@ -207,7 +208,7 @@ func TestDiskErrors(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, data := newPowerDisk(), bytesOf(9*q+5)
-		d.space = 3*q + 1000
+		d.Space = 3*q + 1000
 		s := onDisk(d, 100*q)
 		in := input(&reading{rest: bytes.Clone(data)})
 		var waits, continues int
@@ -268,7 +269,7 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, space := range []int64{-1, q} {
 			d := newPowerDisk()
-			d.space = space
+			d.Space = space
 			s := onDisk(d, 4*q)
 			in := input(&reading{rest: bytesOf(20 * q)})
 			stop := make(chan struct{})
@@ -291,7 +292,7 @@ func TestReaders(t *testing.T) {
 		"too much":  readerFunc(func(p []byte) (int, error) { return len(p) + fillBuffer, nil }),
 		"below 0":   readerFunc(func([]byte) (int, error) { return -1, nil }),
 		"a cut end": readerFunc(func([]byte) (int, error) { return 0, fmt.Errorf("cut: %w", io.EOF) }),
-		"an error":  io.MultiReader(bytes.NewReader(bytesOf(q+1)), readerFunc(func([]byte) (int, error) { return 0, errIO })),
+		"an error":  io.MultiReader(bytes.NewReader(bytesOf(q+1)), readerFunc(func([]byte) (int, error) { return 0, powerdisk.ErrIO })),
 	} {
 		s := onDisk(newPowerDisk(), 4*q)
 		s.Fill(input(r))
@@ -369,7 +370,7 @@ func TestSweep(t *testing.T) {
 		}
 		r := io.Reader(bytes.NewReader(bytesOf(10)))
 		if !ended {
-			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, errIO }))
+			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, powerdisk.ErrIO }))
 		}
 		s.Fill(input(r))
 		s.Close()
