@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -568,6 +569,50 @@ func TestSpoolThatCannotBeWritten(t *testing.T) {
 		w.wantSaved(0)
 		w.wantNoObject("obj")
 	})
+}
+
+// slowStore needs a second for each save.
+type slowStore struct {
+	state.Store
+	err error
+}
+
+func (s slowStore) Save(ctx context.Context, token *state.Token) error {
+	time.Sleep(time.Second)
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.Save(ctx, token)
+}
+
+// TestSpoolIsSavedBeforeItsEnd checks that the end of a stream is not recorded before its upload is saved: a
+// process that is killed between them would leave a complete stream that no list shows.
+func TestSpoolIsSavedBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, failed := range []error{nil, errors.New("the store failed")} {
+		inBubble(t, nil, func(w *world) {
+			content, ended := data(1000), make(chan error, 1)
+			up := w.uploader(w.spooling(0), func(o *upload.Options) { o.Store = slowStore{w.store, failed} })
+			go func() {
+				_, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
+				ended <- err
+			}()
+			time.Sleep(500 * time.Millisecond)
+			synctest.Wait()
+			names, size := w.spooled()
+			if size != 1000 || slices.ContainsFunc(names, func(n string) bool { return filepath.Base(n) == "end.json" }) {
+				t.Errorf("%d bytes in the spool, and the files %q", size, names)
+			}
+			if err := <-ended; !errors.Is(err, failed) {
+				t.Errorf("error = %v, want %v", err, failed)
+			}
+			if failed == nil {
+				w.wantObject("obj", content)
+			}
+			w.wantSaved(0)
+			w.wantNoSpool()
+		})
+	}
 }
 
 // TestSpoolMissing checks that Prune removes a saved stream without files only if it is asked to: they may be

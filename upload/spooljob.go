@@ -29,7 +29,8 @@ type spooled struct {
 	spool  *spool.Spool
 	source *spool.Source
 	record *saved.StreamRecord
-	halt   func() // ends the reading of the input
+	kept   chan struct{} // closed when the upload is saved
+	halt   func()        // ends the reading of the input
 }
 
 // sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
@@ -54,7 +55,7 @@ func sendSpooled(ctx context.Context, j *job, r io.Reader) (err error) {
 		return err
 	}
 	defer sp.Close()
-	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream()}
+	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream(), kept: make(chan struct{})}
 	head := newHeadReader(r)
 	s.fill(ctx, head)
 	defer s.halt()
@@ -82,6 +83,13 @@ func (s *spooled) fill(ctx context.Context, r *headReader) {
 		s.spool.Fill(spool.Input{
 			Reader: in, Stop: stop,
 			Ended: func(whole chunk.Checkpoint) error {
+				// A stream with a recorded end can be completed, so that a process which finds
+				// its files must find the upload, too.
+				select {
+				case <-s.kept:
+				case <-stop:
+					return fmt.Errorf("upload not saved: %w", fs.ErrClosed)
+				}
 				if err := expect.CheckEnd(ctx, whole.Offset); err != nil {
 					return err
 				}
@@ -120,6 +128,7 @@ func (s *spooled) begin(ctx context.Context, head *headReader) (*engine.Run, err
 	if err := s.journal.Save(ctx); err != nil {
 		return nil, err
 	}
+	close(s.kept)
 	return s.newRun(), nil
 }
 

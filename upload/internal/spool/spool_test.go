@@ -230,6 +230,7 @@ func TestDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Second) // the disk fills
+			synctest.Wait()
 			if got := make([]byte, min(q, now.Read-at)); at < now.Read {
 				if _, err := s.ReadAt(got, at); err != nil || !bytes.Equal(got, data[at:at+int64(len(got))]) {
 					t.Fatalf("bytes at %d: %v", at, err)
