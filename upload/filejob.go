@@ -65,6 +65,13 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if b.comparison != nil {
 		return j.compare(ctx, b, job.Listed, job.Object)
 	}
+	// All files wait for memory before their turn. If one waited for them in the other order, each
+	// could have what the other waits for.
+	release, err := j.holdMemory(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer release()
 	skipped, err := j.skipped(ctx, job.Listed, job.Object)
 	switch {
 	case err != nil || skipped && b.opts.DryRun:
@@ -78,21 +85,26 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	return j.thenRemove(ctx, j.uploadCompared(ctx, b, job.Path))
 }
 
+// holdMemory waits for the memory of a small file, and returns a function that releases it.
+func (j *job) holdMemory(ctx context.Context, b *filesCall) (release func(), err error) {
+	if !j.small() || b.opts.DryRun {
+		return func() {}, nil
+	}
+	size := j.file.Total()
+	if j.turn != nil {
+		size += connectionMemory
+	}
+	size = min(size, b.opts.Memory)
+	if err := b.memory.Acquire(ctx, size); err != nil {
+		return nil, engine.NewInterruption(ctx, nil)
+	}
+	return func() { b.memory.Release(size) }, nil
+}
+
 // uploadCompared uploads the open source of a batch, which no rule skips.
 func (j *job) uploadCompared(ctx context.Context, b *filesCall, path string) error {
-	if j.small() {
-		size := j.file.Total()
-		if j.turn != nil {
-			size += connectionMemory
-		}
-		size = min(size, b.opts.Memory)
-		if err := b.memory.Acquire(ctx, size); err != nil {
-			return engine.NewInterruption(ctx, nil)
-		}
-		defer b.memory.Release(size)
-		if len(b.saved) == 0 {
-			path = "" // nothing is saved
-		}
+	if j.small() && len(b.saved) == 0 {
+		path = "" // nothing is saved
 	}
 	if err := j.awaitTurn(ctx); err != nil {
 		return err
