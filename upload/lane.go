@@ -26,8 +26,9 @@ func newLimiters(openFiles int) (small, large *backoff.Limiter) {
 		&backoff.Limiter{First: firstLarge, Max: max(min(maxLarge, openFiles/32), 1)}
 }
 
-// Limiters returns the limiters of small and of large files that the batches of u share, see [BatchOptions].
-func (u *Uploader) Limiters() (small, large *backoff.Limiter) { return u.small, u.large }
+// NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time
+// as this process may open.
+func NewLimiters() (small, large *backoff.Limiter) { return newLimiters(openFiles()) }
 
 // deciders returns how many small and large files, which do not count in the limiters, may be open
 // until it is known whether they are uploaded.

@@ -153,7 +153,7 @@ func (o *Outbox) setDefaults() error {
 	p.Settle = max(cmp.Or(p.Settle, defaultSettle), 0)
 	p.Rescan = cmp.Or(p.Rescan, defaultRescan)
 	p.Attempts = max(cmp.Or(p.Attempts, defaultAttempts), 0)
-	small, large := o.up.Limiters()
+	small, large := upload.NewLimiters()
 	l := limits{
 		small: newLane(p.Small, cmp.Or(p.SmallLimiter, small), p.Ordered), large: newLane(p.Large, cmp.Or(p.LargeLimiter, large), p.Ordered),
 		jobs: cmp.Or(max(p.Jobs, 0), math.MaxInt), memory: cmp.Or(max(p.Memory, 0), 64<<20), ordered: p.Ordered,
