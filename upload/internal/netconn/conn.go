@@ -45,6 +45,9 @@ func send(w io.Writer, r io.Reader) (int64, error) {
 // errNotLent means that a body has no memory to lend. Nothing was read.
 var errNotLent = errors.New("the body has no memory of its own")
 
+// errLent means that a body breaks the contract of Lend.
+var errLent = errors.New("a body has lent no bytes, or too many")
+
 // sendLent sends the bytes of b from its memory.
 func sendLent(w io.Writer, b body, limited *io.LimitedReader) (n int64, err error) {
 	for step := firstStep; limited.N > 0; {
@@ -56,6 +59,10 @@ func sendLent(w io.Writer, b body, limited *io.LimitedReader) (n int64, err erro
 			return 0, errNotLent
 		case err != nil:
 			return n, err
+		}
+		if len(p) == 0 || int64(len(p)) > limited.N {
+			b.Return()
+			return n, errLent
 		}
 		limited.N -= int64(len(p))
 		began := time.Now()

@@ -17,7 +17,10 @@ type secureConn struct {
 	closed bool
 }
 
-// ReadFrom is that of [Conn].
+// oneRecord is the most that a record of TLS has.
+const oneRecord = 16 << 10
+
+// ReadFrom is that of [Conn]. It must not be called twice at a time; net/http does not.
 func (c *secureConn) ReadFrom(r io.Reader) (int64, error) { return send((*stepWriter)(c), r) }
 
 // stepWriter writes a step, and returns when all of its records were passed to the network.
@@ -29,6 +32,9 @@ func (w *stepWriter) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	defer c.end()
+	if len(p) <= oneRecord {
+		return c.Conn.Write(p)
+	}
 	c.below.hold()
 	n, err := c.Conn.Write(p)
 	if flushed := c.below.flush(); err == nil {
