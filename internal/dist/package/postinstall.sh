@@ -3,7 +3,8 @@
 # with the number of versions that are installed now.
 set -e
 [ -d /run/systemd/system ] || exit 0
-systemctl daemon-reload
+# A unit that does not start must not leave the package half installed.
+systemctl daemon-reload || :
 if [ -n "${2:-}" ] || [ "$1" = 2 ]; then
-	systemctl try-restart gcsup-wal.service # a backup that runs ends with the version that began it
+	systemctl --no-block try-restart gcsup-wal.service || : # a backup that runs ends with the version that began it
 fi
