@@ -164,7 +164,7 @@ const maxSites = 1 << 20
 // TestPartsWalk checks what must be true in every state of an upload in parts. The full walks run
 // only in .ci/run.
 func TestPartsWalk(t *testing.T) {
-	every := testsize.FullOnce(1, 12)
+	every := testsize.Full(1, 12)
 	if testing.Short() || raceDetector {
 		every = 40
 	}

@@ -80,7 +80,7 @@ func TestAutoJobs(t *testing.T) {
 		link    = 1200       // files per second
 		perFile = size + 260 // bytes on the link
 	)
-	for _, latency := range []time.Duration{50 * time.Millisecond, 10 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond}[:testsize.FullOnce(4, 1)] {
+	for _, latency := range []time.Duration{50 * time.Millisecond, 10 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond}[:testsize.Full(4, 1)] {
 		t.Run(latency.String(), func(t *testing.T) {
 			opts := &fakegcs.Options{Latency: latency, Discard: true, NoMD5: true, TotalRate: link * perFile, KeepRequests: -1}
 			inBubble(t, opts, func(w *world) {
@@ -154,9 +154,9 @@ func TestAutoJobsOutage(t *testing.T) {
 		count   int
 		perFile float64 // requests during the outage, of each file in flight
 	}{
-		{faults.Action{Effect: faults.EffectStatus, Status: 503}, testsize.FullOnce(10_000, 3_000), 1.2},
+		{faults.Action{Effect: faults.EffectStatus, Status: 503}, testsize.Full(10_000, 3_000), 1.2},
 		{faults.Action{Effect: faults.EffectReset}, 3_000, 8}, // net/http and the uploader repeat a request at once if a reused connection is reset, and the next idle one may be reset, too
-	}[:testsize.FullOnce(2, 1)] {
+	}[:testsize.Full(2, 1)] {
 		// Each connection needs nine seconds for a large file, so that all of them are under way.
 		inBubble(t, &fakegcs.Options{Latency: latency, Rate: 1 << 20, Discard: true, NoMD5: true, KeepRequests: 100_000}, func(w *world) {
 			f := w.countFlights()

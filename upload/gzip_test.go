@@ -77,7 +77,7 @@ func TestGzip(t *testing.T) {
 		"compressed before": zip(t, text(2*q)), "several requests": text(9 * q), "single request above 8 MiB": text(9 * mib), "a session": data(9 * mib),
 	} {
 		for how, with := range map[string]func(*upload.Options){"default": func(*upload.Options) {}, "small window": zippedParts} {
-			if testing.Short() && name != "text" || name == "zeros" && testsize.Full(0, 1) == 1 || len(content) > int(4*mib) && (how == "small window" && testsize.FullOnce(1, 0) == 0) {
+			if testing.Short() && name != "text" || name == "zeros" && testsize.Full(0, 1) == 1 || len(content) > int(4*mib) && (how == "small window" && testsize.Full(1, 0) == 0) {
 				continue
 			}
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -153,7 +153,7 @@ func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Opti
 func TestGzipResume(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := text(int64(testsize.FullOnce(12, 6)) * q)
+	content := text(int64(testsize.Full(12, 6)) * q)
 	for i, at := range []int64{0, q, 3*q + 5} {
 		for by, resume := range map[string]func(*world, *upload.Uploader, string, string) (*upload.Result, error){
 			"File": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
@@ -233,7 +233,7 @@ func TestGzipOptionsDiffer(t *testing.T) {
 func TestGzipOtherCompressor(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := text(int64(testsize.FullOnce(12, 6)) * q)
+	content := text(int64(testsize.Full(12, 6)) * q)
 	for _, at := range []int64{0, q, 2*q + 5} {
 		for _, window := range []int64{1, 4} {
 			t.Run(fmt.Sprint(at, " window ", window), func(t *testing.T) {
@@ -410,7 +410,7 @@ func TestGzipSourceChangesWhileSending(t *testing.T) {
 func TestGzipKilledAtEachRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := text(int64(testsize.FullOnce(8, 4)) * q)
+	content := text(int64(testsize.Full(8, 4)) * q)
 	for _, level := range []int{1, 0}[:testsize.Full(2, 1)] {
 		for n, done := 1, 0; done < 2; n++ {
 			done = 0
@@ -475,7 +475,7 @@ func TestGzipSurvives(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := text(7*q + 12345)
-	eachFault(t, testsize.FullOnce(1, 6), []point{
+	eachFault(t, testsize.Full(1, 6), []point{
 		{"start", faults.Match{Op: faults.OpStart}, nil},
 		{"middle", faults.Match{Op: faults.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
 		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
@@ -524,7 +524,7 @@ func TestGzipSkip(t *testing.T) {
 	} {
 		for _, listed := range []bool{false, true} {
 			for how, with := range map[string]func(*upload.Options){"single request": func(*upload.Options) {}, "session": zippedParts} {
-				if listed == (how == "session") && testsize.FullOnce(1, 0) == 0 {
+				if listed == (how == "session") && testsize.Full(1, 0) == 0 {
 					continue
 				}
 				t.Run(fmt.Sprint(name, "/listed ", listed, "/", how), func(t *testing.T) {

@@ -201,7 +201,7 @@ func TestMultipartFaults(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
 				t.Parallel()
-				for skip := range testsize.FullOnce(3, 1) {
+				for skip := range testsize.Full(3, 1) {
 					inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) { // with MD5, as the service
 						w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do})
 						res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)

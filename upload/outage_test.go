@@ -391,7 +391,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	for _, tt := range []struct {
 		with            string
 		size, chunkSize int64
-	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}}[:testsize.FullOnce(2, 1)] {
+	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}}[:testsize.Full(2, 1)] {
 		var gated, free int
 		var ratio float64
 		for range 8 { // add up to eight measurements: chance changes one by some percent

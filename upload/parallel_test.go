@@ -191,7 +191,7 @@ func TestParallelFaults(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
 				t.Parallel()
-				for skip := range testsize.FullOnce(3, 1) {
+				for skip := range testsize.Full(3, 1) {
 					inBubble(t, nil, func(w *world) {
 						if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do}); err != nil {
 							t.Fatal(err)

@@ -382,7 +382,7 @@ func (c *matrixCase) rule() *matrixRule {
 //	go test ./upload -run 'TestPartsMatrix/multipart/part/403$/service/before/once'
 func TestPartsMatrix(t *testing.T) {
 	t.Parallel()
-	every := testsize.FullOnce(1, 37)
+	every := testsize.Full(1, 37)
 	if testing.Short() {
 		every = 331
 	}

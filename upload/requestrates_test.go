@@ -102,7 +102,7 @@ func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names stri
 func TestRequestRates(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	if testsize.Full(1, 0) != testsize.FullOnce(1, 0) {
+	if testsize.Full(1, 0) != testsize.Full(1, 0) {
 		t.Skip("the race detector finds nothing more than in the other tests")
 	}
 	const perSecond, seconds = 60, 90

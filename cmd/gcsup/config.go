@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,10 @@ const configFlag = "config"
 var notInConfig = configfile.Refused{
 	"additional-headers": "its value may be a secret, which does not belong in this file: set " + cmdline.Variable("additional-headers"),
 	"name":               "it is the name of one file",
+	"source":             "it is the source of one upload",
+	"restart":            "each run would discard what the one before has stored",
+	"all":                "it selects the saved uploads of one run",
+	"older-than":         "it selects the saved uploads of one run",
 	"help":               "it has no default",
 	configFlag:           "a file cannot name another one",
 }
@@ -98,6 +103,9 @@ func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 		return configfile.None(path + " does not exist"), nil
+	case !named && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)):
+		// A service may have a home directory that it cannot read, or none.
+		return configfile.None("it cannot be read: " + err.Error()), nil
 	case err != nil:
 		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config= reads none", err), exit.ErrSource)
 	}

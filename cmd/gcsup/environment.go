@@ -16,7 +16,7 @@ import (
 // envRules decide which values of the environment and of a file set flags, and which flags exclude each other. Images and CI systems set
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself. A name is that of one file.
 var envRules = cmdline.Rules{
-	None: []string{"help", "version", "state-dir", "name"},
+	None: []string{"help", "version", "state-dir", "name", "source"},
 	Reads: map[string]string{
 		"state-dir":           process.StateDirEnv,
 		"encryption-key-file": encryptionKeyEnv,

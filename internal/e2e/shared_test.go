@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	sharedRuns = flag.Int("shared-runs", testsize.FullOnce(3, 1), "how often processes share a store in a bucket")
+	sharedRuns = flag.Int("shared-runs", testsize.Full(3, 1), "how often processes share a store in a bucket")
 	sharedSeed = flag.Uint64("shared-seed", 0, "of the first run, the next one has the next; 0 takes that of testsize.Seed")
 )
 

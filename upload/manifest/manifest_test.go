@@ -565,7 +565,7 @@ func TestMillionRecords(t *testing.T) {
 		t.Skip("short")
 	}
 	count := 50_000
-	if testsize.FullOnce(1, 0) == 1 {
+	if testsize.Full(1, 0) == 1 {
 		count = 1_000_000
 	}
 	m := open(t, filepath.Join(t.TempDir(), "m"))

@@ -33,7 +33,7 @@ func generated(count int) (iter.Seq[upload.Job], iter.Seq2[*session.Object, erro
 // TestConstantMemory checks that a plan, and the objects that it keeps for later, need the same memory
 // for any number of files.
 func TestConstantMemory(t *testing.T) {
-	count := testsize.FullOnce(1_500_000, 300_000)
+	count := testsize.Full(1_500_000, 300_000)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

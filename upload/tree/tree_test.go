@@ -553,7 +553,7 @@ func TestSortFails(t *testing.T) {
 
 // A real directory with more entries than fit in memory.
 func TestLargeDirectory(t *testing.T) {
-	if testsize.FullOnce(1, 0) == 0 {
+	if testsize.Full(1, 0) == 0 {
 		t.Skip("makes 120,000 files; .ci/run sets GCSUP_TEST_FULL=1")
 	}
 	root, tmp := t.TempDir(), t.TempDir()

@@ -118,7 +118,7 @@ func TestInterleavings(t *testing.T) {
 				begin:    strings.Fields(s.setup),
 				seen:     make(map[uint64]int),
 			}
-			e.limit = len(e.begin) + testsize.FullOnce(s.depth[0], s.depth[1]) - testsize.Full(testsize.FullOnce(0, 1), 2)
+			e.limit = len(e.begin) + testsize.Full(s.depth[0], s.depth[1]) - testsize.Full(testsize.Full(0, 1), 2)
 			if testing.Short() {
 				e.limit--
 			}
