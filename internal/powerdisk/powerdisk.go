@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -27,6 +28,7 @@ type Disk struct {
 	FailAt     int    // number of the operation that fails; 0 for none
 	After      func() // called after each operation
 
+	mu      sync.Mutex // guards what follows, and Space, during an operation, a ReadAt and an Open
 	ops     int
 	durable map[string]*inode // durable names
 	names   map[string]*inode // names that running programs see
@@ -99,15 +101,28 @@ func (d *Disk) Ops() int { return d.ops }
 
 // op counts an operation, performs it and calls After.
 func (d *Disk) op(do func() error) error {
+	err := d.locked(do)
+	if err != ErrIO && d.After != nil {
+		d.After()
+	}
+	return err
+}
+
+func (d *Disk) locked(do func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.ops++
 	if d.ops == d.FailAt {
 		return ErrIO
 	}
-	err := do()
-	if d.After != nil {
-		d.After()
-	}
-	return err
+	return do()
+}
+
+// find returns the file with a name, or nil.
+func (d *Disk) find(name string) *inode {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.names[name]
 }
 
 func (d *Disk) change(c change) error {
@@ -129,7 +144,7 @@ func (d *Disk) Create(name string) (*File, error) {
 
 // Open opens a file. It is not an operation.
 func (d *Disk) Open(name string) (*File, error) {
-	f := d.names[name]
+	f := d.find(name)
 	if f == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -158,7 +173,7 @@ func (d *Disk) Rename(from, to string) error {
 
 // Remove removes a file. It is no operation if there is none.
 func (d *Disk) Remove(name string) error {
-	f := d.names[name]
+	f := d.find(name)
 	if f == nil {
 		return fs.ErrNotExist
 	}
@@ -266,10 +281,10 @@ func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) {
 		piece := p[n:min(n+(len(p)+2)/3, len(p))]
 		var full error
-		if space := f.disk.Space; space >= 0 && int64(len(piece)) > space {
-			piece, full = piece[:space], syscall.ENOSPC
-		}
 		err := f.disk.op(func() error {
+			if space := f.disk.Space; space >= 0 && int64(len(piece)) > space {
+				piece, full = piece[:space], syscall.ENOSPC
+			}
 			w := write{at + int64(n), bytes.Clone(piece)}
 			f.inode.pending = append(f.inode.pending, w)
 			f.inode.now = w.apply(f.inode.now)
@@ -290,6 +305,8 @@ func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
 
 // ReadAt reads what was written.
 func (f *File) ReadAt(p []byte, at int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
 	return bytes.NewReader(f.inode.now).ReadAt(p, at)
 }
 
