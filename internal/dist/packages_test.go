@@ -232,7 +232,7 @@ func (m packageManager) systemctlCalls(t *testing.T) []string {
 
 // checkLifeCycle installs a package, upgrades and removes it.
 func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
-	const reload, restart = "daemon-reload", "try-restart gcsup-wal.service"
+	const reload, restart = "daemon-reload", "--no-block try-restart gcsup-wal.service"
 	const stop = "disable --now gcsup-backup.timer gcsup-backup.service gcsup-wal.service"
 	expectCalls := func(step string, want ...string) {
 		t.Helper()
