@@ -45,7 +45,7 @@ var writersResults = sync.OnceValues(func() ([]retrysim.WritersResult, error) {
 // simulated returns the results by name.
 func simulated(t *testing.T) map[string]retrysim.WritersResult {
 	t.Helper()
-	if testing.Short() || testsize.Full(1, 0) != testsize.Full(1, 0) {
+	if testing.Short() || testsize.Full(1, 0) == 0 {
 		t.Skip("simulates many requests in one goroutine")
 	}
 	results, err := writersResults()
