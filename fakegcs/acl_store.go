@@ -114,7 +114,7 @@ func (s *store) replaceRulesLocked(b *bucket, v *version, l aclList, list []ACLR
 	if v != nil {
 		o := v.clone()
 		o.ACL = list
-		changed, err := s.replaceLocked(b, v, v.with(o))
+		changed, err := s.replaceLocked(b, v, v.with(o), s.now())
 		return rulesOf(b, changed, l), err
 	}
 	was := b.bucketResource

@@ -74,7 +74,7 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 		changed.retained = now
 		b.RetentionPolicy.begin(o, now)
 	}
-	if _, err := s.replaceLocked(b, v, changed); err != nil {
+	if _, err := s.replaceLocked(b, v, changed, now); err != nil {
 		return nil, err
 	}
 	return o, nil

@@ -111,9 +111,9 @@ func objectOf(v *version) *Object {
 
 // replaceLocked replaces the generation v by changed, which has other metadata, and gives it
 // a new metageneration. It returns changed.
-func (s *store) replaceLocked(b *bucket, v, changed *version) (*version, *apiError) {
+func (s *store) replaceLocked(b *bucket, v, changed *version, now time.Time) (*version, *apiError) {
 	changed.Metageneration++
-	changed.Updated = s.now()
+	changed.Updated = now
 	changed.sign()
 	if err := s.saveObject(changed); err != nil {
 		return nil, errInternal(err)

@@ -27,7 +27,6 @@ import (
 // TestTokenServiceThatIsNotFound checks that a host name that does not resolve is
 // retried, and that the error contains the token service's host.
 func TestTokenServiceThatIsNotFound(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"authorized_user", "service_account"} {
 		t.Run(kind, func(t *testing.T) {
 			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
@@ -60,7 +59,8 @@ func TestTokenServiceThatIsNotFound(t *testing.T) {
 	}
 }
 
-// resolves makes the default transport fail to dial hosts in the domain invalid.
+// resolves makes the default transport fail to dial hosts in the domain invalid. No other test
+// may run at the same time.
 func resolves(t *testing.T, fail func(addr string) error) {
 	old := http.DefaultTransport
 	tr := old.(*http.Transport).Clone()
