@@ -422,15 +422,20 @@ func unobserved(o *upload.Options) { o.Observer = nil }
 // TestMemoryBeforeTurn checks that files whose destinations are listed and files whose destinations are
 // not do not wait for each other: for memory, and for a place of the limiter.
 func TestMemoryBeforeTurn(t *testing.T) {
-	for _, tt := range []struct {
+	type test struct {
 		name   string
+		files  int
 		listed func(i int) bool
 		size   int64
 		opts   upload.BatchOptions
-	}{
-		{"small limits", func(i int) bool { return i%2 == 0 }, 900 << 10, upload.BatchOptions{Memory: 1 << 20, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}},
-		{"defaults", func(i int) bool { return i%71 < 7 }, 8 << 20, upload.BatchOptions{}},
-	} {
+	}
+	tests := []test{
+		{"small limits", 60, func(i int) bool { return i%2 == 0 }, 900 << 10, upload.BatchOptions{Memory: 1 << 20, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}},
+	}
+	if testsize.Full(1, 0) == 1 { // 4 GB
+		tests = append(tests, test{"defaults", 500, func(i int) bool { return i%71 < 7 }, 8 << 20, upload.BatchOptions{}})
+	}
+	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Latency: 5 * time.Millisecond, Rate: 64 << 20, Discard: true}, func(w *world) {
 				job := w.jobs(1, tt.size)[0]
@@ -440,7 +445,7 @@ func TestMemoryBeforeTurn(t *testing.T) {
 				opts := tt.opts
 				opts.Skip = upload.SkipIdentical
 				for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, func(yield func(upload.Job) bool) {
-					for i := range 500 {
+					for i := range tt.files {
 						job.Spec.Object = fmt.Sprint(i)
 						job.Listed = tt.listed(i)
 						if !yield(job) {
@@ -454,8 +459,8 @@ func TestMemoryBeforeTurn(t *testing.T) {
 					}
 					n++
 				}
-				if failed > 0 || n != 500 {
-					w.t.Errorf("%d uploaded, %d failed, want 500", n, failed)
+				if failed > 0 || n != tt.files {
+					w.t.Errorf("%d uploaded, %d failed, want %d", n, failed, tt.files)
 				}
 			})
 		})
