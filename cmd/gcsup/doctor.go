@@ -58,11 +58,11 @@ func newDoctor(std stdio) *cobra.Command {
 do if a check fails. It sends up to 21 MiB into a session that it cancels. It
 never creates, replaces or deletes an object.
 
-The checks are: endpoint (it answers as Cloud Storage does), clock (right to a minute;
-otherwise exit code 78), credentials (a token can be obtained, and the service accepts
-it), permission (storage.objects.create, and whether objects can be listed) and
-throughput (at least 64 KiB/s; otherwise exit code 75). Whether an object may be
-replaced (storage.objects.delete) is not checked.
+The checks are: config (which configuration file was read), endpoint (it answers as
+Cloud Storage does), clock (right to a minute; otherwise exit code 78), credentials (a
+token can be obtained, and the service accepts it), permission (storage.objects.create,
+and whether objects can be listed) and throughput (at least 64 KiB/s; otherwise exit
+code 75). Whether an object may be replaced (storage.objects.delete) is not checked.
 
 The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
