@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/configfile"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/screen"
 )
@@ -51,19 +52,23 @@ var envRules = cmdline.Rules{
 	},
 }
 
-// warnOfVariables prints a warning for each variable of the environment that looks like one of
-// a flag and is none.
-func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
+// warnOfSettings prints a warning for each variable of the environment that looks like one of
+// a flag and is none, and for a configuration file that others can change. file can be nil.
+func warnOfSettings(cmd *cobra.Command, w io.Writer, file *configfile.File, environ []string) {
 	quiet := cmd.Flags().Lookup("quiet")
 	if quiet != nil && quiet.Value.String() == "true" {
 		return
+	}
+	console := screen.NewConsole(w, false)
+	if file != nil && file.Risk != nil {
+		console.Message("warning: configuration file: %v", file.Risk)
 	}
 	described := cmd
 	if cmd.Name() == "help" {
 		described = cmd.Root() // which describes the variables
 	}
 	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
-		screen.NewConsole(w, false).Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
+		console.Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
 	}
 }
 
