@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,62 +49,143 @@ func (r *Rules) environment(flags *pflag.FlagSet) Layer {
 	return layer
 }
 
-// choose returns the values that count for flags that are not on the command line. given has the
-// names of those that are. The first layer has the highest priority.
-func (r *Rules) choose(flags *pflag.FlagSet, given map[string]bool, layers []Layer) Layer {
-	chosen := Layer{}
-	above := map[string]bool{} // the flags that have a value in a layer above
-	for name := range given {
-		above[name] = true
-	}
-	excluding := map[string]bool{} // those of them that exclude others
-	for name := range given {
-		excluding[name] = true
-	}
-	for _, layer := range layers {
-		var found []string
-		for name, value := range layer {
-			f := flags.Lookup(name)
-			if f == nil || above[name] || r.excluded(name, excluding) || value.source == fromFile && r.read(name) {
-				continue
+// choose returns the values that count for flags that are not on the command line. The environment is
+// above the layers.
+func (r *Rules) choose(cmd *cobra.Command, layers []Layer) Layer {
+	useless := map[string]bool{} // flags without one that they need; they exclude no other
+	for {
+		c := r.commandLine(cmd)
+		c.add(r.environment(c.flags), useless)
+		c.addVariables()
+		for _, layer := range layers {
+			c.add(layer, useless)
+		}
+		before := len(useless)
+		for name := range c.values {
+			if needs := r.Needs[name]; needs != nil && !slices.ContainsFunc(needs, c.has) {
+				useless[name] = true
 			}
-			chosen[name] = value
-			found = append(found, name)
 		}
-		for _, name := range found { // after the loop: two flags of one layer do not replace each other
-			above[name] = true
-			excluding[name] = excluding[name] || !chosen[name].off(flags.Lookup(name))
+		if len(useless) == before {
+			return c.values
 		}
 	}
-	for name := range chosen {
-		other, needs := r.Needs[name]
-		if needs && !given[other] && (chosen[other].Values == nil || chosen[other].off(flags.Lookup(other))) {
-			delete(chosen, name)
-		}
-	}
-	return chosen
 }
 
-// excluded reports whether a flag of names excludes the one with that name.
-func (r *Rules) excluded(name string, names map[string]bool) bool {
-	return slices.ContainsFunc(r.Exclusive, func(group []string) bool {
-		return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return other != name && names[other] })
+// choice has the values that count, of the layers so far.
+type choice struct {
+	rules    *Rules
+	flags    *pflag.FlagSet
+	values   Layer
+	named    map[string]bool // flags with a value, which may be false
+	inEffect map[string]bool // names of the rules
+}
+
+// commandLine returns the choice of no layer.
+func (r *Rules) commandLine(cmd *cobra.Command) *choice {
+	c := &choice{r, cmd.LocalFlags(), Layer{}, map[string]bool{}, map[string]bool{}}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		c.named[f.Name] = true
+		if !inEffect(f) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		c.use(f.Name, values)
 	})
+	if r.Arguments != nil {
+		for _, name := range r.Arguments(cmd) {
+			c.inEffect[name] = true
+		}
+	}
+	return c
 }
 
-// read reports whether a variable with another name that means the same as a flag is set.
-func (r *Rules) read(name string) bool {
-	variable := r.Reads[name]
-	return variable != "" && os.Getenv(variable) != ""
+// use records that a flag is in effect.
+func (c *choice) use(name string, values []string) {
+	for _, name := range namesOf(name, values) {
+		c.inEffect[name] = true
+	}
 }
 
-// off reports whether the value leaves a flag out that is true or false, or that needs no value.
-func (d Default) off(f *pflag.Flag) bool {
-	if len(d.Values) != 1 || f.Value.Type() != "bool" && f.NoOptDefVal == "" {
+// namesOf returns the names of a flag with those values in the rules, first its own.
+func namesOf(flag string, values []string) []string {
+	names := []string{flag}
+	for _, value := range values {
+		names = append(names, flag+"="+value)
+	}
+	return names
+}
+
+// add adds the values of a layer below that count. Two flags of one layer do not replace each other.
+func (c *choice) add(layer Layer, useless map[string]bool) {
+	found := Layer{}
+	for name, value := range layer {
+		f := c.flags.Lookup(name)
+		if f == nil || c.named[name] || useless[name] {
+			continue
+		}
+		if !c.contradicts(namesOf(name, value.texts(f))) {
+			found[name] = value
+		}
+	}
+	for name, value := range found {
+		c.values[name], c.named[name] = value, true
+		if f := c.flags.Lookup(name); value.on(f) {
+			c.use(name, value.texts(f))
+		}
+	}
+}
+
+// contradicts reports whether what is in effect above excludes a flag with those names.
+func (c *choice) contradicts(names []string) bool {
+	above := func(other string) bool { return c.inEffect[other] }
+	for _, group := range c.rules.Exclusive {
+		if slices.Contains(group, names[0]) && slices.ContainsFunc(group, above) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return slices.ContainsFunc(c.rules.Yields[name], above) })
+}
+
+// has reports whether something is in effect. The number 0 is like no flag.
+func (c *choice) has(name string) bool { return c.inEffect[name] && !c.inEffect[name+"=0"] }
+
+// addVariables adds the variables to which flags yield.
+func (c *choice) addVariables() {
+	for _, others := range c.rules.Yields {
+		for _, name := range others {
+			if variable, ok := strings.CutPrefix(name, "$"); ok && os.Getenv(variable) != "" {
+				c.inEffect[name] = true
+			}
+		}
+	}
+}
+
+// optional reports whether a flag needs no value, and is not true or false.
+func optional(f *pflag.Flag) bool { return f.NoOptDefVal != "" && f.Value.Type() != "bool" }
+
+// on reports whether the value is not empty, and does not leave out a flag that is true or false,
+// or that needs no value.
+func (d Default) on(f *pflag.Flag) bool {
+	if len(d.Values) == 0 || len(d.Values) == 1 && d.Values[0] == "" {
 		return false
 	}
+	if len(d.Values) > 1 || f.Value.Type() != "bool" && !optional(f) {
+		return true
+	}
 	on, err := strconv.ParseBool(d.Values[0])
-	return err == nil && !on
+	return err != nil || on
+}
+
+// texts returns the values as a flag gets them: true, for a flag that needs no value, is its default.
+func (d Default) texts(f *pflag.Flag) []string {
+	if on, err := strconv.ParseBool(strings.Join(d.Values, " ")); optional(f) && err == nil && on {
+		return []string{f.NoOptDefVal}
+	}
+	return d.Values
 }
 
 // set sets a flag to the value.
@@ -116,14 +198,10 @@ func (d Default) set(cmd *cobra.Command, f *pflag.Flag) error {
 
 // Apply sets a flag in flags to the value. Its errors name the source of the value.
 func (d Default) Apply(flags *pflag.FlagSet, f *pflag.Flag) error {
-	optional := f.NoOptDefVal != "" && f.Value.Type() != "bool"
-	if optional && d.off(f) {
+	if optional(f) && !d.on(f) && d.Values[0] != "" {
 		return nil // false is not the name of a directory
 	}
-	for _, value := range d.Values {
-		if on, err := strconv.ParseBool(value); optional && err == nil && on {
-			value = f.NoOptDefVal // as the flag without a value
-		}
+	for _, value := range d.texts(f) {
 		if err := flags.Set(f.Name, value); err != nil {
 			return exit.Usagef("%s %q: %s", d.label(f), value, Wanted(f, err))
 		}
@@ -154,13 +232,12 @@ func annotated(f *pflag.Flag, s source) bool {
 	return len(a) == 2 && a[0] == string(s)
 }
 
-// Inherited reports whether a flag got its value from the environment or a file, which may be for other
-// commands.
-func Inherited(f *pflag.Flag) bool { return Origin(f) != "" }
+// inherited reports whether a flag got its value from the environment or a file.
+func inherited(f *pflag.Flag) bool { return origin(f) != "" }
 
-// Origin returns where a flag got its value from: the name of a variable, or of a file with the line. It
+// origin returns where a flag got its value from: the name of a variable, or of a file with the line. It
 // returns "" for the command line and for the default.
-func Origin(f *pflag.Flag) string {
+func origin(f *pflag.Flag) string {
 	if a := f.Annotations[sourceOf]; len(a) == 2 {
 		return a[1]
 	}
