@@ -109,7 +109,7 @@ func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 	case err != nil:
 		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config= reads none", err), exit.ErrSource)
 	case risk != nil && !named: // a user who names a file has chosen it
-		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config= reads none", risk), exit.ErrConfig)
+		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config=FILE reads it nevertheless, and --config= none", risk), exit.ErrConfig)
 	}
 	checked, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard}) // whose flags may change
 	file, err := configfile.Parse(path, data, configCommands(checked), notInConfig)
