@@ -31,7 +31,7 @@ func (f *File) Contents() string {
 	var parts []string
 	add := func(where string, layer cmdline.Layer) {
 		if len(layer) > 0 {
-			parts = append(parts, strings.Join(slices.Sorted(maps.Keys(layer)), ", ")+" for "+where)
+			parts = append(parts, where+" ("+strings.Join(slices.Sorted(maps.Keys(layer)), ", ")+")")
 		}
 	}
 	add("all commands", f.all)
@@ -41,5 +41,5 @@ func (f *File) Contents() string {
 	if len(parts) == 0 {
 		return "no values"
 	}
-	return strings.Join(parts, ", ")
+	return "values for " + strings.Join(parts, ", ")
 }
