@@ -3,14 +3,38 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 )
+
+// TestRulesNameFlags checks that the names in the rules are those of flags, variables and arguments.
+func TestRulesNameFlags(t *testing.T) {
+	known := map[string]bool{stdinName: true, anySource: true, manySources: true}
+	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	for _, cmd := range leaves(root) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	}
+	names := slices.Concat(envRules.Exclusive...)
+	for _, of := range []map[string][]string{envRules.Yields, envRules.Needs} {
+		for name, others := range of {
+			names = append(append(names, name), others...)
+		}
+	}
+	for _, name := range names {
+		if flag, _, _ := strings.Cut(name, "="); !known[flag] && !strings.HasPrefix(name, "$") {
+			t.Errorf("%s is no flag", name)
+		}
+	}
+}
 
 // TestFileContradicts checks that a value in a file which contradicts the command line yields, unless
 // more would be uploaded, replaced or deleted. Each command line is right without the file.
