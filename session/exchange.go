@@ -179,7 +179,13 @@ const jsonType = "application/json; charset=UTF-8"
 
 // uploads returns the URL of the request that starts an upload.
 func (c *Client) uploads(spec Spec, uploadType string) string {
-	return c.url(spec.query(uploadType), "upload", "storage", "v1", "b", spec.Bucket, "o")
+	// The default projection, noAcl, leaves out the ACL and the owner of the object.
+	// storage.Writer sends full, too.
+	q := spec.withConditions(url.Values{
+		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {"full"},
+		"predefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject},
+	})
+	return c.url(q, "upload", "storage", "v1", "b", spec.Bucket, "o")
 }
 
 // Stat reads the metadata of the object at the destination. The service sends
