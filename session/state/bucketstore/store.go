@@ -128,7 +128,7 @@ func (s *Store) about(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("state in %s: %w", url(s.bucket, strings.TrimSuffix(s.prefix, "/")), err)
+	return fmt.Errorf("state in gs://%s/%s: %w", s.bucket, strings.TrimSuffix(s.prefix, "/"), err)
 }
 
 // invalid returns an error that wraps session.ErrInvalid.
