@@ -159,7 +159,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	var mu sync.Mutex
 	// next returns the first part that no worker has, and a place in the queue for slots. It takes
 	// both under one lock, so that the queue has the order of the parts.
-	next := func() (*filePart, *Place) {
+	next := func() (*filePart, chan struct{}) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(todo) == 0 {
@@ -175,7 +175,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part, place := next(); part != nil; part, place = next() {
-				slot := place.Await(ctx)
+				slot := share.Await(ctx, place)
 				if slot == nil {
 					return
 				}
