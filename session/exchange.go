@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -161,13 +162,10 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		"\r\n--" + boundary + "\r\nContent-Type: " + spec.contentType() + "\r\n\r\n"
 	back := "\r\n--" + boundary + "--\r\n"
 
-	if data == nil {
-		data = http.NoBody
-	}
 	r := c.do(ctx, call{
 		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
-		body:   fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))},
+		body:   fullReader{io.MultiReader(strings.NewReader(front), cmp.Or[io.Reader](data, http.NoBody), strings.NewReader(back))},
 		length: int64(len(front)+len(back)) + size, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
