@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 
@@ -89,9 +90,7 @@ func (c *Client) request(x call) (*http.Request, error) {
 	if x.method != "GET" && x.op != OpQuery && x.readError == nil {
 		c.addIdempotencyToken(req, x.content)
 	}
-	for name, values := range c.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.header)
 	return req, nil
 }
 

@@ -91,11 +91,7 @@ const redirectHeader = "gcsup redirect"
 type notRedirected struct{ base http.RoundTripper }
 
 func (n notRedirected) RoundTrip(req *http.Request) (*http.Response, error) {
-	base := n.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(req)
+	resp, err := cmp.Or(n.base, http.DefaultTransport).RoundTrip(req)
 	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		if location := resp.Header.Get("Location"); location != "" {
 			resp.Header.Del("Location")

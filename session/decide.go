@@ -157,7 +157,7 @@ func (s *State) decide(r *Reply) Action {
 		return s.checked(r)
 	}
 	if _, open := r.Held(); open && r.Differs {
-		return s.corrupt(r)
+		return s.restart(r, ErrChecksum)
 	}
 	status := r.Status
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
@@ -180,7 +180,7 @@ func (s *State) decide(r *Reply) Action {
 		}
 	}
 	if r.damaged(status) && !r.forbidden() {
-		return s.corrupt(r)
+		return s.restart(r, ErrChecksum)
 	}
 	switch status {
 	case 200, 201:
@@ -258,15 +258,6 @@ func (s *State) complete(r *Reply) Action {
 	return Action{Step: Done, Object: r.Object}
 }
 
-// corrupt handles bytes at the server that are not those of the source. A new
-// session sends them again.
-func (s *State) corrupt(r *Reply) Action {
-	if !s.Replayable || s.Restarts >= maxRestarts {
-		return r.end(ErrChecksum)
-	}
-	return s.restart(r)
-}
-
 // incomplete handles a 308: the session is open and the server holds r.Committed
 // bytes.
 func (s *State) incomplete(r *Reply) Action {
@@ -295,7 +286,7 @@ func (s *State) incomplete(r *Reply) Action {
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
 			if s.Adopted && s.Replayable && s.Restarts < maxRestarts {
-				return s.restart(r)
+				return s.restart(r, ErrSessionLost)
 			}
 			r.Err = fmt.Errorf("server reports %d committed bytes, but only %d were sent", held, s.Sent)
 			return r.end(ErrUnexpectedData)
@@ -329,7 +320,7 @@ func (s *State) rejected() Action {
 	r := s.doubt
 	s.suspect, s.doubt = 0, Reply{}
 	if s.Rejected && s.RejectedAt == s.Committed && s.Replayable && s.Restarts < maxRestarts {
-		return s.restart(&r)
+		return s.restart(&r, ErrSessionLost)
 	}
 	s.Rejected, s.RejectedAt = true, s.Committed
 	a := r.end(ErrProtocol)
@@ -381,12 +372,14 @@ func (s *State) gone(r *Reply) Action {
 	if s.MayExist {
 		return s.check(r)
 	}
-	return s.restart(r)
+	return s.restart(r, ErrSessionLost)
 }
 
-func (s *State) restart(r *Reply) Action {
+// restart begins a new session, which sends all bytes again. If that is not possible, kind is the
+// failure: the session was lost, or its bytes were damaged.
+func (s *State) restart(r *Reply, kind error) Action {
 	if !s.Replayable || s.Restarts >= maxRestarts {
-		return r.end(ErrSessionLost)
+		return r.end(kind)
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
@@ -467,7 +460,7 @@ func (s *State) unmade() Action {
 	if r.unmet() && !s.Temporary {
 		return r.end(ErrPrecondition)
 	}
-	return s.restart(&r)
+	return s.restart(&r, ErrSessionLost)
 }
 
 // begun reports whether the service answered before the reply r: it opened a session,

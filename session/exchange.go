@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -161,13 +162,10 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		"\r\n--" + boundary + "\r\nContent-Type: " + spec.contentType() + "\r\n\r\n"
 	back := "\r\n--" + boundary + "--\r\n"
 
-	if data == nil {
-		data = http.NoBody
-	}
 	r := c.do(ctx, call{
 		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
-		body:   fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))},
+		body:   fullReader{io.MultiReader(strings.NewReader(front), cmp.Or[io.Reader](data, http.NoBody), strings.NewReader(back))},
 		length: int64(len(front)+len(back)) + size, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
@@ -179,7 +177,13 @@ const jsonType = "application/json; charset=UTF-8"
 
 // uploads returns the URL of the request that starts an upload.
 func (c *Client) uploads(spec Spec, uploadType string) string {
-	return c.url(spec.query(uploadType), "upload", "storage", "v1", "b", spec.Bucket, "o")
+	// The default projection, noAcl, leaves out the ACL and the owner of the object.
+	// storage.Writer sends full, too.
+	q := spec.withConditions(url.Values{
+		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {"full"},
+		"predefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject},
+	})
+	return c.url(q, "upload", "storage", "v1", "b", spec.Bucket, "o")
 }
 
 // Stat reads the metadata of the object at the destination. The service sends

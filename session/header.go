@@ -3,6 +3,7 @@ package session
 import (
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -46,10 +47,6 @@ func reservedHeader(name string) bool {
 		"X-Goog-Hash", idempotencyHeader, "X-Guploader-No-308", "X-Http-Method-Override":
 		return true
 	}
-	for _, prefix := range []string{"Content-", "If-", "X-Upload-", "X-Goog-Encryption-", "X-Goog-Copy-", "X-Goog-If-"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{"Content-", "If-", "X-Upload-", "X-Goog-Encryption-", "X-Goog-Copy-", "X-Goog-If-"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -19,17 +19,11 @@ const (
 
 // String returns the name of l, such as "too fast".
 func (l Load) String() string {
-	switch l {
-	case LoadUnknown:
-		return "unknown"
-	case LoadAccepted:
-		return "accepted"
-	case LoadTooFast:
-		return "too fast"
-	case LoadUnavailable:
-		return "unavailable"
+	names := [...]string{"unknown", "accepted", "too fast", "unavailable"}
+	if l < 0 || int(l) >= len(names) {
+		return fmt.Sprintf("Load(%d)", int(l))
 	}
-	return fmt.Sprintf("Load(%d)", int(l))
+	return names[l]
 }
 
 // Load returns what the reply shows about the load of the service. The limit of an

@@ -76,27 +76,23 @@ type Object struct {
 // the fields of Object, except those that have another form there.
 type objectResource struct {
 	Object
-	Generation     json.Number    `json:"generation,omitempty"`
-	Metageneration json.Number    `json:"metageneration,omitempty"`
-	Size           json.Number    `json:"size,omitempty"`
-	ComponentCount json.Number    `json:"componentCount,omitempty"`
-	CRC32C         string         `json:"crc32c,omitempty"`
-	Retention      *retention     `json:"retention,omitempty"`
-	Owner          owner          `json:"owner,omitzero"`
-	Encryption     encryptionHash `json:"customerEncryption,omitzero"`
+	Generation     json.Number `json:"generation,omitempty"`
+	Metageneration json.Number `json:"metageneration,omitempty"`
+	Size           json.Number `json:"size,omitempty"`
+	ComponentCount json.Number `json:"componentCount,omitempty"`
+	CRC32C         string      `json:"crc32c,omitempty"`
+	Retention      *retention  `json:"retention,omitempty"`
+	Owner          struct {
+		Entity string `json:"entity"`
+	} `json:"owner,omitzero"`
+	Encryption struct {
+		KeySHA256 string `json:"keySha256"`
+	} `json:"customerEncryption,omitzero"`
 }
 
 type retention struct {
 	Mode            string    `json:"mode"`
 	RetainUntilTime time.Time `json:"retainUntilTime"`
-}
-
-type owner struct {
-	Entity string `json:"entity"`
-}
-
-type encryptionHash struct {
-	KeySHA256 string `json:"keySha256"`
 }
 
 // decodeObject decodes an Object resource. ok is false if body is no JSON object. A

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,12 +10,7 @@ import (
 
 // Conditional reports whether a precondition is set.
 func (s Spec) Conditional() bool {
-	for _, c := range s.conditions() {
-		if c.value != nil {
-			return true
-		}
-	}
-	return false
+	return cmp.Or(s.IfGenerationMatch, s.IfGenerationNotMatch, s.IfMetagenerationMatch, s.IfMetagenerationNotMatch) != nil
 }
 
 // condition is a precondition with its names in a message and in a request.

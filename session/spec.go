@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -189,7 +188,7 @@ func (s Spec) resource() objectResource {
 		Object: Object{
 			Name:               s.Object,
 			ContentType:        s.contentType(),
-			ContentEncoding:    s.contentEncoding(),
+			ContentEncoding:    s.ContentEncoding,
 			ContentDisposition: s.ContentDisposition,
 			ContentLanguage:    s.ContentLanguage,
 			CacheControl:       s.CacheControl,
@@ -204,6 +203,9 @@ func (s Spec) resource() objectResource {
 		},
 		CRC32C: crcText(s.CRC32C),
 	}
+	if s.Gzip {
+		r.ContentEncoding = gzipEncoding
+	}
 	if s.Retention != nil {
 		r.Retention = &retention{s.Retention.Mode, s.Retention.RetainUntil.UTC()}
 	}
@@ -212,21 +214,4 @@ func (s Spec) resource() objectResource {
 
 func (s Spec) contentType() string {
 	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")
-}
-
-func (s Spec) contentEncoding() string {
-	if s.Gzip {
-		return gzipEncoding
-	}
-	return s.ContentEncoding
-}
-
-// query returns the query parameters of the request that starts an upload.
-func (s Spec) query(uploadType string) url.Values {
-	// The default projection, noAcl, leaves out the ACL and the owner of the object.
-	// storage.Writer sends full, too.
-	return s.withConditions(url.Values{
-		"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"},
-		"predefinedAcl": {s.PredefinedACL}, "kmsKeyName": {s.KMSKeyName}, "userProject": {s.UserProject},
-	})
 }

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,9 +35,7 @@ import (
 // derived from it. It sees the other headers of a request, including
 // Authorization, and must not record them.
 func Traced(trace func(next http.RoundTripper) http.RoundTripper, base http.RoundTripper) http.RoundTripper {
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base = cmp.Or(base, http.DefaultTransport)
 	if trace == nil {
 		return base
 	}
@@ -78,9 +78,7 @@ func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
 	delete(public.Header, encryptionKeyHeader)
 	resp, err := t.tracing.RoundTrip(public)
 	if resp != nil {
-		for key, values := range v.header {
-			resp.Header[key] = values
-		}
+		maps.Copy(resp.Header, v.header)
 		if v.body != nil {
 			resp.Body = hiddenBody{v.body, resp.Body}
 		}

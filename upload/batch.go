@@ -123,12 +123,11 @@ type outcome struct {
 }
 
 func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
-	b := &filesCall{budget: u.newBudget(), outcomes: make(chan outcome)}
+	b := &filesCall{opts: *cmp.Or(opts, &BatchOptions{}), budget: u.newBudget(), outcomes: make(chan outcome)}
 	b.ctx, b.cancel = context.WithCancel(ctx)
-	b.u = u.inGoroutines(newGoroutines(b.ctx))
-	if opts != nil {
-		b.opts = *opts
-	}
+	own := *u
+	own.goroutines = newGoroutines(b.ctx)
+	b.u = &own
 	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
 	small, large := deciders(openFiles())
 	b.small = b.newLane(b.opts.Small, small, cmp.Or(b.opts.SmallLimiter, u.small))

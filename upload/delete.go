@@ -39,10 +39,7 @@ const defaultDeletions = 32
 func (u *Uploader) Delete(ctx context.Context, objects iter.Seq[*session.Object], opts *DeleteOptions) iter.Seq2[*session.Object, error] {
 	return func(yield func(*session.Object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		d := &deleteCall{u: u, ctx: ctx, budget: u.newBudget(), ended: make(chan deletion)}
-		if opts != nil {
-			d.opts = *opts
-		}
+		d := &deleteCall{u: u, ctx: ctx, opts: *cmp.Or(opts, &DeleteOptions{}), budget: u.newBudget(), ended: make(chan deletion)}
 		// The service has answered: it listed the objects. A refusal by a stranger is therefore
 		// not believed.
 		d.budget.Reached.Store(true)
@@ -126,7 +123,7 @@ func (d *deleteCall) delete(x *engine.Exchanger) error {
 	case d.u.invalid != nil:
 		return d.u.invalid
 	case d.ctx.Err() != nil:
-		return interruptedDeletion(d.ctx)
+		return callInterrupted(d.ctx, "delete")
 	case why != nil:
 		return fmt.Errorf("%w: %w", ErrNotTried, why)
 	case *spec.IfGenerationMatch <= 0:
@@ -145,7 +142,7 @@ func (d *deleteCall) delete(x *engine.Exchanger) error {
 		d.budget.Progressed()
 		d.breaker.Succeeded(spec.Bucket)
 	case d.ctx.Err() != nil:
-		return interruptedDeletion(d.ctx)
+		return callInterrupted(d.ctx, "delete")
 	default:
 		d.breaker.Failed(spec.Bucket, err)
 	}
@@ -167,9 +164,4 @@ func (d *deleteCall) replaced(x *engine.Exchanger) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it was replaced after it was listed: generation %d, not %d", session.ErrPrecondition, a.Object.Generation, *x.Spec.IfGenerationMatch)
-}
-
-// interruptedDeletion returns the error of a deletion whose ctx is done.
-func interruptedDeletion(ctx context.Context) error {
-	return fmt.Errorf("delete: %w: %v", ctx.Err(), context.Cause(ctx))
 }

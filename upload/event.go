@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -113,14 +114,7 @@ type counts struct {
 
 // Context returns the context of the call, for the values in it, such as a trace.
 // It may be done.
-func (e Event) Context() context.Context { return contextOf(e.ctx) }
-
-func contextOf(ctx context.Context) context.Context {
-	if ctx == nil {
-		return context.Background()
-	}
-	return ctx
-}
+func (e Event) Context() context.Context { return cmp.Or(e.ctx, context.Background()) }
 
 // terminal returns the last event of an upload that ended with err.
 func terminal(ctx context.Context, res Result, err error) Event {

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -35,7 +36,7 @@ type Exchange struct {
 
 // Context returns the context of the request. It has the values of the context of the
 // call, such as a trace. It may be done.
-func (x Exchange) Context() context.Context { return contextOf(x.ctx) }
+func (x Exchange) Context() context.Context { return cmp.Or(x.ctx, context.Background()) }
 
 // log writes the line of the exchange.
 func (x *Exchange) log(logger *slog.Logger, attrs []slog.Attr) {

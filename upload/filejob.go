@@ -82,7 +82,14 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 		return j.thenRemove(ctx, nil)
 	}
 	j.listed, j.skipAgain = job.Listed, func(ctx context.Context) (bool, error) { return j.skipped(ctx, false, nil) }
-	return j.thenRemove(ctx, j.uploadCompared(ctx, b, job.Path))
+	if err := j.awaitTurn(ctx); err != nil {
+		return err
+	}
+	path := job.Path
+	if j.small() && len(b.saved) == 0 {
+		path = "" // nothing is saved
+	}
+	return j.thenRemove(ctx, j.uploadOpen(ctx, path, ""))
 }
 
 // holdMemory waits for the memory of a small file, and returns a function that releases it.
@@ -99,17 +106,6 @@ func (j *job) holdMemory(ctx context.Context, b *filesCall) (release func(), err
 		return nil, engine.NewInterruption(ctx, nil)
 	}
 	return func() { b.memory.Release(size) }, nil
-}
-
-// uploadCompared uploads the open source of a batch, which no rule skips.
-func (j *job) uploadCompared(ctx context.Context, b *filesCall, path string) error {
-	if j.small() && len(b.saved) == 0 {
-		path = "" // nothing is saved
-	}
-	if err := j.awaitTurn(ctx); err != nil {
-		return err
-	}
-	return j.uploadOpen(ctx, path, "")
 }
 
 // uploadOpen uploads the open source. If there is a store, the upload is saved, unless the

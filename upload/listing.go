@@ -67,7 +67,7 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *engine.Budget, jobs
 				job.Object, job.Listed, err = m.Lookup(job.Spec.Object)
 			}
 			if ctx.Err() != nil {
-				yield(Job{}, listInterrupted(ctx))
+				yield(Job{}, callInterrupted(ctx, "list"))
 				return
 			}
 			if err != nil && !yield(Job{}, err) {
@@ -84,9 +84,10 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *engine.Budget, jobs
 	}
 }
 
-// listInterrupted returns the error of a listing whose ctx is done.
-func listInterrupted(ctx context.Context) error {
-	return fmt.Errorf("list: %w: %v", ctx.Err(), context.Cause(ctx))
+// callInterrupted returns the error of a call that is no upload and whose ctx is done. what names the
+// call.
+func callInterrupted(ctx context.Context, what string) error {
+	return fmt.Errorf("%s: %w: %v", what, ctx.Err(), context.Cause(ctx))
 }
 
 // lister reads pages of a listing, with retries.
@@ -119,7 +120,7 @@ func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error)
 	})
 	switch {
 	case ctx.Err() != nil:
-		return nil, listInterrupted(ctx)
+		return nil, callInterrupted(ctx, "list")
 	case err != nil:
 		return nil, err
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:

@@ -22,23 +22,18 @@ import (
 // saved: it was finished, or was interrupted before it had a session. If ctx is done, Pause does not wait any longer, for example for a file
 // that hangs. The upload is interrupted nevertheless.
 func (u *Uploader) Pause(ctx context.Context, id string) error {
-	if err := u.pause(ctx, id); err != nil {
+	id, err := u.findSaved(ctx, id)
+	if err == nil {
+		err = u.running.Stop(ctx, id, &engine.Stopped{By: ErrPaused})
+	}
+	if err == nil {
+		e := saved.Load(ctx, u.opts.Store, id)
+		if err = e.Err; e.InUse {
+			err = state.ErrInUse
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
 	return nil
-}
-
-func (u *Uploader) pause(ctx context.Context, id string) error {
-	id, err := u.findSaved(ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := u.running.Stop(ctx, id, &engine.Stopped{By: ErrPaused}); err != nil {
-		return err
-	}
-	e := saved.Load(ctx, u.opts.Store, id)
-	if e.InUse {
-		return state.ErrInUse
-	}
-	return e.Err
 }

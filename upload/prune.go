@@ -56,13 +56,10 @@ type Pruned struct {
 //
 // Prune queries one upload at a time, while it holds the lock of that upload.
 func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Pruned, error] {
-	if opts == nil {
-		opts = &PruneOptions{}
-	}
 	return func(yield func(Pruned, error) bool) {
 		ctx, done := u.storeCall(ctx)
 		defer done()
-		p := pruner{u: u, opts: *opts, budget: u.newBudget()}
+		p := pruner{u: u, opts: *cmp.Or(opts, &PruneOptions{}), budget: u.newBudget()}
 		for saved, err := range u.Saved(ctx) {
 			pruned := Pruned{SavedUpload: saved}
 			if err == nil {
@@ -114,7 +111,7 @@ func (p *pruner) learn(err error) {
 
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
 func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) (err error) {
-	useless := pruned.lost()
+	useless := pruned.State == SessionGone || pruned.State == SessionCanceled
 	switch {
 	case token.Parts != nil:
 		useless = useless || token.Parts.Over || pruned.State == SessionFinished

@@ -37,9 +37,6 @@ type Holding struct {
 	Object *session.Object // SessionFinished: the object that the upload created; otherwise nil
 }
 
-// lost reports whether the service has nothing of the upload.
-func (h Holding) lost() bool { return h.State == SessionGone || h.State == SessionCanceled }
-
 // Query requests the state of the saved upload with an ID from the service, see
 // [Uploader.Saved]. It changes nothing at the service and does not read the source.
 //

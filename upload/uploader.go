@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -53,10 +54,7 @@ type Uploader struct {
 // that takes longer. Instead, [Options.StallTimeout] ends a request without progress,
 // and the context of a call bounds the time of the call.
 func New(hc *http.Client, opts *Options) (*Uploader, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
-	o, err := opts.withDefaults()
+	o, err := cmp.Or(opts, &Options{}).withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
@@ -137,13 +135,6 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 		abs = real // so that the same file has the same upload
 	}
 	return u.hashID(spec, abs), nil
-}
-
-// inGoroutines returns a copy of u whose jobs run in g.
-func (u *Uploader) inGoroutines(g *goroutines) *Uploader {
-	own := *u
-	own.goroutines = g
-	return &own
 }
 
 // newBudget returns a budget for one upload.

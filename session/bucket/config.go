@@ -44,7 +44,8 @@ func ReadConfig(ctx context.Context, client *session.Client, name, userProject s
 		} `json:"retentionPolicy"`
 		Hold bool `json:"defaultEventBasedHold"`
 	}
-	r := read(ctx, client, session.OpBucket, name, userProject, "fields", []string{configFields}, &b)
+	q := url.Values{"fields": {configFields}, "userProject": {userProject}}
+	r := read(ctx, client, session.OpBucket, q, []string{"b", name}, &b)
 	if r.Status != http.StatusOK || r.Err != nil {
 		return nil, r
 	}
@@ -77,7 +78,8 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 	var list struct {
 		Items []Notification `json:"items"`
 	}
-	r := read(ctx, client, session.OpNotifications, bucket, userProject, "fields", []string{"items(event_types,object_name_prefix)"}, &list, "notificationConfigs")
+	q := url.Values{"fields": {"items(event_types,object_name_prefix)"}, "userProject": {userProject}}
+	r := read(ctx, client, session.OpNotifications, q, []string{"b", bucket, "notificationConfigs"}, &list)
 	return list.Items, r
 }
 
@@ -88,17 +90,17 @@ func Permissions(ctx context.Context, client *session.Client, bucket, userProjec
 	var has struct {
 		Permissions []string `json:"permissions"`
 	}
-	r := read(ctx, client, session.OpPermissions, bucket, userProject, "permissions", permissions, &has, "iam", "testPermissions")
+	q := url.Values{"permissions": permissions, "userProject": {userProject}}
+	r := read(ctx, client, session.OpPermissions, q, []string{"b", bucket, "iam", "testPermissions"}, &has)
 	return has.Permissions, r
 }
 
 // bodyLimit bounds the body of a reply other than a page.
 const bodyLimit = 1 << 20
 
-// read reads the resource at path below a bucket into v. The request has the parameter key.
-func read(ctx context.Context, client *session.Client, op session.Op, name, userProject, key string, values []string, v any, path ...string) session.Reply {
-	q := url.Values{key: values, "userProject": {userProject}}
-	return client.Get(ctx, op, q, append([]string{"b", name}, path...), func(_ *session.Reply, body io.Reader) error {
+// read reads the resource at a path into v.
+func read(ctx context.Context, client *session.Client, op session.Op, q url.Values, path []string, v any) session.Reply {
+	return client.Get(ctx, op, q, path, func(_ *session.Reply, body io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
 		if err == nil {
 			err = json.Unmarshal(text, v)

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,10 +58,7 @@ type Page struct {
 // List reads one page of the objects in a bucket. The page is nil if the reply
 // has none; the reply shows why.
 func List(ctx context.Context, client *session.Client, query Query) (*Page, session.Reply) {
-	limit := query.MaxResults
-	if limit <= 0 {
-		limit = PageMax
-	}
+	limit := cmp.Or(max(query.MaxResults, 0), PageMax)
 	fields := listFields
 	if query.Delimiter != "" {
 		fields += prefixFields

@@ -2,8 +2,6 @@ package bucket
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/url"
 	"strconv"
 
@@ -20,13 +18,7 @@ func Names(ctx context.Context, client *session.Client, project, prefix string) 
 		} `json:"items"`
 	}
 	q := url.Values{"project": {project}, "prefix": {prefix}, "fields": {"items(name)"}, "maxResults": {strconv.Itoa(PageMax)}}
-	r := client.Get(ctx, session.OpBucket, q, []string{"b"}, func(_ *session.Reply, body io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
-		if err == nil {
-			err = json.Unmarshal(text, &list)
-		}
-		return err
-	})
+	r := read(ctx, client, session.OpBucket, q, []string{"b"}, &list)
 	names := make([]string, len(list.Items))
 	for i, item := range list.Items {
 		names[i] = item.Name

@@ -2,6 +2,7 @@ package bucketstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -29,7 +30,8 @@ func (s *Store) Acquire(ctx context.Context, id string) (state.Lease, error) {
 		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
 	}
 	v := newValidity(s.opts.TTL, s.clock)
-	l := &lease{store: s, id: id, object: newLeaseObject(s, id, v), validity: v, kept: make(chan struct{})}
+	o := &leaseObject{store: s, id: id, name: rand.Text(), validity: v, writing: make(chan struct{}, 1)}
+	l := &lease{store: s, id: id, object: o, validity: v, kept: make(chan struct{})}
 	if err := l.object.acquire(ctx); err != nil {
 		v.end()
 		if errors.Is(err, state.ErrInUse) {

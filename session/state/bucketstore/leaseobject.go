@@ -2,7 +2,6 @@ package bucketstore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -45,10 +44,6 @@ type leaseObject struct {
 	since      time.Time // when the lease was acquired, by the service's clock
 	generation int64     // of the object; 0 if it does not exist
 	content    []byte    // of the object; empty if the upload is not saved
-}
-
-func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
-	return &leaseObject{store: s, id: id, name: rand.Text(), validity: v, writing: make(chan struct{}, 1)}
 }
 
 // own waits until no other write of the lease is under way. The caller must call free.

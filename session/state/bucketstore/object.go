@@ -167,6 +167,3 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	client := s.client.WithIntention(rand.Text())
 	return s.repeat(ctx, func(ctx context.Context) session.Reply { return client.Delete(ctx, spec) })
 }
-
-// url returns the gs:// URL of an object, for error messages.
-func url(bucket, object string) string { return "gs://" + bucket + "/" + object }

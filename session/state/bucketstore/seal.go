@@ -30,16 +30,16 @@ func (s *Store) decode(id string, content []byte) (*state.Token, error) {
 	if len(content) == 0 {
 		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
+	var t *state.Token
 	plain, err := s.unseal(id, content)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, url(s.bucket, s.prefix+id+objectSuffix))
+	if err == nil {
+		t, err = state.Decode(plain)
 	}
-	t, err := state.Decode(plain)
 	if err == nil && t.ID != id {
 		err = fmt.Errorf("%w: the token has the ID of another upload", state.ErrCorruptToken)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, url(s.bucket, s.prefix+id+objectSuffix))
+		return nil, fmt.Errorf("%w: %s", err, s.spec(id).URL())
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package bucketstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"errors"
@@ -100,16 +101,12 @@ func Open(ctx context.Context, client *session.Client, bucket, prefix string, op
 }
 
 func newStore(client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, self: thisProcess(), ended: ended, leases: make(map[string]*lease), seen: make(map[string]sighting)}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		s.prefix = prefix + "/"
 	}
-	if s.opts.TTL == 0 {
-		s.opts.TTL = defaultTTL
-	}
+	s.opts.TTL = cmp.Or(s.opts.TTL, defaultTTL)
 	switch {
 	case s.opts.TTL < minTTL || s.opts.TTL > maxTTL:
 		return nil, s.invalid("leases of %v: want %v to %v", opts.TTL, minTTL, maxTTL)
@@ -128,7 +125,7 @@ func (s *Store) about(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("state in %s: %w", url(s.bucket, strings.TrimSuffix(s.prefix, "/")), err)
+	return fmt.Errorf("state in gs://%s/%s: %w", s.bucket, strings.TrimSuffix(s.prefix, "/"), err)
 }
 
 // invalid returns an error that wraps session.ErrInvalid.

@@ -33,7 +33,8 @@ func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action
 		if ctx.Err() != nil {
 			return a, context.Cause(ctx)
 		}
-		deciding, made := undecided(ctx)
+		made := new(madeExchanges)
+		deciding := context.WithValue(ctx, undecidedKey{}, made)
 		reply, err := c.Perform(deciding, a)
 		if err == nil && ctx.Err() != nil && !reply.Answers() {
 			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)

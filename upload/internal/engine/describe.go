@@ -10,18 +10,12 @@ import (
 // ExchangeKey is the key of the description of an exchange in the context of its request.
 type ExchangeKey struct{}
 
-// undecidedKey is the key of the exchanges in a context whose decision is not known yet.
+// undecidedKey is the key of the madeExchanges in a context.
 type undecidedKey struct{}
 
-// madeExchanges are the exchanges of one step of a conversation.
+// madeExchanges are the exchanges of one step of a conversation. They are reported when the decision
+// is known.
 type madeExchanges []func(next *session.Action)
-
-// undecided returns a context for one step of a conversation. Its exchanges are reported
-// when the decision is known.
-func undecided(ctx context.Context) (context.Context, *madeExchanges) {
-	made := new(madeExchanges)
-	return context.WithValue(ctx, undecidedKey{}, made), made
-}
 
 // report reports the exchanges with the action that follows, or nil. It reports a copy, because
 // the conversation changes its action, and a failed upload the error in it.

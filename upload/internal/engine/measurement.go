@@ -6,7 +6,7 @@ import (
 )
 
 // measurement is how fast the first bytes of a transfer are handed to the network. The requests
-// of the transfer share it.
+// of the transfer share it. A nil *measurement measures nothing.
 type measurement struct {
 	begin func() Measure
 
@@ -28,6 +28,9 @@ func newMeasurement(begin func() Measure) *measurement {
 
 // next is called before each read of object data.
 func (m *measurement) next() error {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.measure == nil || m.since.IsZero() {
@@ -43,6 +46,9 @@ func (m *measurement) next() error {
 
 // add counts n bytes that were read.
 func (m *measurement) add(n int) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.measure != nil {

@@ -25,7 +25,9 @@ type Requester struct {
 // file if part is 0. It reports its progress in pos. The caller must close its retrier.
 func NewRequester(u *Uplink, part int, pos *Position) *Requester {
 	q := &Requester{uplink: u, Part: part, Pos: pos, sizer: newRequestSizer(u.ChunkSize, u.CommitBytes, u.CommitTime)}
-	q.Retry = newRetrier(u.Policy, u.Gate, u.Budget, q.Post)
+	q.Retry = &Retrier{Budget: u.Budget, post: q.Post}
+	q.Retry.waiter.Policy, q.Retry.waiter.Gate = u.Policy, u.Gate
+	q.Retry.waiter.Budget.For, q.Retry.waiter.Budget.Tries = u.Budget.rule.Time, u.Budget.rule.Tries
 	return q
 }
 
@@ -69,12 +71,15 @@ func (q *Requester) To(spec session.Spec) *Exchanger { return &Exchanger{q, spec
 func (q *Requester) Hold(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
 	a, err := q.Retry.Converse(ctx, c, first)
 	switch {
-	case err != nil:
-		return a, q.Stopped(ctx, err, a.Err)
-	case a.Step == session.Fail:
-		return a, q.Retry.Failure(a.Err, nil)
+	case err != nil && ctx.Err() != nil:
+		if a.Err == nil || a.Err.Err == nil && a.Err.Status == 0 {
+			return a, NewInterruption(ctx, nil)
+		}
+		return a, NewInterruption(ctx, a.Err)
+	case err == nil && a.Step == session.Fail:
+		err = q.Retry.Failure(a.Err, nil)
 	}
-	return a, nil
+	return a, err
 }
 
 // Ask makes the request of s until its outcome is known. The errors are those of
@@ -91,18 +96,6 @@ func (q *Requester) Ask(ctx context.Context, s session.Request, exchange func(co
 func Refusal(err error) bool {
 	e, ok := err.(*session.Error)
 	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
-}
-
-// Stopped returns err, the error of a wait, or an [*Interruption] if ctx is done. last is the last
-// failure before that.
-func (*Requester) Stopped(ctx context.Context, err error, last *session.Error) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case last == nil || last.Err == nil && last.Status == 0:
-		return NewInterruption(ctx, nil)
-	}
-	return NewInterruption(ctx, last)
 }
 
 // SourceFailed returns the error of an upload whose source could not be read or has

@@ -28,16 +28,6 @@ type Retrier struct {
 	failing  time.Time // time of the first failure
 }
 
-// newRetrier returns a retrier that reports each wait to post. The caller must call
-// [Retrier.Close].
-func newRetrier(p backoff.Policy, gate *backoff.Gate, b *Budget, post func(Note)) *Retrier {
-	return &Retrier{
-		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.Time, Tries: b.rule.Tries}},
-		Budget: b,
-		post:   post,
-	}
-}
-
 // Wait waits before the retry of an exchange that failed with cause. retryAfter is
 // the wait that the server requested. It returns the cause of ctx when that is done, and
 // an error that wraps [session.ErrRetriesExhausted] when the budget is spent, or

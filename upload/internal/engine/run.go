@@ -386,7 +386,7 @@ func (t *Transfer) Meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
 const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
-	if err := m.begin(); err != nil {
+	if err := m.t.measurement.next(); err != nil {
 		return 0, err
 	}
 	n, err := m.r.Read(p)
@@ -400,7 +400,7 @@ func (m *meter) Lend(max int) ([]byte, error) {
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	if err := m.begin(); err != nil {
+	if err := m.t.measurement.next(); err != nil {
 		return nil, err
 	}
 	p, err := r.Lend(max)
@@ -408,19 +408,9 @@ func (m *meter) Lend(max int) ([]byte, error) {
 	return p, err
 }
 
-// begin is called before bytes are read.
-func (m *meter) begin() error {
-	if m.t.measurement == nil {
-		return nil
-	}
-	return m.t.measurement.next()
-}
-
 // add counts n bytes, which are read and not yet sent.
 func (m *meter) add(n int) {
-	if m.t.measurement != nil {
-		m.t.measurement.add(n)
-	}
+	m.t.measurement.add(n)
 	sent := m.t.Pos.Sent.Add(int64(n))
 	m.t.uplink.Tally.Sent.Add(int64(n))
 	if m.t.uplink.Place != nil {

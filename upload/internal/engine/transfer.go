@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gcsup/session"
@@ -56,13 +57,8 @@ func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Re
 // known reports whether the caller gave the generation in a precondition. The object
 // with it is then older than the upload.
 func (t *Transfer) known(generation int64) bool {
-	spec := t.Wire.Spec
-	for _, named := range []*int64{spec.IfGenerationMatch, spec.IfGenerationNotMatch} {
-		if named != nil && *named != 0 && *named == generation {
-			return true
-		}
-	}
-	return false
+	named := []*int64{t.Wire.Spec.IfGenerationMatch, t.Wire.Spec.IfGenerationNotMatch}
+	return slices.ContainsFunc(named, func(n *int64) bool { return n != nil && *n != 0 && *n == generation })
 }
 
 // Verify compares the finished object with the source. The result is the object that the

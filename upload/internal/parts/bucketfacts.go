@@ -37,23 +37,16 @@ func (t *Buckets) of(bucket, userProject string) *bucketFacts {
 	return f.(*bucketFacts)
 }
 
-// ask asks the service if the facts are not known. If that fails, or there is no bucket yet, the
-// next file asks again.
-func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
+// ask asks the service if the facts are not known, by at most three requests. If that fails, or
+// there is no bucket yet, the next file asks again. If needAll is set, it stops after the first
+// request that the service does not permit. prefix is the prefix of the names of temporary objects.
+func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) (err error) {
 	if f.known {
 		return nil
 	}
-	err := f.request(ctx, x, prefix, needAll)
-	f.known = err == nil && !f.missing
-	return err
-}
-
-// request makes the requests, at most three. If needAll is set, it stops after the first
-// one that the service does not permit. prefix is the prefix of the names of
-// temporary objects.
-func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) error {
-	// known makes a request, and reports whether the service answered. A refusal is no answer.
-	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
+	defer func() { f.known = err == nil && !f.missing }()
+	// answered makes a request, and reports whether the service answered. A refusal is no answer.
+	answered := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
 		_, err = x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
@@ -63,7 +56,7 @@ func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix s
 		}
 		return err == nil, err
 	}
-	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err = answered(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		f.config, r = bucket.ReadConfig(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
@@ -71,7 +64,7 @@ func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix s
 		return err
 	}
 	var may []string
-	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	f.asked, err = answered(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, session.PermissionDelete)
 		return r
 	})
@@ -83,7 +76,7 @@ func (f *bucketFacts) request(ctx context.Context, x *engine.Exchanger, prefix s
 		return nil // reading the notifications needs the same permission
 	}
 	var list []bucket.Notification
-	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	f.listed, err = answered(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		list, r = bucket.Notifications(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"time"
@@ -26,15 +25,6 @@ type span struct {
 	crc32c uint32
 	parts  int64               // how many it was composed from, as in Object.ComponentCount
 	from   []session.Component // nil if it is a part
-}
-
-// temporaryPrefix returns a new prefix for the names of temporary objects. id is the
-// ID of the upload, or "" if the upload is not saved.
-func temporaryPrefix(id string) string {
-	if id == "" {
-		id = "upload"
-	}
-	return TemporaryDir + id + "-" + rand.Text() + "/"
 }
 
 // partName returns the name of the temporary object of part i.
@@ -181,8 +171,8 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	return err
 }
 
-// stored asks the service for the committed offset of each part.
-func (c *composer) stored(ctx context.Context) (all engine.Held, err error) {
+// Stored asks the service for the committed offset of each part.
+func (c *composer) Stored(ctx context.Context) (all engine.Held, err error) {
 	all.State = engine.HeldGone
 	for _, p := range c.parts {
 		s, held := p.state(), engine.Held{State: engine.HeldFinished}

@@ -241,8 +241,8 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	return abortMultipart(ctx, m.Wire, m.common().Upload, !joined) // after a join it is probably absent
 }
 
-// stored requests the list of parts from the service.
-func (m *multipart) stored(ctx context.Context) (engine.Held, error) {
+// Stored requests the list of parts from the service.
+func (m *multipart) Stored(ctx context.Context) (engine.Held, error) {
 	held, err := m.list(ctx)
 	switch {
 	case errors.Is(err, errUploadGone):

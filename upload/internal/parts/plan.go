@@ -3,6 +3,7 @@ package parts
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 
 	"gcsup/chunk"
@@ -134,7 +135,7 @@ func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
 		return engine.NewInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
-	chosen.Prefix = temporaryPrefix(p.ID)
+	chosen.Prefix = TemporaryDir + cmp.Or(p.ID, "upload") + "-" + rand.Text() + "/"
 	if err := f.ask(ctx, p.Wire, chosen.Prefix, p.Options.Auto); err != nil {
 		return err
 	}

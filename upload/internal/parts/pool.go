@@ -114,33 +114,28 @@ func (s *Share) addHeld(n int) {
 	s.since, s.held = now, s.held+n
 }
 
-// Place is the place of a worker in the queue of a file for slots.
-type Place struct {
-	share *Share
-	ready chan struct{} // closed when the worker gets a slot
-}
-
-// Queue adds a place at the end of the queue. The caller must call Await.
-func (s *Share) Queue() *Place {
+// Queue adds a worker at the end of the queue of the file for slots. ready is closed when the worker
+// gets one. The caller must call Await with it.
+func (s *Share) Queue() (ready chan struct{}) {
 	c := s.pool
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := &Place{s, make(chan struct{})}
-	s.waiting = append(s.waiting, p.ready)
+	ready = make(chan struct{})
+	s.waiting = append(s.waiting, ready)
 	c.grant()
-	return p
+	return ready
 }
 
 // Await waits for the slot, which the caller must release. It returns nil if ctx is done.
-func (p *Place) Await(ctx context.Context) *Slot {
-	s, c := p.share, p.share.pool
+func (s *Share) Await(ctx context.Context, ready chan struct{}) *Slot {
+	c := s.pool
 	select {
-	case <-p.ready:
+	case <-ready:
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(s.waiting, p.ready); i >= 0 {
+	if i := slices.Index(s.waiting, ready); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return nil
 	}

@@ -13,17 +13,17 @@ func TestPoolSharesSlots(t *testing.T) {
 	first := c.Join()
 	var slots []*Slot
 	for range 3 {
-		slots = append(slots, first.Queue().Await(t.Context()))
+		slots = append(slots, first.Await(t.Context(), first.Queue()))
 	}
 	more := make(chan *Slot)
-	go func() { more <- first.Queue().Await(t.Context()) }()
+	go func() { more <- first.Await(t.Context(), first.Queue()) }()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l := first.Queue().Await(done); l != nil {
+	if l := first.Await(done, first.Queue()); l != nil {
 		t.Error("a fourth slot was granted")
 	}
 	second := c.Join()
-	own := second.Queue().Await(t.Context()) // blocks if the test fails
+	own := second.Await(t.Context(), second.Queue()) // blocks if the test fails
 	if second.Slots() != 1 || first.Slots() != 3 {
 		t.Errorf("the files have %d and %d slots, want 3 and 1", first.Slots(), second.Slots())
 	}

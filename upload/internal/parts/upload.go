@@ -18,7 +18,7 @@ import (
 // orders the steps. Its way does what depends on how the parts become one object.
 type Upload struct {
 	*dividedFile
-	way   way
+	way
 	share atomic.Pointer[Share]
 	Used  *Usage // nil if no part was sent
 }
@@ -53,8 +53,8 @@ type way interface {
 	// describes what is left.
 	clean(ctx context.Context, joined bool) error
 
-	// stored is [Upload.Stored].
-	stored(ctx context.Context) (engine.Held, error)
+	// Stored requests from the service how many bytes of the parts it has, and changes nothing.
+	Stored(ctx context.Context) (engine.Held, error)
 }
 
 // errPartMissing means that the service no longer has a part.
@@ -62,9 +62,6 @@ var errPartMissing = errors.New("a part is missing")
 
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
-
-// Stored requests from the service how many bytes of the parts it has, and changes nothing.
-func (p *Upload) Stored(ctx context.Context) (engine.Held, error) { return p.way.stored(ctx) }
 
 // Progress returns how many parts there are, are finished, and are being sent.
 func (p *Upload) Progress() (count, done, sending int) {
@@ -162,7 +159,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	var mu sync.Mutex
 	// next returns the first part that no worker has, and a place in the queue for slots. It takes
 	// both under one lock, so that the queue has the order of the parts.
-	next := func() (*filePart, *Place) {
+	next := func() (*filePart, chan struct{}) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(todo) == 0 {
@@ -178,7 +175,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part, place := next(); part != nil; part, place = next() {
-				slot := place.Await(ctx)
+				slot := share.Await(ctx, place)
 				if slot == nil {
 					return
 				}

@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,7 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 		if !ok || held.Left == 0 { // a lock, which ends with its process
 			return lease, err
 		}
-		if first == nil {
-			first = held
-		}
+		first = cmp.Or(first, held)
 		if held.Renewal != first.Renewal {
 			return nil, err
 		}

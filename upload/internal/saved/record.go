@@ -3,6 +3,7 @@ package saved
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gcsup/chunk"
@@ -96,7 +97,7 @@ func (r *Record) Sending(ctx context.Context, committed, sent, to int64) error {
 		to = max(to, r.source.Total())
 	}
 	r.note(committed, sent, to)
-	if costly && r.covered(to) {
+	if costly && j.covered(r.part, to) {
 		return nil
 	}
 	if r.part == 0 { // the saves of other parts may take long
@@ -105,16 +106,16 @@ func (r *Record) Sending(ctx context.Context, committed, sent, to int64) error {
 	return j.Save(ctx)
 }
 
-// covered reports whether the store has a high-water mark of at least to for the session.
-func (r *Record) covered(to int64) bool {
-	j := r.journal
+// covered reports whether the store has the session of a part, or of the file if part is 0, with a
+// high-water mark of at least to.
+func (j *Journal) covered(part int, to int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stored.token == nil {
 		return false
 	}
-	stored := sessionOf(j.stored.token, r.part)
-	return stored.URI == r.session().URI && stored.HighWater >= to
+	stored := sessionOf(j.stored.token, part)
+	return stored.URI == sessionOf(&j.token, part).URI && stored.HighWater >= to
 }
 
 // note updates the Token before a request that sends the bytes up to to.
@@ -203,13 +204,9 @@ func Dead(err error) bool {
 			return true
 		}
 	}
-	for _, kind := range []error{
+	kinds := []error{
 		session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
 		session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
 	}
-	return false
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/session/state"
 )
 
 // committedEvery is how often the committed offset of a stream is saved, for a list of saved
@@ -18,21 +18,18 @@ const committedEvery = 5 * time.Second
 type StreamRecord struct{ journal *Journal }
 
 // BeginStream makes the Token of a new stream, before its session is started.
-func (j *Journal) BeginStream() { j.edit(func() { j.resetStream(state.Session{}) }) }
-
-// resetStream starts a Token with a session. The caller is edit.
-func (j *Journal) resetStream(s state.Session) {
-	s.Created = time.Now()
-	j.token = j.draft
-	j.token.Session = s
-}
+func (j *Journal) BeginStream() { j.edit(func() { j.reset(chunk.Identity{}, nil) }) }
 
 // RecordStream returns the record of the session of a stream.
 func (j *Journal) RecordStream() *StreamRecord { return &StreamRecord{j} }
 
 // Started records a session that was opened. Sending saves it.
 func (r *StreamRecord) Started(uri session.URI, restarts int) {
-	r.journal.edit(func() { r.journal.resetStream(state.Session{URI: uri, Restarts: restarts}) })
+	j := r.journal
+	j.edit(func() {
+		j.reset(chunk.Identity{}, nil)
+		j.token.URI, j.token.Restarts = uri, restarts
+	})
 }
 
 // Sending saves the session before its first byte is sent, and later the committed offset in the
@@ -40,7 +37,7 @@ func (r *StreamRecord) Started(uri session.URI, restarts int) {
 func (r *StreamRecord) Sending(ctx context.Context, committed, _, _ int64) error {
 	j := r.journal
 	r.Ended(committed)
-	if !r.known() {
+	if !j.covered(0, 0) {
 		return j.Save(ctx)
 	}
 	j.mu.Lock()
@@ -50,14 +47,6 @@ func (r *StreamRecord) Sending(ctx context.Context, committed, _, _ int64) error
 		j.SaveSoon()
 	}
 	return nil
-}
-
-// known reports whether the store has the session.
-func (r *StreamRecord) known() bool {
-	j := r.journal
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.stored.token != nil && j.stored.token.URI == j.token.URI
 }
 
 // Handed does nothing.
