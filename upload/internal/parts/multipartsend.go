@@ -125,6 +125,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 func (m *multipart) has(p *filePart, etag string, body *source.Part) {
 	crc32c, _ := body.CRC32C()
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
+	p.content.Committed(p.rng.Len())
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()
