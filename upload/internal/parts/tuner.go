@@ -54,6 +54,10 @@ const (
 	// New connections need some round trips to reach their rate.
 	trialIntervals = 8
 
+	// clearIntervals is the number of usable intervals after which a trial with a clear gain ends, and the
+	// measurement of the first level. On a slow link certainBytes take longer.
+	clearIntervals = 4
+
 	// certainBytes is the number of bytes that are needed to measure a rate, because a
 	// connection moves 256 KiB at a time.
 	certainBytes = 4 << 20
@@ -120,12 +124,14 @@ func (t *tuner) observe(iv interval) {
 	t.mean += (rate - t.mean) / float64(counted)
 	switch {
 	case len(t.steps) == 0:
-		if counted >= 2 && t.moved >= certainBytes/2 || counted >= trialIntervals {
+		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
 			t.note(t.mean)
 			t.raise()
 		}
 	case iv.moved >= certainBytes && rate >= t.worth(2):
 		t.accept(rate)
+	case counted >= clearIntervals && t.mean >= t.worth(2):
+		t.accept(t.mean)
 	case counted >= 2 && t.moved >= certainBytes && t.mean >= t.worth(4), counted >= trialIntervals && t.mean >= t.worth(4):
 		t.accept(t.mean)
 	case counted >= trialIntervals:
