@@ -105,6 +105,21 @@ func TestTunerSlow(t *testing.T) {
 	}
 }
 
+// TestTunerForgetsBuffers checks that the rate of the first connection, which is much too high
+// while the connection fills buffers, does not keep the tuner from using more.
+func TestTunerForgetsBuffers(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 32, func(connections int) float64 { return float64(connections) * mibps / 8 })
+	n.noise = 0.2
+	if level := n.pass(50, func(iv *interval) {
+		if n.at < 7 {
+			iv.moved *= 8
+		}
+	}); level != 32 {
+		t.Errorf("%d connections after 50 intervals", level)
+	}
+}
+
 // TestTunerSuffices checks that two connections remain, and trials become rare, if one
 // connection fills the link.
 func TestTunerSuffices(t *testing.T) {
