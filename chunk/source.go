@@ -24,6 +24,9 @@ type Source struct {
 	from int64    // offset in the file at which the source begins
 	sys  system   // for open
 	info fs.FileInfo
+
+	cache *pageCache // nil if Release has no effect
+	start int64      // offset of the Source in cache
 }
 
 // Open opens the regular file at path. If it does not exist, or the operating system does
@@ -60,7 +63,11 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Source{r: f, size: size, open: f, file: f, path: abs, sys: realSystem, info: info}, nil
+	s := &Source{r: f, size: size, open: f, file: f, path: abs, sys: realSystem, info: info}
+	if s.cache = newPageCache(f, size); s.cache != nil {
+		s.r = cachedFile{f, s.cache}
+	}
+	return s, nil
 }
 
 // absolute is filepath.Abs with one system call instead of three: it does not prefer the name
@@ -125,6 +132,24 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 		panic(fmt.Sprintf("chunk: FromReaderAt: negative size %d", size))
 	}
 	return &Source{r: r, size: size}
+}
+
+// Section returns a range of the bytes as a Source. Its identity has only the size.
+func (s *Source) Section(r Range) *Source {
+	section := FromReaderAt(io.NewSectionReader(s, r.From, r.Len()), r.Len())
+	section.cache, section.start = s.cache, s.start+r.From
+	return section
+}
+
+// Release is called when the bytes of r will not be read again soon. On Linux, their pages leave the
+// page cache, except those that were there before the Source read them. A large file
+// then does not replace what other programs need. It has no effect on a file of up to 8 MiB,
+// on a file that the process may neither write to nor owns, in a process with a seccomp filter, and if Open did not open
+// the file.
+func (s *Source) Release(r Range) {
+	if s.cache != nil {
+		s.cache.release(Range{s.start + r.From, s.start + r.To})
+	}
 }
 
 // Info returns the metadata of the file from when it was opened. Later reads change

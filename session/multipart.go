@@ -122,10 +122,40 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
 	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
+	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) error {
+		if reported && stored != crc32c {
+			return errOtherBytes
+		}
+		return nil
+	})
+}
+
+// StreamPart is PutPart for bytes whose checksum is not known before they are read. The service stores
+// whatever arrives, and its reply has the checksum of that. sent is called when there is a reply, and
+// returns the checksum of the bytes that were sent, if all of them were. Unless both are the same,
+// Reply.Err wraps [ErrChecksum], and the part must be sent again or compared.
+func (c *Client) StreamPart(ctx context.Context, spec Spec, uri URI, number int, size int64, sent func() (crc32c uint32, known bool), body io.Reader) (etag string, r Reply) {
+	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
+	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) error {
+		crc32c, known := sent()
+		switch {
+		case !reported:
+			return fmt.Errorf("the reply has no checksum: %w", ErrChecksum)
+		case !known || stored != crc32c:
+			return errOtherBytes
+		}
+		return nil
+	})
+}
+
+var errOtherBytes = fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
+
+// putPart sends a part. check gets the checksum in the reply, if there is one.
+func (c *Client) putPart(ctx context.Context, x call, size int64, body io.Reader, check func(stored uint32, reported bool) error) (etag string, r Reply) {
 	x.body, x.length = body, size
 	x.read = func(_ *Reply, resp *http.Response) error {
-		if crc, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && crc != crc32c {
-			return fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
+		if err := check(hashHeader(resp.Header, "X-Goog-Hash")); err != nil {
+			return err
 		}
 		made := resp.Header.Get("ETag")
 		if !ValidETag(made) {

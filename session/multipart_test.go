@@ -114,6 +114,20 @@ func TestMultipartLostReplies(t *testing.T) {
 			t.Errorf("%s: %q, %+v", reply, etag, r)
 		}
 	}
+	for sum, known := range map[uint32]bool{1: false, 2: true} { // not all bytes were sent, and others
+		for _, reported := range []string{"X-Goog-Hash: crc32c=AAAAAQ==\n", ""} {
+			w := newWire(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\n"+reported, ""))
+			etag, r := w.client().StreamPart(t.Context(), multipartSpec, w.upload(t), 1, 5, func() (uint32, bool) { return sum, known }, strings.NewReader("bytes"))
+			if etag != "" || r.Status != 0 || !errors.Is(r.Err, session.ErrChecksum) {
+				t.Errorf("%d, %v, %q: %q, %+v", sum, known, reported, etag, r)
+			}
+		}
+	}
+	w := newWire(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAQ==\n", ""))
+	etag, r := w.client().StreamPart(t.Context(), multipartSpec, w.upload(t), 1, 5, func() (uint32, bool) { return 1, true }, strings.NewReader("bytes"))
+	if etag == "" || r.Status != 200 || strings.Contains(strings.Join(w.got(), ""), "X-Goog-Hash") {
+		t.Errorf("%q, %+v", etag, r)
+	}
 	for _, part := range []string{
 		"<PartNumber>0</PartNumber><ETag>x</ETag><Size>5</Size>", "<PartNumber>1</PartNumber><ETag>x</ETag><Size>-5</Size>",
 		"<PartNumber>1</PartNumber><Size>5</Size>", "<PartNumber>10001</PartNumber><ETag>x</ETag><Size>5</Size>",

@@ -72,6 +72,7 @@ func endsComparison(err error) bool {
 // compare compares the file of the job, whose source is open, with the object at its destination.
 func (j *job) compare(ctx context.Context, b *filesCall, listed bool, object *session.Object) error {
 	equal, err := j.skipped(ctx, listed, object)
+	j.file.Release()
 	if err == nil && !equal {
 		err = j.refused
 	}

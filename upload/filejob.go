@@ -99,7 +99,7 @@ func (j *job) holdMemory(ctx context.Context, b *filesCall) (release func(), err
 	}
 	size := j.file.Total()
 	if j.turn != nil {
-		size += connectionMemory
+		size += connectionMemory(size)
 	}
 	size = min(size, b.opts.Memory)
 	if err := b.memory.Acquire(ctx, size); err != nil {

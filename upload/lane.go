@@ -13,10 +13,6 @@ const (
 	firstLarge, maxLarge = 4, 64
 )
 
-// connectionMemory is the size of the buffers of a connection, see NewTransport. A thousand files
-// of some KiB need less memory than their connections.
-const connectionMemory = writeBuffer
-
 // newLimiters returns the limiters of small and of large files, for a process that may have as
 // many open files.
 func newLimiters(openFiles int) (small, large *backoff.Limiter) {

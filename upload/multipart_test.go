@@ -555,9 +555,15 @@ func TestMultipartDamaged(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	for times, want := range map[int]error{1: nil, 3: nil, -1: session.ErrChecksum} {
-		t.Run(fmt.Sprint(times), func(t *testing.T) {
+	for _, test := range []struct {
+		times  int
+		memory int64
+		want   error
+	}{{1, 0, nil}, {3, 0, nil}, {-1, 0, session.ErrChecksum}, {1, mib, nil}, {3, mib, nil}, {-1, mib, session.ErrChecksum}} {
+		t.Run(fmt.Sprint(test.times, test.memory), func(t *testing.T) {
 			t.Parallel()
+			times, want := test.times, test.want
+			byMultipart := func(o *upload.Options) { byMultipart(o); o.Memory = test.memory }
 			inBubble(t, nil, func(w *world) {
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: times, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 				path := w.file(content)
@@ -581,7 +587,7 @@ func TestMultipartDamaged(t *testing.T) {
 	}
 }
 
-// Without memory for the parts, each is read twice, and the service still checks it.
+// Without memory for the parts, a part is hashed while it is sent.
 func TestMultipartMemory(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -590,13 +596,13 @@ func TestMultipartMemory(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
 		res, err := w.uploader(little).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.BytesReread != multipartLarge-1 { // the last part has one byte
+		if err != nil || res.BytesReread != 0 {
 			t.Errorf("%+v, %v", res, err)
 		}
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
-	// The source changes between the two reads.
+	// The source changes between two requests.
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 		path := w.file(content)
@@ -619,6 +625,74 @@ func TestMultipartMemory(t *testing.T) {
 		}
 		w.wantNoObject("obj")
 	})
+}
+
+// countingReaderAt counts the bytes that are read.
+type countingReaderAt struct {
+	*bytes.Reader
+	n atomic.Int64
+}
+
+func (r *countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.Reader.ReadAt(p, off)
+	r.n.Add(int64(n))
+	return n, err
+}
+
+// TestMultipartReadsOnce checks that each byte of the source is read once, whether the parts fit in
+// memory or not.
+func TestMultipartReadsOnce(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, memory := range []int64{0, mib} {
+		inBubble(t, nil, func(w *world) {
+			source := &countingReaderAt{Reader: bytes.NewReader(content)}
+			up := w.uploader(byMultipart, func(o *upload.Options) { o.Memory = memory })
+			if _, err := up.ReaderAt(w.t.Context(), source, multipartLarge, "", spec); err != nil {
+				t.Fatalf("%v\n%s", err, w.trace())
+			}
+			if n := source.n.Load(); n != multipartLarge {
+				t.Errorf("with %d bytes of memory, %d bytes of %d were read", memory, n, multipartLarge)
+			}
+			w.wantObject("obj", content)
+		})
+	}
+}
+
+// TestMultipartUnreported checks that a part whose checksum is not in the reply is compared with its
+// MD5, and not sent again, and that the service checks the later parts.
+func TestMultipartUnreported(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(4*session.MultipartMinPart + 1)
+	for _, wrong := range []string{"", "crc32c=AAAAAA=="} {
+		inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
+			plain := w.http.Transport
+			var checked atomic.Int64
+			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				resp, err := plain.RoundTrip(req)
+				if err == nil && req.Method == http.MethodPut && req.URL.Query().Has("partNumber") {
+					if req.Header.Get("X-Goog-Hash") != "" {
+						checked.Add(1)
+					}
+					resp.Header.Del("X-Goog-Hash")
+					if wrong != "" && req.Header.Get("X-Goog-Hash") == "" {
+						resp.Header.Set("X-Goog-Hash", wrong)
+					}
+				}
+				return resp, err
+			})}
+			up := w.uploader(func(o *upload.Options) {
+				o.Memory, o.Parallel = mib, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)
+			})
+			res, err := up.File(w.t.Context(), w.file(content), spec)
+			if err != nil || res.BytesSent != int64(len(content)) || checked.Load() < 2 {
+				t.Errorf("%+v, %v, %d parts were sent with a checksum\n%s", res, err, checked.Load(), w.trace())
+			}
+			w.wantObject("obj", content)
+			w.wantNoUploads()
+		})
+	}
 }
 
 // If the store cannot save the upload before the first part, the upload is aborted.

@@ -88,8 +88,7 @@ func InParts(connections int, minPart int64) *Parts {
 //
 // maxConnections bounds their number, at most 256; 0 is 256. There is at most one for
 // each 512 KiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
-// multipart upload also keeps a part of at least 16 MiB for each connection. It reads
-// parts that do not fit into Memory twice.
+// multipart upload also keeps the parts that fit into Memory.
 //
 // A file is sent over one connection, and the event [Undivided] has the reason, if
 //

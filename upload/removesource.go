@@ -33,8 +33,12 @@ func refuseLink(path string) error {
 // thenRemove removes the source, which is open, if the upload that ended with err has
 // succeeded. It returns err.
 func (j *job) thenRemove(ctx context.Context, err error) error {
-	if err != nil || !j.u.removal.wanted() || j.result.label.get().path == "" {
+	if err != nil {
 		return err
+	}
+	if !j.u.removal.wanted() || j.result.label.get().path == "" {
+		j.file.Release()
+		return nil
 	}
 	if skipped := j.result.known.Skipped; skipped != SkipNothing && skipped != SkipIdentical {
 		return nil // the bytes were not compared

@@ -7,11 +7,18 @@ import (
 	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/internal/netconn"
 )
 
-// connectionMemory is the size of the buffers of a connection, see [upload.NewTransport]. If their number is not fixed, the
-// connections of small files may need more memory than the files.
-const connectionMemory = 64 << 10
+// connectionMemory returns the size of the buffers of a connection, see [upload.NewTransport], that sends a small file of size
+// bytes. If their number is not fixed, the connections of small files may need more memory than the files.
+func connectionMemory(size int64) int64 {
+	const writeBuffer = 64 << 10
+	if size < writeBuffer {
+		return writeBuffer
+	}
+	return writeBuffer + netconn.Memory
+}
 
 // lane bounds the attempts at a time at files of one class, small or large ones.
 type lane struct {

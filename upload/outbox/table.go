@@ -187,7 +187,7 @@ func (t *table) memoryOf(f *entry) int64 {
 	case c != 0:
 		return 0
 	case t.lanes[c].limiter != nil:
-		return f.size() + connectionMemory
+		return f.size() + connectionMemory(f.size())
 	}
 	return f.size()
 }

@@ -77,6 +77,10 @@ func sendLent(w io.Writer, b body, limited *io.LimitedReader) (n int64, err erro
 	return n, nil
 }
 
+// Memory is the size of the buffers of a connection, in bytes, while it sends a body that has no
+// memory to lend.
+const Memory = firstStep + corkSize
+
 // copies has the buffers of sendCopies.
 var copies = sync.Pool{New: func() any { return new([firstStep]byte) }}
 

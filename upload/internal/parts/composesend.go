@@ -84,6 +84,7 @@ func (c *composer) partMade(ctx context.Context, p *filePart, t *engine.Transfer
 		return p.SourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
+	p.content.Committed(p.rng.Len())
 	if c.Journal.Old() { // without a save, the session reports it to the next call
 		_ = c.Journal.Save(ctx)
 	}

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,29 +15,34 @@ import (
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
 	*engine.Transfer
-	part   *filePart
-	upload session.URI
-	body   *source.Prehashed
-	etag   string // of the part, once the service has it
-	state  session.PartState
+	multipart *multipart
+	part      *filePart
+	body      *source.Part
+	etag      string // of the part, once the service has it
+	state     session.PartState
 }
 
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Prehash(ctx, m.Memory)
+	body, err := p.content.Part(ctx, m.Memory)
 	if err != nil {
 		return p.SourceFailed(ctx, err)
 	}
 	defer body.Free()
-	s := &sending{Transfer: p.transfer(slot), part: p, upload: m.common().Upload, body: body}
+	if m.hashFirst.Load() {
+		if err := body.Hash(); err != nil {
+			return p.SourceFailed(ctx, err)
+		}
+	}
+	s := &sending{Transfer: p.transfer(slot), multipart: m, part: p, body: body}
 	held := m.held[p.i+1]
 	if has, err := s.is(ctx, held); err != nil {
 		return err
 	} else if has {
 		p.resumed = p.rng.Len()
-		m.has(p, held.ETag, body.CRC32C)
+		m.has(p, held.ETag, body)
 		return nil
 	}
 	p.Post(engine.Note{Kind: engine.Started})
@@ -50,34 +56,40 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	case a.Step == session.Absent:
 		return errUploadGone
 	}
-	m.has(p, s.etag, body.CRC32C)
+	m.has(p, s.etag, body)
 	return nil
 }
 
-// Perform sends the part, or asks whether the service has it.
+// Perform sends the part, or asks whether the service has it. The service checks a checksum that is known.
+// Otherwise its reply has that of the part.
 func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
 	s.Pos.Sent.Store(0)
+	crc32c, known := s.body.CRC32C()
 	reader, finish := s.body.Open()
 	r := s.Wire.Send(ctx, session.OpPart, 0, s.Meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
-		s.etag, r = c.PutPart(ctx, s.Wire.Spec, s.upload, s.part.i+1, s.part.rng.Len(), s.body.CRC32C, body)
+		upload, number, size := s.multipart.common().Upload, s.part.i+1, s.part.rng.Len()
+		if known {
+			s.etag, r = c.PutPart(ctx, s.Wire.Spec, upload, number, size, crc32c, body)
+		} else {
+			s.etag, r = c.StreamPart(ctx, s.Wire.Spec, upload, number, size, s.body.CRC32C, body)
+		}
 		return r
 	})
 	s.Handed(0, r.Sent)
-	err := finish()
-	if err == nil && r.Damaged() {
-		err = s.body.Unchanged(ctx)
-	}
-	if err != nil {
+	if err := finish(); err != nil {
 		return r, s.SourceFailed(ctx, err)
+	}
+	if errors.Is(r.Err, session.ErrChecksum) {
+		s.multipart.hashFirst.Store(true)
 	}
 	return r, nil
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := listParts(ctx, s.Wire, s.upload, s.part.i)
+	parts, _, r := listParts(ctx, s.Wire, s.multipart.common().Upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -108,10 +120,12 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	return same, nil
 }
 
-// has records that the service has a part. The Token is saved in the background, because a
+// has records that the service has a part, whose bytes were all read. The Token is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
-func (m *multipart) has(p *filePart, etag string, crc32c uint32) {
+func (m *multipart) has(p *filePart, etag string, body *source.Part) {
+	crc32c, _ := body.CRC32C()
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
+	p.content.Committed(p.rng.Len())
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()

@@ -96,7 +96,7 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
 	memory := p.Memory.Budget() / int64(p.Options.Connections)
 	if p.Options.Auto {
-		memory = AutoMin // it is better to read some parts twice than to make all parts small
+		memory = autoMultipart // most parts need not fit
 	}
 	chosen.Size = multipartSize(p.Size, chosen.Size, memory)
 	if chosen.Size >= p.Size {

@@ -25,9 +25,13 @@ const (
 	// smaller file takes only seconds on any link that has room for more connections.
 	AutoMinFile = 150 << 20
 
-	// AutoMin is the minimum size of a part with Options.Auto. The bytes of a smaller part
-	// take less time than its requests on a long link.
-	AutoMin = 16 << 20
+	// AutoMin is the minimum size of a part with Options.Auto. A file then has enough parts
+	// for the connections of a link that is slow because it loses packets.
+	AutoMin = session.MultipartMinPart
+
+	// autoMultipart is the size of the parts of a large file in a multipart upload with
+	// Options.Auto. On a long link, the bytes of a smaller part take less time than its request.
+	autoMultipart = 16 << 20
 
 	// autoParts is how many parts Options.Auto makes of a large file. A multipart upload may
 	// have more, see [multipartSize].

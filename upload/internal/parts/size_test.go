@@ -8,6 +8,29 @@ import (
 	"gcsup/session"
 )
 
+// TestAutoSizes checks the sizes of parts that Options.Auto chooses.
+func TestAutoSizes(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	o := Options{Connections: MaxConnections, Min: AutoMin, Auto: true, MinFile: AutoMinFile}
+	for _, test := range []struct{ size, composed, multipart int64 }{
+		{150*mib - 1, 0, 0},
+		{150 * mib, 5 * mib, 5 * mib},
+		{256 * mib, 8 * mib, 8 * mib},
+		{512 * mib, 16 * mib, 16 * mib},
+		{1024 * mib, 32 * mib, 16 * mib},
+		{16384 * mib, 128 * mib, 16 * mib},
+	} {
+		composed, multipart := o.Size(test.size), int64(0)
+		if composed > 0 {
+			multipart = multipartSize(test.size, composed, autoMultipart)
+		}
+		if composed != test.composed || multipart != test.multipart {
+			t.Errorf("%d bytes: parts of %d and %d, want %d and %d", test.size, composed, multipart, test.composed, test.multipart)
+		}
+	}
+}
+
 // The service accepts every division of a file, up to the largest object and with the largest
 // options.
 func TestPartSizes(t *testing.T) {

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -53,6 +54,10 @@ const (
 	// trialIntervals is the number of usable intervals in which a trial must show a gain.
 	// New connections need some round trips to reach their rate.
 	trialIntervals = 8
+
+	// clearIntervals is the number of usable intervals after which a trial with a clear gain ends, and the
+	// measurement of the first level. On a slow link certainBytes take longer.
+	clearIntervals = 4
 
 	// certainBytes is the number of bytes that are needed to measure a rate, because a
 	// connection moves 256 KiB at a time.
@@ -111,6 +116,10 @@ func (t *tuner) observe(iv interval) {
 	t.moved += iv.moved
 	if !t.trial {
 		t.mean += (rate - t.mean) / float64(min(counted, trialIntervals))
+		if counted >= clearIntervals && t.outdated() {
+			t.restart(max(t.level, min(iv.sending, t.limit)))
+			return
+		}
 		if t.hold--; t.hold <= 0 {
 			t.note(t.mean)
 			t.raise()
@@ -120,12 +129,14 @@ func (t *tuner) observe(iv interval) {
 	t.mean += (rate - t.mean) / float64(counted)
 	switch {
 	case len(t.steps) == 0:
-		if counted >= 2 && t.moved >= certainBytes/2 || counted >= trialIntervals {
+		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
 			t.note(t.mean)
 			t.raise()
 		}
 	case iv.moved >= certainBytes && rate >= t.worth(2):
 		t.accept(rate)
+	case counted >= clearIntervals && t.mean >= t.worth(2):
+		t.accept(t.mean)
 	case counted >= 2 && t.moved >= certainBytes && t.mean >= t.worth(4), counted >= trialIntervals && t.mean >= t.worth(4):
 		t.accept(t.mean)
 	case counted >= trialIntervals:
@@ -173,6 +184,21 @@ func (t *tuner) reject() {
 	t.rejected, t.growth = true, 1.5
 	t.lastHold = min(max(2*t.lastHold, firstHold), longestHold)
 	t.settle(t.lastHold)
+}
+
+// outdated reports whether the rate of the last step can no longer be reached. Either it was measured
+// while the connections filled buffers, before the first packets were lost, or the link has changed.
+func (t *tuner) outdated() bool {
+	n := len(t.steps)
+	return n > 0 && t.mean < 0.6*t.steps[n-1].rate
+}
+
+// restart begins a trial with more than a number of connections, which reach the mean rate. It keeps
+// the steps whose rates are still possible.
+func (t *tuner) restart(connections int) {
+	steps := slices.DeleteFunc(t.steps, func(s step) bool { return s.rate > t.mean || s.connections >= connections })
+	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2}
+	t.raise()
 }
 
 // settle returns to the last step and holds for some intervals.

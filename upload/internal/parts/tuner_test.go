@@ -83,6 +83,43 @@ func TestTunerRaises(t *testing.T) {
 	}
 }
 
+// TestTunerSlow checks that the tuner reaches the limit soon on a link whose connections are all slow
+// because it loses packets, as with 1 % loss, 150 ms and cubic.
+func TestTunerSlow(t *testing.T) {
+	t.Parallel()
+	const step = 32 << 10
+	for kib, intervals := range map[int]int{100: 24, 300: 24, 1000: 20} { // of each connection, per second
+		n := newNetwork(t, 32, func(connections int) float64 { return float64(connections*kib) * 1024 })
+		n.noise = 0.2
+		var left int64
+		at := 0
+		for n.tuner.level < 32 && at < 100 {
+			at++
+			n.pass(1, func(iv *interval) {
+				iv.moved, left = (iv.moved+left)/step*step, (iv.moved+left)%step
+			})
+		}
+		if at > intervals {
+			t.Errorf("%d KiB/s: the limit was reached after %d intervals, want %d", kib, at, intervals)
+		}
+	}
+}
+
+// TestTunerForgetsBuffers checks that the rate of the first connection, which is much too high
+// while the connection fills buffers, does not keep the tuner from using more.
+func TestTunerForgetsBuffers(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 32, func(connections int) float64 { return float64(connections) * mibps / 8 })
+	n.noise = 0.2
+	if level := n.pass(50, func(iv *interval) {
+		if n.at < 7 {
+			iv.moved *= 8
+		}
+	}); level != 32 {
+		t.Errorf("%d connections after 50 intervals", level)
+	}
+}
+
 // TestTunerSuffices checks that two connections remain, and trials become rare, if one
 // connection fills the link.
 func TestTunerSuffices(t *testing.T) {

@@ -12,7 +12,7 @@
 //   - If bytes of a File differ from those of an earlier pass, the body ends with an error before
 //     the first of them.
 //   - Before the last body of a file is returned, the file is checked for changes.
-//   - Package chunk hashes the bytes while they are read for a request. Those of a [Prehashed], a part
-//     of a multipart upload, are hashed before.
-//   - Streams, compressed files and Prehashed share the memory budget of the caller.
+//   - Package chunk hashes the bytes while they are read for a request. Those of a [Part] that fits in
+//     memory are hashed before.
+//   - Streams, compressed files and Parts share the memory budget of the caller.
 package source

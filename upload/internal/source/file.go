@@ -38,6 +38,8 @@ type File struct {
 	settled  bool           // every later change changes the identity, with these exceptions:
 	unsynced bool           // see chunk.Settled
 	racy     bool           // see chunk.Settled; identity has no change time
+
+	released int64 // offset up to which the bytes were released
 }
 
 var _ Resumable = (*File)(nil)
@@ -72,7 +74,10 @@ func FromBytes(data []byte, reread Reread) *File {
 // Section returns a range of the file as a file of its own. It does not detect changes.
 // [File.Unchanged] does that for the whole file.
 func (f *File) Section(rng chunk.Range) *File {
-	return FromReaderAt(io.NewSectionReader(f.src, rng.From, rng.Len()), rng.Len(), f.reread)
+	return &File{
+		src: f.src.Section(rng), identity: chunk.Identity{Size: rng.Len()},
+		sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: f.reread,
+	}
 }
 
 // Close closes the file. No reader of [File.Load] may be used afterwards.
@@ -102,9 +107,19 @@ func (f *File) Head() []byte {
 	return head[:n]
 }
 
-func (f *File) Total() int64      { return f.src.Size() }
-func (f *File) Replayable() bool  { return true }
-func (f *File) Committed(n int64) { f.sum.Forget(n) }
+func (f *File) Total() int64     { return f.src.Size() }
+func (f *File) Replayable() bool { return true }
+
+func (f *File) Committed(n int64) {
+	f.sum.Forget(n)
+	if n > f.released {
+		f.src.Release(chunk.Range{From: f.released, To: n})
+		f.released = n
+	}
+}
+
+// Release is called when no byte will be read again soon, see [chunk.Source.Release].
+func (f *File) Release() { f.src.Release(chunk.Range{To: f.Total()}) }
 
 // Next returns one long body up to the last multiple of 256 KiB, and then a tail of
 // at most 256 KiB, which is sent in a separate request. The checksum of all bytes is

@@ -1,0 +1,98 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"io"
+	"strings"
+
+	"gcsup/chunk"
+)
+
+// Part is a file that is sent whole in one request. It is kept in memory if the budget allows
+// it. Otherwise it is read from the file for each request, and hashed while it is sent. The bytes of
+// a second request are compared with those of the first.
+type Part struct {
+	src    *chunk.Source
+	data   *chunk.Buffer    // nil if the bytes are not in memory
+	sum    *chunk.PrefixCRC // of the bytes that were read
+	reread Reread
+}
+
+// Part returns the file as a Part, and reads it if it fits in memory. The caller must call Free.
+func (f *File) Part(ctx context.Context, memory *chunk.Memory) (*Part, error) {
+	p := &Part{src: f.src, data: memory.NewBuffer(f.Total()), sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: f.reread}
+	if p.data == nil {
+		return p, nil
+	}
+	for at, piece := range p.data.Pieces() {
+		err := context.Cause(ctx)
+		if err == nil {
+			err = f.src.ReadFull(piece, at)
+		}
+		if err == nil {
+			_, err = p.sum.Write(piece)
+		}
+		if err != nil {
+			p.Free()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Free returns the memory to the budget.
+func (p *Part) Free() {
+	if p.data != nil {
+		p.data.Free()
+	}
+}
+
+// CRC32C returns the checksum of the bytes. It is known after all of them were read once.
+func (p *Part) CRC32C() (crc32c uint32, known bool) {
+	last, _ := p.sum.Nearest(p.src.Size())
+	return last.CRC32C, last.Offset == p.src.Size()
+}
+
+// Hash makes the checksum known. It reads the bytes if necessary.
+func (p *Part) Hash() error {
+	if _, known := p.CRC32C(); known {
+		return nil
+	}
+	body, finish := p.Open()
+	_, err := io.Copy(io.Discard, body)
+	if finished := finish(); finished != nil {
+		err = finished
+	}
+	size := p.src.Size()
+	p.reread(size, size, size)
+	return err
+}
+
+// Open returns a reader of the bytes. The caller must call finish after reading. It
+// returns the error of the source, or nil.
+func (p *Part) Open() (body io.Reader, finish func() error) {
+	if p.data != nil {
+		return p.data.Reader(), func() error { return nil }
+	}
+	p.sum.Rewind(0)
+	whole := p.src.Body(chunk.Range{To: p.src.Size()}, p.sum)
+	return whole, whole.Finish
+}
+
+// HasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5. After it
+// has read the bytes, their checksum is known.
+func (p *Part) HasETag(etag string) (bool, error) {
+	want, err := hex.DecodeString(strings.Trim(etag, `"`))
+	if err != nil || len(want) != md5.Size {
+		return false, nil
+	}
+	body, finish := p.Open()
+	sum, err := MD5(body, p.src.Size())
+	if finished := finish(); finished != nil {
+		return false, finished
+	}
+	return err == nil && bytes.Equal(sum[:], want), nil
+}
