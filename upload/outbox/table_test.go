@@ -3,7 +3,10 @@ package outbox
 import (
 	"container/heap"
 	"testing"
+	"time"
 	"unsafe"
+
+	"gcsup/chunk"
 )
 
 // TestEntrySize limits the memory of a file: a larger entry would be in the next size class, of 112 bytes.
@@ -44,5 +47,32 @@ func TestScanForgets(t *testing.T) {
 	scan(6, "b", "c")
 	if table.files.get("a") != nil || table.files.get("b") == nil || table.files.get("c") == nil {
 		t.Errorf("%d files, want b and c", table.files.n)
+	}
+}
+
+// TestClockJumps checks that a file does not seem to be older than it is because the clock has jumped.
+func TestClockJumps(t *testing.T) {
+	opened := time.Unix(1000, 0)
+	table := newTable(testRules, limits{})
+	for _, tt := range []struct {
+		name    string
+		jump    time.Duration
+		changed int64 // by the clock of the file system
+		first   int64 // when it was first seen, in seconds since the outbox was opened
+		want    time.Duration
+	}{
+		{"no jump", 0, 1098, 98, 8 * time.Second},
+		{"no jump, seen late", 0, 1092, 99, 2 * time.Second},
+		{"forward, changed before", time.Hour, 1098, 98, 8 * time.Second},
+		{"forward, changed after", time.Hour, 1098 + 3600, 98, 8 * time.Second},
+		{"backward, changed before", -time.Hour, 1098, 98, 8 * time.Second},
+		{"backward, changed after", -time.Hour, 1098 - 3600, 98, 8 * time.Second},
+	} {
+		now := 100 * time.Second // since the outbox was opened
+		m := table.moment(now, opened, opened.Add(now+tt.jump))
+		f := file{phase: settling, id: identity(5, tt.changed, tt.changed), since: time.Duration(tt.first) * time.Second}
+		if got := testRules.rest(f, chunk.NoWriters, m); got != tt.want {
+			t.Errorf("%s: it rests for %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
