@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"container/heap"
+	"fmt"
 	"testing"
 	"time"
 	"unsafe"
@@ -73,6 +74,38 @@ func TestClockJumps(t *testing.T) {
 		f := file{phase: settling, id: identity(5, tt.changed, tt.changed), since: time.Duration(tt.first) * time.Second}
 		if got := testRules.rest(f, chunk.NoWriters, m); got != tt.want {
 			t.Errorf("%s: it rests for %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestForemost checks which files a status lists.
+func TestForemost(t *testing.T) {
+	for _, tt := range []struct{ failing, active, wantFailing, wantActive int }{
+		{0, 0, 0, 0}, {3, 4, 3, 4}, {300, 0, 100, 0}, {0, 1000, 0, 100}, {1000, 7, 93, 7}, {7, 1000, 7, 93}, {1000, 1000, 50, 50},
+	} {
+		failing, active := newForemost(moreFailures), newForemost(byName)
+		for i := range max(tt.failing, tt.active) {
+			n := i * 7919 % 1000 // another order
+			if i < tt.failing {
+				failing.add(&entry{name: fmt.Sprintf("f%03d", n), file: file{attempts: uint16(n / 2), phase: waiting}})
+			}
+			if i < tt.active {
+				active.add(&entry{name: fmt.Sprintf("a%03d", n), file: file{phase: uploading}})
+			}
+		}
+		list := shared(failing.entries(), active.entries())
+		n := 0
+		for n < len(list) && list[n].phase == waiting {
+			n++
+		}
+		if n != tt.wantFailing || len(list)-n != tt.wantActive {
+			t.Errorf("of %d and %d: %d and %d, want %d and %d", tt.failing, tt.active, n, len(list)-n, tt.wantFailing, tt.wantActive)
+		}
+		if tt.failing == 1000 && (list[0].name != "f998" || list[1].name != "f999" || list[2].name != "f996") {
+			t.Errorf("first are %s, %s and %s", list[0].name, list[1].name, list[2].name)
+		}
+		if tt.active == 1000 && list[n].name != "a000" {
+			t.Errorf("the first active file is %s", list[n].name)
 		}
 	}
 }
