@@ -712,6 +712,47 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 	}
 }
 
+// TestSpoolWithLostSession checks that Prune keeps a stream whose session is gone and whose bytes are all on disk,
+// or may be, because they are the only copy; and that Resume sends it again.
+func TestSpoolWithLostSession(t *testing.T) {
+	t.Parallel()
+	for _, mounted := range []bool{true, false} {
+		inBubble(t, nil, func(w *world) {
+			content := data(5 * mib)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+			up := w.uploader(w.spooling(0))
+			res, err := up.Reader(w.t.Context(), pieces(content), spec)
+			if !errors.Is(err, session.ErrRetriesExhausted) {
+				t.Fatal(err)
+			}
+			w.srv.ClearFaults()
+			time.Sleep(15 * 24 * time.Hour)
+			spool, elsewhere := filepath.Join(w.spoolDir(), res.ID), w.spoolDir()+".elsewhere"
+			if !mounted {
+				if err := os.Rename(spool, elsewhere); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := firstOf(up.Prune(w.t.Context(), nil))
+			if err != nil || p.State != upload.SessionGone || p.Deleted {
+				t.Errorf("pruned: %+v, %v", p, err)
+			}
+			w.wantSaved(1)
+			if !mounted {
+				if err := os.Rename(elsewhere, spool); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+			w.wantNoSpool()
+		})
+	}
+}
+
 // TestSpoolNotRemoved checks that an upload whose files cannot be removed stays saved, so that Prune finds them.
 func TestSpoolNotRemoved(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 )
 
 func newSpoolEngine() spoolEngine {
-	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, describe: lookIntoSpool, least: spool.MinLimit}
+	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, whole: spoolWhole, describe: lookIntoSpool, least: spool.MinLimit}
 }
 
 // spooled is a job whose source is in a spool.
