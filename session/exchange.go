@@ -167,7 +167,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	r := c.do(ctx, call{
 		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
-		body:   fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))},
+		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
 		length: int64(len(front)+len(back)) + size, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
@@ -201,6 +201,15 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	}
 	return r
 }
+
+// insertBody is the body of an Insert.
+type insertBody struct {
+	fullReader
+	data io.Reader
+}
+
+// Interrupt implements [Interrupter].
+func (b insertBody) Interrupt() { interrupt(b.data) }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read
 // to the connection, so that a small object takes one write instead of three.
