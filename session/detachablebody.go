@@ -10,6 +10,21 @@ import (
 
 var errStopped = errors.New("the exchange has ended")
 
+// An Interrupter is a body of object data that may wait before it returns bytes, for example for a rate
+// limit. When an exchange has its reply, it calls Interrupt, which ends a Read that waits, and every later
+// Read, with an error. Otherwise an early reply would have to wait, too.
+type Interrupter interface {
+	io.Reader
+	Interrupt()
+}
+
+// interrupt interrupts r if it is an [Interrupter].
+func interrupt(r io.Reader) {
+	if i, ok := r.(Interrupter); ok {
+		i.Interrupt()
+	}
+}
+
 // detachableBody is a request body that counts the bytes read and can be
 // stopped. net/http may continue to read a body after it has returned the
 // reply, when the caller may already reuse the underlying reader.
@@ -63,6 +78,7 @@ func (b *detachableBody) Close() error { return nil }
 // stop waits for a Read that is under way, or for the return of bytes that are lent. It
 // makes every later Read fail, and returns how many bytes were read.
 func (b *detachableBody) stop() int64 {
+	interrupt(b.r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopped = true

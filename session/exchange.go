@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -162,10 +161,13 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		"\r\n--" + boundary + "\r\nContent-Type: " + spec.contentType() + "\r\n\r\n"
 	back := "\r\n--" + boundary + "--\r\n"
 
+	if data == nil {
+		data = http.NoBody
+	}
 	r := c.do(ctx, call{
 		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
-		body:   fullReader{io.MultiReader(strings.NewReader(front), cmp.Or[io.Reader](data, http.NoBody), strings.NewReader(back))},
+		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
 		length: int64(len(front)+len(back)) + size, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
@@ -205,6 +207,15 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	}
 	return r
 }
+
+// insertBody is the body of an Insert.
+type insertBody struct {
+	fullReader
+	data io.Reader
+}
+
+// Interrupt implements [Interrupter].
+func (b insertBody) Interrupt() { interrupt(b.data) }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read
 // to the connection, so that a small object takes one write instead of three.

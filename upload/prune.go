@@ -38,7 +38,8 @@ type Pruned struct {
 // Prune deletes the saved uploads that cannot be resumed, and yields all, in the
 // order of [Uploader.Saved]. A nil opts uses the defaults. It deletes an upload if
 //   - the service confirmed that the session is gone or canceled, as for
-//     [Uploader.Query];
+//     [Uploader.Query]. A spooled stream whose session is gone is kept if all its bytes are on disk, or if
+//     that is not known: they may be the only copy;
 //   - the session is finished, and its object is at the destination;
 //   - the input of a spooled stream did not end, see [SavedUpload.Incomplete]. The session is
 //     canceled first;
@@ -115,6 +116,8 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 	switch {
 	case token.Parts != nil:
 		useless = useless || token.Parts.Over || pruned.State == SessionFinished
+	case pruned.State == SessionGone && token.Spool != nil:
+		useless = !j.spoolOf(token).whole(token)
 	case pruned.State == SessionFinished:
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err

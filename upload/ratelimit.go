@@ -29,7 +29,8 @@ func (l *RateLimit) Limit() int64 { return l.limit.Rate() }
 
 // SetLimit changes the limit to bytesPerSecond, as [NewRateLimit] does. Uploads under
 // way have the new rate within a second. A pause may take any time. If the service
-// closes a connection meanwhile, the upload is retried after the pause.
+// replies early or closes a connection meanwhile, the request is repeated after the pause, with
+// the whole budget for retries. No request with data begins in a pause.
 func (l *RateLimit) SetLimit(bytesPerSecond int64) { l.limit.SetLimit(bytesPerSecond) }
 
 // shared returns the limit, or nil if l is nil.

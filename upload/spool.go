@@ -33,6 +33,10 @@ type spoolEngine struct {
 	// remove removes the files of a stream.
 	remove func(context.Context, *state.Token) error
 
+	// whole reports whether another session can send a stream, or whether that is not known, because
+	// its file system may not be mounted.
+	whole func(*state.Token) bool
+
 	// describe adds what the files of a stream show.
 	describe func(*SavedUpload, *state.Token)
 
@@ -69,7 +73,7 @@ const defaultSpoolLimit = 1 << 30
 //
 // If the service loses the session after bytes were removed, the object cannot be
 // completed. The error wraps [session.ErrSessionLost], and the rest of the bytes stays until Cancel or Prune
-// removes it. A stream is read from the beginning of the call, even if a precondition does not hold.
+// removes it. A stream whose bytes are all on disk is sent again, and Prune keeps it. A stream is read from the beginning of the call, even if a precondition does not hold.
 func InSpool(dir string, limit int64) *Spool {
 	s := &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit), engine: newSpoolEngine()}
 	spoolOfSaved.Store(&s.engine)
@@ -106,6 +110,7 @@ func (j *job) spoolOf(token *state.Token) spoolEngine {
 	return spoolEngine{
 		resume: func(context.Context, *job, *state.Token) error { return err },
 		remove: func(context.Context, *state.Token) error { return err },
+		whole:  func(*state.Token) bool { return true }, // it is kept
 	}
 }
 

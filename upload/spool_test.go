@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -640,5 +642,152 @@ func TestSpoolMissing(t *testing.T) {
 			}
 		}
 		w.wantSaved(0)
+	})
+}
+
+// storeWithoutSpace is a store whose disk is full after a number of saves.
+type storeWithoutSpace struct {
+	state.Store
+	saves atomic.Int64 // until it is full
+}
+
+func (s *storeWithoutSpace) Save(ctx context.Context, token *state.Token) error {
+	if s.saves.Add(-1) < 0 {
+		return fmt.Errorf("save upload: %w", syscall.ENOSPC)
+	}
+	return s.Store.Save(ctx, token)
+}
+
+// TestSpoolSessionIsSavedFirst checks that no byte is sent in a session that the store does not have. What it
+// commits is removed from the disk, and after a kill no process could continue. While the input lasts, the upload
+// waits for the store; after that, it stays resumable.
+func TestSpoolSessionIsSavedFirst(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			content := data(40 * mib)
+			store := &storeWithoutSpace{Store: w.store}
+			store.saves.Store(1) // without the session
+			up := w.uploader(w.spooling(0), func(o *upload.Options) { o.Store = store })
+			r, in := io.Pipe()
+			ended := make(chan error, 1)
+			var res *upload.Result
+			go func() {
+				var err error
+				res, err = up.Reader(w.t.Context(), r, spec)
+				ended <- err
+			}()
+			in.Write(content[:30*mib])
+			time.Sleep(time.Hour)
+			if _, size := w.spooled(); size != 30*mib || strings.Contains(w.trace(), "put ") {
+				t.Errorf("%d bytes are in the spool:\n%s", size, w.trace())
+			}
+			if w.saw(upload.Warning) != 1 {
+				t.Errorf("%d warnings", w.saw(upload.Warning))
+			}
+			if !ends {
+				store.saves.Store(1000)
+				time.Sleep(time.Minute)
+				if _, size := w.spooled(); size > 10*mib {
+					t.Errorf("%d bytes are left in the spool", size)
+				}
+			}
+			in.Write(content[30*mib:])
+			in.Close()
+			err := <-ended
+			if ends {
+				if !errors.Is(err, syscall.ENOSPC) || !res.Resumable {
+					t.Errorf("error = %v, %+v", err, res)
+				}
+				if _, err := w.uploader().Resume(w.t.Context(), res.ID); err != nil {
+					t.Error(err)
+				}
+			} else if err != nil {
+				t.Error(err)
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+			w.wantNoSpool()
+		})
+	}
+}
+
+// TestSpoolWithLostSession checks that Prune keeps a stream whose session is gone and whose bytes are all on disk,
+// or may be, because they are the only copy; and that Resume sends it again.
+func TestSpoolWithLostSession(t *testing.T) {
+	t.Parallel()
+	for _, mounted := range []bool{true, false} {
+		inBubble(t, nil, func(w *world) {
+			content := data(5 * mib)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+			up := w.uploader(w.spooling(0))
+			res, err := up.Reader(w.t.Context(), pieces(content), spec)
+			if !errors.Is(err, session.ErrRetriesExhausted) {
+				t.Fatal(err)
+			}
+			w.srv.ClearFaults()
+			time.Sleep(15 * 24 * time.Hour)
+			spool, elsewhere := filepath.Join(w.spoolDir(), res.ID), w.spoolDir()+".elsewhere"
+			if !mounted {
+				if err := os.Rename(spool, elsewhere); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := firstOf(up.Prune(w.t.Context(), nil))
+			if err != nil || p.State != upload.SessionGone || p.Deleted {
+				t.Errorf("pruned: %+v, %v", p, err)
+			}
+			w.wantSaved(1)
+			if !mounted {
+				if err := os.Rename(elsewhere, spool); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+			w.wantNoSpool()
+		})
+	}
+}
+
+// TestSpoolNotRemoved checks that an upload whose files cannot be removed stays saved, so that Prune finds them.
+func TestSpoolNotRemoved(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(mib)
+		up := w.uploader(w.spooling(0))
+		r, in := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := up.Reader(w.t.Context(), r, spec)
+			ended <- err
+		}()
+		in.Write(content)
+		synctest.Wait()
+		saved, err := firstOf(up.Saved(w.t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obstacle := filepath.Join(w.spoolDir(), saved.ID, "obstacle")
+		if err := os.Mkdir(obstacle, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(1)
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || !p.Deleted {
+			t.Errorf("pruned: %+v, %v", p, err)
+		}
+		w.wantSaved(0)
+		w.wantNoSpool()
 	})
 }

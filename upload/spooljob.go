@@ -20,7 +20,7 @@ import (
 )
 
 func newSpoolEngine() spoolEngine {
-	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, describe: lookIntoSpool, least: spool.MinLimit}
+	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, whole: spoolWhole, describe: lookIntoSpool, least: spool.MinLimit}
 }
 
 // spooled is a job whose source is in a spool.
@@ -142,12 +142,13 @@ func (s *spooled) newRun() *engine.Run {
 const againAfter = 30 * time.Second
 
 // drive makes the object. While the input lasts, it does not stop because retries are
-// exhausted.
+// exhausted, or because the store does not save the session.
 func (s *spooled) drive(ctx context.Context, run *engine.Run) (session.URI, error) {
 	for warned := false; ; {
 		uri, _, err := s.make(ctx, run)
 		err = endedBy(ctx, err, s.journal)
-		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !errors.Is(err, session.ErrRetriesExhausted) {
+		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
+		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
 			if err != nil && s.journal.Saved() {
 				run.AskStored(ctx, engine.Grace)
 			}
@@ -194,8 +195,8 @@ func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error 
 // leaves a saved upload without files, which Prune removes.
 func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
 	left := s.spool.Discard()
-	if derr := s.journal.Discard(); derr != nil {
-		left = errors.Join(left, derr)
+	if left == nil { // otherwise Prune or Cancel removes both
+		left = s.journal.Discard()
 	}
 	switch {
 	case err != nil:
@@ -266,6 +267,12 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 			s.events.post(Event{Kind: Resumed})
 		},
 	}), nil
+}
+
+// spoolWhole reports whether another session can send the stream, or whether that is not known.
+func spoolWhole(token *state.Token) bool {
+	whole, err := spool.Whole(token.Spool.Dir, token.ID)
+	return whole || err != nil
 }
 
 func removeSpool(ctx context.Context, token *state.Token) error {

@@ -163,6 +163,8 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 		reason = reasonFinished
 	case u.State == upload.SessionOpen && u.Deleted: // of temporary objects
 		reason = reasonOver
+	case u.State == upload.SessionGone: // the bytes of a spooled stream are on disk
+		reason = reasonGone
 	}
 	return action, reason
 }
@@ -179,6 +181,9 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 		p.console.Message("kept %s: %v", uploadText(u.SavedUpload), err)
 	}
 	if !u.Deleted {
+		if reason == reasonGone {
+			p.console.Message("kept %s: the service holds nothing of it, and all its bytes may be in %s; resume it or cancel it", uploadText(u.SavedUpload), u.Spool)
+		}
 		return
 	}
 	verb, why := "deleted", "the service holds nothing of it"

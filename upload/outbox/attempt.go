@@ -122,7 +122,7 @@ func (o *Outbox) setAside(f task, attempts int, why cause) event {
 		return event{kind: glanced, id: id}
 	}
 	spec := o.spec(f.name)
-	err = setAside(o.disposer.disk, o.dir, path, Failure{
+	err = o.disposer.setAside(path, Failure{
 		Name: f.name, Destination: spec.URL(), Kind: why.kind, Error: why.text, Attempts: attempts,
 	})
 	if err != nil {

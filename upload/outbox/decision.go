@@ -110,7 +110,7 @@ const (
 type moment struct {
 	at       instant
 	clock    time.Time // for the limiters
-	wall     int64     // ns since 1970
+	wall     int64     // ns since 1970; earlier if the clock has jumped since the outbox was opened
 	uploaded uint32    // how many files of the outbox were uploaded
 	random   float64   // in [0, 1)
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -55,22 +54,4 @@ func renameChecked(from, to string) error {
 		return err
 	}
 	return os.Rename(from, to)
-}
-
-// makeDirs makes a directory and its parents durably.
-func makeDirs(d disk, dir string) error {
-	if info, err := d.lstat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	parent := filepath.Dir(dir)
-	if parent == dir {
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrNotExist}
-	}
-	if err := makeDirs(d, parent); err != nil {
-		return err
-	}
-	if err := d.mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return d.sync(parent)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -31,12 +32,17 @@ type Failure struct {
 }
 
 // setAside moves a file to the directory .failed, with the reason beside it. When it returns nil,
-// both are durable.
-func setAside(d disk, box, path string, why Failure) error {
-	to := filepath.Join(box, failedDir, filepath.FromSlash(why.Name))
+// both are durable. It replaces no file: the reason of a can have the name of another file that failed.
+func (d *disposer) setAside(path string, why Failure) error {
+	d.aside.Lock()
+	defer d.aside.Unlock()
+	to := filepath.Join(d.dir, failedDir, shortened(filepath.FromSlash(why.Name)))
 	dir := filepath.Dir(to)
-	if err := makeDirs(d, dir); err != nil {
+	if err := d.dirs.make(d.disk, d.dir, dir); err != nil {
 		return err
+	}
+	if !utf8.ValidString(why.Name) {
+		why.Name = "" // JSON would change it; it is then that below .failed
 	}
 	if why.Time.IsZero() {
 		why.Time = time.Now().UTC().Truncate(time.Second)
@@ -46,28 +52,49 @@ func setAside(d disk, box, path string, why Failure) error {
 		return err
 	}
 	_, err = renameFree(to, func(to string) error {
-		if _, err := d.lstat(to); err == nil {
-			return fs.ErrExist // its reason must not be replaced
+		if _, err := d.disk.lstat(to); err == nil {
+			return fs.ErrExist
 		}
-		if err := writeFile(d, to+reasonSuffix, append(text, '\n')); err != nil {
+		if err := writeFile(d.disk, to+reasonSuffix, append(text, '\n')); err != nil {
 			return err
 		}
-		if err := d.sync(dir); err != nil {
-			return err
+		err := d.disk.sync(dir)
+		if err == nil {
+			err = d.disk.rename(path, to)
 		}
-		return d.rename(path, to)
+		if err != nil {
+			_ = d.disk.remove(to + reasonSuffix)
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := d.sync(dir); err != nil {
+	if err := d.disk.sync(dir); err != nil {
 		return err
 	}
-	return d.sync(filepath.Dir(path))
+	return d.disk.sync(filepath.Dir(path))
 }
 
-// writeFile makes a file with that content durably, and replaces an earlier one. The directory must be
-// synced.
+// maxName is the length of the longest name that leaves room for a number and the suffix of a reason: file
+// systems allow 255 bytes.
+const maxName = 255 - len(".10000") - len(reasonSuffix)
+
+// shortened returns a path whose last element is not too long for .failed.
+func shortened(path string) string {
+	dir, name := filepath.Split(path)
+	if len(name) <= maxName {
+		return path
+	}
+	end := maxName
+	for end > maxName-utf8.UTFMax && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return dir + name[:end]
+}
+
+// writeFile makes a file with that content durably. If there is a file of that name, the error wraps
+// fs.ErrExist. The directory must be synced.
 func writeFile(d disk, path string, content []byte) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+"new")
 	f, err := d.create(temp, 0o666)
@@ -87,7 +114,7 @@ func writeFile(d disk, path string, content []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = d.replace(temp, path)
+		err = d.rename(temp, path)
 	}
 	if err != nil {
 		_ = d.remove(temp)
@@ -120,7 +147,7 @@ func Failed(dir string) ([]Failure, error) {
 		if text, err := os.ReadFile(path + reasonSuffix); err == nil {
 			_ = json.Unmarshal(text, &why) // a damaged reason is no reason to fail
 		}
-		if !filepath.IsLocal(filepath.FromSlash(why.Name)) {
+		if !filepath.IsLocal(filepath.FromSlash(why.Name)) || hidden(why.Name) {
 			why.Name = filepath.ToSlash(file)
 		}
 		why.File, why.Size = filepath.ToSlash(file), info.Size()
@@ -131,14 +158,14 @@ func Failed(dir string) ([]Failure, error) {
 	return list, err
 }
 
-// isReason reports whether the file at path is the reason of another file.
+// isReason reports whether the file at path is a reason. Its file need not exist: a process may have been
+// killed between the two. A file of such a name that failed has a reason of its own.
 func isReason(path string) bool {
-	file, ok := strings.CutSuffix(path, reasonSuffix)
-	if !ok {
+	if !strings.HasSuffix(path, reasonSuffix) {
 		return false
 	}
-	_, err := os.Lstat(file)
-	return err == nil
+	_, err := os.Lstat(path + reasonSuffix)
+	return err != nil
 }
 
 // Retry moves files from the directory .failed back into the outbox, and removes their reasons. names
@@ -160,13 +187,13 @@ func Retry(dir string, names ...string) (moved []Failure, err error) {
 			errs = append(errs, &fs.PathError{Op: "retry", Path: filepath.Join(dir, failedDir, name), Err: fs.ErrNotExist})
 		}
 	}
-	d := osDisk{}
+	d, dirs := osDisk{}, new(durableDirs)
 	for _, f := range list {
 		if len(names) > 0 && !slices.Contains(names, f.File) {
 			continue
 		}
 		from, to := filepath.Join(dir, failedDir, filepath.FromSlash(f.File)), filepath.Join(dir, filepath.FromSlash(f.Name))
-		err := makeDirs(d, filepath.Dir(to))
+		err := dirs.make(d, dir, filepath.Dir(to))
 		if err == nil {
 			err = d.rename(from, to)
 		}

@@ -199,7 +199,10 @@ func (o *Outbox) Close() error {
 }
 
 // now returns the moment of a decision. The caller holds mu.
-func (o *Outbox) now() moment { return o.table.moment(time.Since(o.opened), time.Now()) }
+func (o *Outbox) now() moment {
+	now := time.Now()
+	return o.table.moment(now.Sub(o.opened), o.opened, now)
+}
 
 // path returns the path of a file.
 func (o *Outbox) path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }

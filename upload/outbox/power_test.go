@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestPutPowerLoss(t *testing.T) {
 			})
 		}
 		d.After = func() { check(false) }
-		if err := putCopy(d, to, bytes.NewReader(powerNew), like(), func() error { return nil }); err != nil {
+		if err := putCopy(d, "/box", to, bytes.NewReader(powerNew), like(), func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		check(true)
@@ -120,7 +121,7 @@ func TestDisposePowerLoss(t *testing.T) {
 			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
 		}},
 		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d powerDisk) error {
-			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
 		}},
 		"restore": {stays: true, ending: "/box/sub/f", do: func(d powerDisk) error {
 			if err := d.replace("/box/sub/f", "/box/.outbox/f"); err != nil {
@@ -166,12 +167,63 @@ func TestDisposePowerLoss(t *testing.T) {
 	}
 }
 
+// TestDirectoriesOfAnotherProcess checks that directories which another process made, without their sync, are
+// durable with the file in them.
+func TestDirectoriesOfAnotherProcess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dirs []string
+		do   func(d powerDisk) error
+		want string
+	}{
+		"put": {[]string{"/box/a", "/box/a/b"}, func(d powerDisk) error {
+			return putCopy(d, "/box", "/box/a/b/f", bytes.NewReader(powerOld), like(), func() error { return nil })
+		}, "/box/a/b/f"},
+		"move": {[]string{"/done/sub"}, func(d powerDisk) error {
+			was, _ := d.lstat("/box/sub/f")
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
+		}, "/done/sub/f"},
+		"give up": {[]string{"/box/.failed", "/box/.failed/sub"}, func(d powerDisk) error {
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f"})
+		}, "/box/.failed/sub/f"},
+		"restore": {[]string{"/box/.outbox/removing", "/box/.outbox/removing/sub"}, func(d powerDisk) error {
+			was, _ := d.lstat("/box/other") // another file has replaced it
+			if err := (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was); !errors.Is(err, errAltered) {
+				return err
+			}
+			return nil
+		}, "/box/sub/f"},
+	} {
+		d := box(map[string][]byte{"/box/sub/f": powerOld, "/box/other": powerNew})
+		for _, dir := range tt.dirs {
+			_ = d.mkdir(dir)
+		}
+		d.After = func() {
+			d.images(func(image map[string][]byte) {
+				if name == "restore" && !bytes.Equal(image["/box/sub/f"], powerOld) && !bytes.Equal(image["/box/.outbox/removing/sub/f"], powerOld) {
+					t.Errorf("%s: after operation %d the file is lost", name, d.Ops())
+				}
+			})
+		}
+		if err := tt.do(d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "restore" {
+			continue // the next process finds it
+		}
+		d.images(func(image map[string][]byte) {
+			if !bytes.Equal(image[tt.want], powerOld) {
+				t.Errorf("%s: %s is lost", name, tt.want)
+			}
+		})
+	}
+}
+
 // TestDiskErrors makes each operation fail. The error is returned, no file is lost, and a put leaves nothing
 // behind.
 func TestDiskErrors(t *testing.T) {
 	for name, do := range map[string]func(d powerDisk) error{
 		"put": func(d powerDisk) error {
-			return putCopy(d, "/box/a/new", bytes.NewReader(powerNew), like(), func() error { return nil })
+			return putCopy(d, "/box", "/box/a/new", bytes.NewReader(powerNew), like(), func() error { return nil })
 		},
 		"remove": func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
@@ -182,7 +234,7 @@ func TestDiskErrors(t *testing.T) {
 			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was)
 		},
 		"give up": func(d powerDisk) error {
-			return setAside(d, "/box", "/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
 		},
 	} {
 		whole := box(map[string][]byte{"/box/sub/f": powerOld})
@@ -275,6 +327,43 @@ func TestReplacedWhileRemoved(t *testing.T) {
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the file is left: %v", err)
+		}
+	}
+}
+
+// mountDisk is a disk on which each rename fails: a file system is mounted in the directory.
+type mountDisk struct {
+	osDisk
+	before func()
+}
+
+func (d mountDisk) rename(from, to string) error {
+	d.before()
+	return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EXDEV}
+}
+
+// TestReplacedOnOtherFileSystem checks that a file which replaces another one is not removed either if it cannot
+// be renamed first.
+func TestReplacedOnOtherFileSystem(t *testing.T) {
+	for _, replaced := range []bool{true, false} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "f")
+		if err := os.WriteFile(path, powerOld, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		was, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := mountDisk{before: func() {
+			if replaced {
+				_ = os.WriteFile(path+".new", powerNew, 0o600)
+				_ = os.Rename(path+".new", path)
+			}
+		}}
+		err = (&disposer{disk: d, dir: dir, sync: syncDir}).dispose(path, was)
+		if _, gone := os.Lstat(path); errors.Is(err, errAltered) != replaced || (gone == nil) != replaced {
+			t.Errorf("replaced %v: %v; it is there: %v", replaced, err, gone)
 		}
 	}
 }

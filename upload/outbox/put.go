@@ -24,9 +24,12 @@ const tempPrefix = ".gcsup-"
 // temporary reports whether a file is one that Put, or another function, did not complete.
 func temporary(name string) bool { return strings.HasPrefix(name, tempPrefix) }
 
-// hidden reports whether the outbox ignores a file, because a part of its name begins with a dot. name
-// has slashes.
-func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") }
+// hidden reports whether the outbox ignores a file, because a part of its name begins with a dot, or because it
+// is in the directory that a check of the file system makes. name has slashes.
+func hidden(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return first == "lost+found" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+}
 
 // CheckName returns an error unless name is the name of a file that an outbox would upload: relative, with
 // slashes, in UTF-8, and without a part that begins with a dot.
@@ -35,7 +38,7 @@ func CheckName(name string) error {
 	case name == "" || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)):
 		return fmt.Errorf("name %q: want the name of a file below the directory", name)
 	case hidden(name):
-		return fmt.Errorf("name %q: the outbox ignores names that begin with a dot", name)
+		return fmt.Errorf("name %q: the outbox ignores names that begin with a dot, and lost+found", name)
 	case !utf8.ValidString(name) || strings.ContainsAny(name, "\r\n"):
 		return fmt.Errorf("name %q: the service allows only names in UTF-8 without line breaks", name)
 	}
@@ -66,7 +69,7 @@ func putFile(d disk, dir, path, name string) error {
 	defer src.Close()
 	to := filepath.Join(dir, filepath.FromSlash(name))
 	if same, err := sameContent(to, src); err == nil {
-		return keepSame(d, to, same)
+		return keepSame(d, dir, to, same)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -74,7 +77,7 @@ func putFile(d disk, dir, path, name string) error {
 	if err != nil {
 		return err
 	}
-	err = putCopy(d, to, io.NewSectionReader(src, 0, src.Size()), src.Info(), func() error {
+	err = putCopy(d, dir, to, io.NewSectionReader(src, 0, src.Size()), src.Info(), func() error {
 		now, err := src.Identity()
 		if err == nil && (now != was) {
 			err = fmt.Errorf("%s: %w while it was copied", path, chunk.ErrChanged)
@@ -86,16 +89,16 @@ func putFile(d disk, dir, path, name string) error {
 		if err != nil {
 			return err
 		}
-		return keepSame(d, to, same)
+		return keepSame(d, dir, to, same)
 	}
 	return err
 }
 
-// putCopy makes a file with the content of r durably. It has the permissions and the modification time of
-// like. confirm is called when r was read.
-func putCopy(d disk, to string, r io.Reader, like fs.FileInfo, confirm func() error) (err error) {
+// putCopy makes a file in an outbox with the content of r durably. It has the permissions and the modification
+// time of like. confirm is called when r was read.
+func putCopy(d disk, box, to string, r io.Reader, like fs.FileInfo, confirm func() error) (err error) {
 	dir := filepath.Dir(to)
-	if err := makeDirs(d, dir); err != nil {
+	if err := new(durableDirs).make(d, filepath.Clean(box), dir); err != nil {
 		return err
 	}
 	temp := filepath.Join(dir, tempPrefix+"put-"+strconv.FormatUint(rand.Uint64(), 36))
@@ -146,9 +149,12 @@ func syncPut(d disk, dir string) error {
 }
 
 // keepSame ends a Put whose file is there already.
-func keepSame(d disk, to string, same bool) error {
+func keepSame(d disk, box, to string, same bool) error {
 	if !same {
 		return &fs.PathError{Op: "put", Path: to, Err: fmt.Errorf("a file with other content has that name: %w", fs.ErrExist)}
+	}
+	if err := new(durableDirs).make(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
+		return err
 	}
 	f, err := os.Open(to)
 	if errors.Is(err, fs.ErrNotExist) { // it was uploaded meanwhile
@@ -164,8 +170,11 @@ func keepSame(d disk, to string, same bool) error {
 }
 
 // sameContent reports whether the file at path has the content of src. If it does not exist, the error wraps
-// fs.ErrNotExist.
+// fs.ErrNotExist. What is not a regular file, and would not be uploaded, never has.
 func sameContent(path string, src *chunk.Source) (bool, error) {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return false, err
+	}
 	other, err := chunk.Open(path)
 	if err != nil {
 		return false, err

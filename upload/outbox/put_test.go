@@ -125,3 +125,29 @@ func TestPutTogether(t *testing.T) {
 	}
 	noNames(t, dir, ".gcsup-")
 }
+
+// TestPutNotUploaded checks that Put refuses names that the outbox would not upload, because they are links or
+// lead through one.
+func TestPutNotUploaded(t *testing.T) {
+	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
+	elsewhere := t.TempDir()
+	for _, path := range []string{source, filepath.Join(elsewhere, "same")} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(elsewhere, filepath.Join(dir, "link")), os.Symlink(source, filepath.Join(dir, "same"))); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"link/new", "link/same", "same", "lost+found", "lost+found/x"} {
+		if err := outbox.Put(dir, source, name); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(elsewhere, "new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file was put elsewhere: %v", err)
+	}
+	if err := outbox.Put(dir, source, "a/lost+found"); err != nil {
+		t.Error(err)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -210,7 +209,7 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 			switch {
 			case temporary(entry.Name()):
 				removeStale(filepath.Join(path, entry.Name()))
-			case strings.HasPrefix(entry.Name(), "."), name == "lost+found":
+			case hidden(name):
 			case entry.IsDir():
 				below = append(below, name)
 			case entry.Type().IsRegular():
@@ -244,9 +243,13 @@ func (s *scanner) glance(ctx context.Context, name string) {
 	}
 }
 
-// removeStale removes the temporary file of a Put that was killed.
+// removeStale removes the temporary file of a Put that was killed. That of a Put that works is kept, even if the
+// clock has jumped.
 func removeStale(path string) {
-	if id, err := chunk.StatIdentity(path); err == nil && stale(id, time.Now()) {
+	if id, err := chunk.StatIdentity(path); err != nil || !stale(id, time.Now()) {
+		return
+	}
+	if _, writers, err := chunk.Inspect(path); err == nil && writers != chunk.HasWriters {
 		_ = os.Remove(path)
 	}
 }

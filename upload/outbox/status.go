@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -41,7 +39,7 @@ type Status struct {
 	Notified bool      `json:"notified"`         // new files are noticed at once
 	Turn     time.Time `json:"turn,omitzero"`    // when the loop of Run last made a turn: at least every second, unless it hangs
 
-	Files []FileStatus `json:"files,omitempty"` // under way or waiting, at most 100
+	Files []FileStatus `json:"files,omitempty"` // that failed, those with the most failures first, and then those under way, by name; at most 100, half of each kind if there are more
 }
 
 // Count is a number of files and of their bytes.
@@ -89,6 +87,7 @@ func (o *Outbox) Status() Status {
 	}
 	now := time.Since(o.opened)
 	oldest := int64(0)
+	failing, active := newForemost(moreFailures), newForemost(byName)
 	for f := range o.table.files.all() {
 		if f.phase == kept {
 			s.Kept++
@@ -107,19 +106,18 @@ func (o *Outbox) Status() Status {
 			continue
 		case uploading, disposing:
 			s.Uploading++
+			active.add(f)
 		case waiting, failed:
 			s.Waiting++
+			failing.add(f)
 		}
-		if len(s.Files) < maxFiles {
-			s.Files = append(s.Files, o.table.status(f, now))
-		}
+	}
+	for _, f := range shared(failing.entries(), active.entries()) {
+		s.Files = append(s.Files, o.table.status(f, now))
 	}
 	if oldest != 0 {
 		s.Oldest = time.Unix(0, oldest)
 	}
-	slices.SortFunc(s.Files, func(a, b FileStatus) int {
-		return cmp.Or(cmp.Compare(a.State, b.State), strings.Compare(a.Name, b.Name))
-	})
 	return s
 }
 
@@ -233,8 +231,11 @@ func ReadStatus(dir string) (Status, error) {
 // count counts the files of an outbox that no process runs. Which of them are kept is not known.
 func (s *Status) count(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		name, rerr := filepath.Rel(dir, path)
 		switch {
-		case path != dir && strings.HasPrefix(filepath.Base(path), "."):
+		case rerr != nil:
+			return rerr
+		case path != dir && hidden(filepath.ToSlash(name)):
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}

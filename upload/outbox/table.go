@@ -66,9 +66,12 @@ func class(size int64) int {
 	return 1
 }
 
-// moment returns the current moment for a decision.
-func (t *table) moment(at instant, wall time.Time) moment {
-	return moment{at: at, clock: wall, wall: wall.UnixNano(), uploaded: t.succeeded, random: rand.Float64()}
+// moment returns the current moment for a decision. The outbox was opened at that time, and at is the time since
+// then by a clock that does not jump.
+func (t *table) moment(at instant, opened, clock time.Time) moment {
+	// If the clock jumped, a file that was changed before would seem to be older than it is.
+	wall := min(clock.UnixNano(), opened.UnixNano()+int64(at))
+	return moment{at: at, clock: clock, wall: wall, uploaded: t.succeeded, random: rand.Float64()}
 }
 
 // seen passes on what a scan or an inspection found.

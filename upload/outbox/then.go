@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Then is what happens to a file whose object was verified.
@@ -62,6 +63,9 @@ type disposer struct {
 	dir  string // of the outbox, absolute
 	to   string // where files are moved; "" if they are removed
 	sync func(dir string) error
+
+	dirs  durableDirs
+	aside sync.Mutex // held while a file is moved to .failed
 }
 
 // dispose removes or moves a file. was is its metadata when it was compared. If another file has
@@ -77,7 +81,7 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 		return d.move(path, name, was)
 	}
 	private := filepath.Join(d.dir, removingDir, name)
-	if err := makeDirs(d.disk, filepath.Dir(private)); err != nil {
+	if err := d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err != nil {
 		return err
 	}
 	err = d.take(path, private, was)
@@ -87,7 +91,12 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 		}
 	}
 	switch {
-	case otherFileSystem(err): // a file system is mounted inside the directory
+	case otherFileSystem(err):
+		// A file system is mounted inside the directory. A file that gets the name in the few
+		// microseconds after the comparison is removed instead.
+		if err := d.compare(path, was); err != nil {
+			return err
+		}
 		private = path
 	case err != nil:
 		return err
@@ -106,7 +115,7 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 // move moves a file to d.to.
 func (d *disposer) move(path, name string, was fs.FileInfo) error {
 	to := filepath.Join(d.to, name)
-	if err := makeDirs(d.disk, filepath.Dir(to)); err != nil {
+	if err := d.dirs.make(d.disk, d.to, filepath.Dir(to)); err != nil {
 		return err
 	}
 	if _, err := renameFree(to, func(to string) error { return d.take(path, to, was) }); err != nil {
@@ -139,20 +148,26 @@ func (d *disposer) take(path, to string, was fs.FileInfo) error {
 	if err := d.disk.rename(path, to); err != nil {
 		return err
 	}
-	now, err := d.disk.lstat(to)
-	if err == nil && d.disk.same(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime()) {
+	err := d.compare(to, was)
+	if err == nil {
 		return nil
 	}
-	if err == nil {
-		err = fmt.Errorf("%s: %w", path, errAltered)
+	return errors.Join(fmt.Errorf("%s: %w", path, err), d.restore(to, path))
+}
+
+// compare returns errAltered unless the file at path has the metadata was.
+func (d *disposer) compare(path string, was fs.FileInfo) error {
+	now, err := d.disk.lstat(path)
+	if err == nil && (!d.disk.same(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime())) {
+		err = errAltered
 	}
-	return errors.Join(err, d.restore(to, path))
+	return err
 }
 
 // restore gives a file its name back. If another file has the name, both stay: the file goes to
 // .failed.
 func (d *disposer) restore(private, path string) error {
-	err := makeDirs(d.disk, filepath.Dir(path))
+	err := d.dirs.make(d.disk, d.dir, filepath.Dir(path))
 	if err == nil {
 		err = d.disk.rename(private, path)
 	}
@@ -163,7 +178,7 @@ func (d *disposer) restore(private, path string) error {
 	if err != nil {
 		return err
 	}
-	return setAside(d.disk, d.dir, private, Failure{
+	return d.setAside(private, Failure{
 		Name: filepath.ToSlash(name), Kind: "source_changed",
 		Error: "it was being removed when another file got its name; the newer file is uploaded, and this one may not have been",
 	})
@@ -193,7 +208,7 @@ func checkMove(box, dir string) error {
 	if rel, err := filepath.Rel(box, dir); err == nil && filepath.IsLocal(rel) && (rel == "." || !hidden(filepath.ToSlash(rel))) {
 		return fmt.Errorf("%s is inside the outbox: its files would be uploaded again", dir)
 	}
-	if err := makeDirs(osDisk{}, dir); err != nil {
+	if err := makeAll(dir); err != nil {
 		return err
 	}
 	probe, err := os.CreateTemp(filepath.Join(box, stateDir), "probe")

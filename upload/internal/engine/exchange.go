@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -22,6 +23,15 @@ type exchange struct {
 // conversation decides what follows.
 func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
+	if x.body != nil {
+		paused, err := u.Limit.unpaused(ctx)
+		if err != nil {
+			return x.unsent(err)
+		}
+		if paused { // the user wants it to continue now, whatever failed before
+			q.Retry.Progressed()
+		}
+	}
 	rate, err := q.pace(ctx, x)
 	if err != nil {
 		return x.unsent(err)
@@ -40,7 +50,9 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	watched, w := watchStall(ctx, u.StallTimeout, u.StallRate)
 	defer w.stop()
 	if x.body != nil {
-		x.body = w.body(u.Limit.body(ctx, x.body)) // a wait for the limit is time of the source
+		held, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		x.body = w.body(u.Limit.body(held, x.body), func() { end(errReplied) }) // a wait for the limit is time of the source
 	}
 	began := time.Now()
 	r := q.describe(watched, x)
@@ -55,6 +67,9 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	q.judge(rate, x, r)
 	return r
 }
+
+// errReplied ends the wait of a body for the limit.
+var errReplied = errors.New("the exchange has ended")
 
 // unsent returns the reply to a request that was not made because of err.
 func (x exchange) unsent(err error) session.Reply {

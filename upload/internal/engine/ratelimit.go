@@ -140,6 +140,19 @@ func (s *RateShare) wait(ctx context.Context, n int) error {
 	return s.limit.wait(ctx, n)
 }
 
+// unpaused waits while uploads are paused, and reports whether they were. A request that waits for its first byte
+// would only use up the patience of the service. If ctx is done first, it returns the cause of ctx.
+func (s *RateShare) unpaused(ctx context.Context) (paused bool, err error) {
+	if s == nil || s.limit.Rate() > 0 {
+		return false, nil
+	}
+	if err := takeTurn(ctx, s.turn); err != nil {
+		return true, err
+	}
+	defer func() { <-s.turn }()
+	return true, s.limit.wait(ctx, 0)
+}
+
 // body returns a reader of r that waits for the limit. It is r if s is nil.
 func (s *RateShare) body(ctx context.Context, r io.Reader) io.Reader {
 	if s == nil {

@@ -80,13 +80,19 @@ func (w *stallWatch) timerFired() {
 	w.timer.Reset(w.timeout - w.lag)
 }
 
-// body returns a reader of r that updates w.
-func (w *stallWatch) body(r io.Reader) io.Reader { return &watchedBody{w, r} }
+// body returns a reader of r that updates w. interrupt ends a wait of r.
+func (w *stallWatch) body(r io.Reader, interrupt func()) io.Reader {
+	return &watchedBody{w, r, interrupt}
+}
 
 type watchedBody struct {
-	w *stallWatch
-	r io.Reader
+	w         *stallWatch
+	r         io.Reader
+	interrupt func()
 }
+
+// Interrupt implements [session.Interrupter].
+func (b *watchedBody) Interrupt() { b.interrupt() }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	b.w.beginRead()

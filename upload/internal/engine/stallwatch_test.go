@@ -56,7 +56,7 @@ func TestStallWatch(t *testing.T) {
 						at = time.Since(start)
 					}
 				})
-				tt.use(w.body(zeroes{}))
+				tt.use(w.body(zeroes{}, nil))
 				w.stop()
 				synctest.Wait()
 				if d := at - tt.want; d < -2*time.Second || d > 2*time.Second {
@@ -73,7 +73,7 @@ func TestStallWatchForgivesTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, w := watchStall(t.Context(), 2*time.Minute, 64<<10)
 		defer w.stop()
-		r := w.body(slow{bytes.NewReader(make([]byte, 10)), time.Hour})
+		r := w.body(slow{bytes.NewReader(make([]byte, 10)), time.Hour}, nil)
 		if _, err := r.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}

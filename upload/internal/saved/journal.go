@@ -242,6 +242,22 @@ func (j *Journal) Old() bool {
 // Save writes the newest Token, unless the store has it. It returns an error if the store has
 // none, or another process has the lease.
 func (j *Journal) Save(ctx context.Context) error {
+	err := j.trySave(ctx)
+	if err == nil || errors.Is(err, state.ErrInUse) {
+		return err
+	}
+	j.mu.Lock()
+	resumable := j.stored.token != nil
+	j.mu.Unlock()
+	if resumable {
+		j.unsavable(ctx, err)
+		return nil
+	}
+	return err
+}
+
+// trySave is Save, but returns every error.
+func (j *Journal) trySave(ctx context.Context) error {
 	if j.lease == nil {
 		return nil
 	}
@@ -262,15 +278,10 @@ func (j *Journal) Save(ctx context.Context) error {
 		j.lose(err)
 		return err
 	}
-	j.mu.Lock()
-	resumable := j.stored.token != nil
 	if err == nil {
+		j.mu.Lock()
 		j.stored = stored{token: token, version: version, wrote: time.Now()}
-	}
-	j.mu.Unlock()
-	if err != nil && resumable {
-		j.unsavable(ctx, err)
-		return nil
+		j.mu.Unlock()
 	}
 	return err
 }

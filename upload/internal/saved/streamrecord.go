@@ -2,6 +2,8 @@ package saved
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"gcsup/chunk"
@@ -32,13 +34,20 @@ func (r *StreamRecord) Started(uri session.URI, restarts int) {
 	})
 }
 
+// ErrUnsaved means that the session of a stream could not be saved, so that nothing was sent in it.
+var ErrUnsaved = errors.New("the session cannot be saved")
+
 // Sending saves the session before its first byte is sent, and later the committed offset in the
-// background.
+// background. Unlike for a file, the session must be saved, even if the store has an earlier one: the
+// bytes that it commits are removed from the disk, and no other session can continue with the rest.
 func (r *StreamRecord) Sending(ctx context.Context, committed, _, _ int64) error {
 	j := r.journal
 	r.Ended(committed)
 	if !j.covered(0, 0) {
-		return j.Save(ctx)
+		if err := j.trySave(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnsaved, err)
+		}
+		return nil
 	}
 	j.mu.Lock()
 	old := time.Since(j.stored.wrote) >= max(committedEvery, j.lease.SaveInterval())

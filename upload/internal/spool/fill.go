@@ -165,12 +165,29 @@ func (s *Spool) keep(in Input, p []byte) error {
 			n, err = s.append(p)
 			return err
 		})
+		if err == nil {
+			err = s.endSegment()
+		}
 		if err != nil {
 			return s.broken(err)
 		}
 		p = p[n:]
 	}
 	return nil
+}
+
+// endSegment closes the segment that is being filled, if it is complete. An error is not waited for, even if
+// the disk is full: a file server reports a failed write by it, and the bytes of the segment may be lost.
+func (s *Spool) endSegment() error {
+	s.mu.Lock()
+	from := s.segments[len(s.segments)-1].start.Offset
+	s.mu.Unlock()
+	if s.read.Offset-from < s.piece {
+		return nil
+	}
+	err := s.write.Close()
+	s.write = nil
+	return err
 }
 
 // broken returns the error of an input whose bytes cannot be kept.
@@ -212,11 +229,6 @@ func (s *Spool) append(p []byte) (int, error) {
 	read := chunk.Checkpoint{Offset: s.read.Offset + int64(n), CRC32C: chunk.Update(s.read.CRC32C, p[:n])}
 	s.change(func() { s.read = read })
 	if err != nil && !full(err) {
-		return n, err
-	}
-	if read.Offset-current.start.Offset == s.piece {
-		err := s.write.Close()
-		s.write = nil
 		return n, err
 	}
 	return n, nil

@@ -57,6 +57,23 @@ func Ended(dir, id string) (*chunk.Checkpoint, error) {
 	return readEnd(rootDisk{root})
 }
 
+// Whole reports whether a stream has ended and all its bytes are there, so that another session can send
+// them. It needs no lock.
+func Whole(dir, id string) (bool, error) {
+	path := filepath.Join(dir, id)
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return false, fmt.Errorf("spool: %w", err)
+	}
+	s := newSpool(rootDisk{root}, path, 0, func() {})
+	defer s.Close()
+	err = s.recover()
+	if errors.Is(err, ErrNoEnd) {
+		return false, nil
+	}
+	return err == nil && s.Status().From == 0, err
+}
+
 // sweep removes what killed processes left of streams that did not end, and that no upload needs,
 // because it is older than a session. It ignores errors.
 func sweep(ctx context.Context, locks *state.Dir, dir string) {

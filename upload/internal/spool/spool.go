@@ -366,14 +366,20 @@ func (s *Spool) Discard() error {
 	return removeFiles(s.disk, s.path)
 }
 
-// removeFiles removes the files of a stream, and its directory. The end is removed first: what a
-// crash leaves is then a stream without an end.
+// removeFiles removes the files of a stream, and its directory. The end is removed first, durably: what a
+// crash leaves is then a stream without an end. The caller may delete the saved upload after that.
 func removeFiles(d disk, path string) error {
 	err := d.Remove(endName)
+	if err == nil {
+		err = d.Sync()
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("spool: %w", err)
 	}
 	names, err := d.Names()
+	if errors.Is(err, fs.ErrNotExist) { // the directory was removed
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,11 @@ func TestPowerLoss(t *testing.T) {
 			if err := s.Discard(); err != nil {
 				t.Fatal(err)
 			}
+			d.images(random, func(d powerDisk) {
+				if err := onDisk(d, 0).recover(); !errors.Is(err, ErrNoEnd) {
+					t.Errorf("a stream that was removed is complete again after a power loss: %v", err)
+				}
+			})
 			if names, _ := d.Names(); len(names) > 0 {
 				t.Errorf("left: %q", names)
 			}
@@ -245,6 +251,42 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
+// closeDisk is a disk on which the first Close of a file fails, as on a file server whose disk is full.
+type closeDisk struct {
+	powerDisk
+	err error
+}
+
+func (d *closeDisk) Create(name string) (file, error) {
+	f, err := d.powerDisk.Create(name)
+	return closeFile{f, d}, err
+}
+
+type closeFile struct {
+	file
+	disk *closeDisk
+}
+
+func (f closeFile) Close() error {
+	err := f.disk.err
+	f.disk.err = nil
+	return err
+}
+
+// TestCloseFails checks that the input fails if a segment cannot be closed. Its bytes were read, and must not be
+// written a second time.
+func TestCloseFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, failed := range []error{syscall.ENOSPC, powerdisk.ErrIO} {
+			s := onDisk(&closeDisk{newPowerDisk(), failed}, 100*q)
+			s.Fill(input(&reading{rest: bytesOf(3*q + 7)}))
+			if now, err := s.Await(t.Context(), func(Status) bool { return true }); !errors.Is(err, failed) || now.End != nil {
+				t.Errorf("%v: %v, end %v", failed, err, now.End)
+			}
+		}
+	})
+}
+
 // TestLimit checks that the bytes on disk stay below the limit.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -358,6 +400,35 @@ func TestRestoredSegments(t *testing.T) {
 	}
 	if _, err := next.ReadAt(make([]byte, 2), 3*q-1); !errors.Is(err, ErrDamaged) {
 		t.Errorf("read across the gap: %v", err)
+	}
+}
+
+// TestWhole checks for which streams another session can send all bytes.
+func TestWhole(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		name     string
+		released int64
+		err      error
+		want     bool
+	}{{"whole", 0, nil, true}, {"released", maxSegment, nil, false}, {"cut", 0, powerdisk.ErrIO, false}} {
+		s, err := Create(t.Context(), dir, tt.name, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := io.Reader(bytes.NewReader(make([]byte, maxSegment+5)))
+		if tt.err != nil {
+			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, tt.err }))
+		}
+		s.Fill(input(r))
+		s.Release(tt.released)
+		if got, err := Whole(dir, tt.name); got != tt.want || err != nil {
+			t.Errorf("%s: %v, %v", tt.name, got, err)
+		}
+		s.Close()
+	}
+	if _, err := Whole(dir, "missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing stream: %v", err)
 	}
 }
 
