@@ -344,7 +344,8 @@ func (l *Limiter) shrink(share float64) {
 }
 
 // follows reports whether throughput followed the change of the limit. Either rate suffices,
-// because the sizes of requests change: larger ones have more bytes and fewer replies.
+// because the sizes of requests change: larger ones have more bytes and fewer replies. A rate that
+// was measured only after the change proves nothing.
 func (l *Limiter) follows(got measure) bool {
 	gain := limitGain
 	if !l.started {
@@ -361,14 +362,12 @@ func (m measure) differs(n measure) bool {
 	return !near(m.replies, n.replies) && !near(m.bytes, n.bytes)
 }
 
+// ratio returns a/b, or 0 if b was not measured.
 func ratio(a, b float64) float64 {
-	switch {
-	case b > 0:
-		return a / b
-	case a > 0:
-		return math.Inf(1)
+	if b == 0 {
+		return 0
 	}
-	return 0
+	return a / b
 }
 
 // blend returns the mean of two rates. A rate of 0 was not measured.

@@ -317,17 +317,21 @@ func TestLimiterSlowRequest(t *testing.T) {
 func TestLimiterStreams(t *testing.T) {
 	for _, test := range []struct {
 		name            string
-		one, all        float64 // bytes per second of a request, and of all
-		lowest, highest int
+		size, one, all  float64 // bytes of a request, of a request per second, and of all per second
+		lowest, highest int     // bounds of the limit at the end
+		most            int     // bound of the limit at any time
 	}{
-		{"each is slow", 10e6, 1e12, 42, 64},
-		{"ten fill the link", 10e6, 100e6, 6, 24},
-		{"one fills the link", 100e6, 100e6, 1, 6},
+		{"each is slow", 500e6, 10e6, 1e12, 42, 64, 64},
+		{"ten fill the link", 500e6, 10e6, 100e6, 6, 24, 32},
+		{"one fills the link", 500e6, 100e6, 100e6, 1, 6, 8},
+		// The rate of replies is measured only in some windows.
+		{"eight end in a window", 40e6, 100e6, 100e6, 1, 6, 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := &backoff.Limiter{First: 4, Max: 64}
 			now, total, left := epoch, 0.0, 0.0
-			const size, seconds = 500e6, 300
+			const seconds = 300
+			most := 0
 			for range 10 * seconds {
 				for l.Start(now) {
 				}
@@ -335,12 +339,13 @@ func TestLimiterStreams(t *testing.T) {
 				used := min(test.one*float64(l.InFlight()), test.all) / 10
 				l.Progress(now, int64(used))
 				total += used
-				for left += used; left > size; left -= size {
+				for left += used; left > test.size; left -= test.size {
 					l.Ended(now, 0)
 				}
+				most = max(most, l.Limit())
 			}
-			if got := l.Limit(); got < test.lowest || got > test.highest {
-				t.Errorf("limit %d, want %d to %d", got, test.lowest, test.highest)
+			if got := l.Limit(); got < test.lowest || got > test.highest || most > test.most {
+				t.Errorf("limit %d, at most %d, want %d to %d, at most %d", got, most, test.lowest, test.highest, test.most)
 			}
 			if got, want := total/seconds, min(test.all, 64*test.one); got < 0.85*want {
 				t.Errorf("%.0f bytes per second, want %.0f", got, want)

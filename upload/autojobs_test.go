@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"math"
 	"net/http"
@@ -104,6 +105,84 @@ func TestAutoJobs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAutoJobsSlowSource checks that a batch uses a link even if a file takes longer to open than to
+// send.
+func TestAutoJobsSlowSource(t *testing.T) {
+	t.Parallel()
+	const link = 600 // files per second
+	opts := &fakegcs.Options{Latency: 10 * time.Millisecond, Discard: true, NoMD5: true, TotalRate: link * (4<<10 + 260), KeepRequests: -1}
+	inBubble(t, opts, func(w *world) {
+		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+			time.Sleep(150 * time.Millisecond)
+			return nil
+		}})
+		start, n := time.Now(), 0
+		for _, err := range up.Files(w.t.Context(), w.endless(4<<10), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			since := time.Since(start)
+			if since > 10*time.Second {
+				break
+			}
+			if since > 8*time.Second {
+				n++
+			}
+		}
+		if n < 2*link*9/10 {
+			t.Errorf("%d files in the ninth and tenth second, want %d", n, 2*link*9/10)
+		}
+	})
+}
+
+// TestAutoJobsOpensLate checks that a file is opened when it is its turn, unless it may be skipped.
+func TestAutoJobsOpensLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
+		const limit = 3
+		var open, most atomic.Int64
+		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+			most.Store(max(most.Load(), open.Add(1)))
+			return nil
+		}})
+		for _, err := range up.Files(w.t.Context(), w.limited(50, 100), &upload.BatchOptions{SmallLimiter: &backoff.Limiter{First: limit, Max: limit}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			open.Add(-1)
+		}
+		if n := most.Load(); n > 2*limit { // each may open its next file before this loop counts the last one
+			t.Errorf("%d files open, want at most %d", n, 2*limit)
+		}
+	})
+}
+
+// TestAutoJobsSkipMeanwhile checks that files which are skipped do not wait for the uploads of
+// others.
+func TestAutoJobsSkipMeanwhile(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		jobs := slices.Collect(w.limited(50, 100))
+		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
+		for i := range 10 {
+			missing := jobs[0]
+			missing.Spec.Object = fmt.Sprint(i, "new")
+			jobs = append(jobs, missing)
+		}
+		slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		start, skipped := time.Now(), 0
+		for r, err := range w.uploader(withoutStore).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}) {
+			if err == nil && r.Skipped == upload.SkipIdentical && time.Since(start) < time.Second {
+				skipped++
+			}
+		}
+		if skipped != 50 {
+			t.Errorf("%d files skipped in the first second, want 50", skipped)
+		}
+	})
 }
 
 // TestAutoJobsGrowing checks that a batch whose files grow uses more connections. Each doubles the bytes
@@ -419,9 +498,9 @@ func TestAutoJobsSkip(t *testing.T) {
 
 func unobserved(o *upload.Options) { o.Observer = nil }
 
-// TestMemoryBeforeTurn checks that files whose destinations are listed and files whose destinations are
+// TestMemoryAndTurn checks that files whose destinations are listed and files whose destinations are
 // not do not wait for each other: for memory, and for a place of the limiter.
-func TestMemoryBeforeTurn(t *testing.T) {
+func TestMemoryAndTurn(t *testing.T) {
 	type test struct {
 		name   string
 		files  int

@@ -29,8 +29,9 @@ type BatchOptions struct {
 	// SmallLimiter finds the number if Small is 0, and LargeLimiter if Large is 0. Batches
 	// with the same limiter share its number. nil means those of the Uploader, which all its
 	// batches share. They begin with 32 and 4 files, and permit up to 1,024 and 64, or
-	// fewer if this process may open few files. A file counts from its first request until its
-	// outcome is known, waits before retries included.
+	// fewer if this process may open few files. A file counts from when it is opened until its
+	// outcome is known, waits before retries included. A file that a listing may show to be
+	// unchanged counts from its first request.
 	SmallLimiter, LargeLimiter *backoff.Limiter
 
 	// Memory bounds the bytes of small files in memory. 0 means 64 MiB. If Small is 0, it bounds
@@ -241,6 +242,11 @@ func (b *filesCall) size(job Job) int64 {
 	return job.Size
 }
 
+// undecided reports whether the file of a job may need no request.
+func (b *filesCall) undecided(job Job) bool {
+	return b.opts.DryRun || b.opts.Skip != SkipNothing && job.Listed && job.Object != nil
+}
+
 // do uploads the file of a job at a place.
 func (b *filesCall) do(job Job, at *place) outcome {
 	err := cmp.Or(job.Err, b.u.invalid)
@@ -249,6 +255,9 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
+	}
+	if at.lane.limiter != nil && b.undecided(job) {
+		at.lane.maybeSkipped()
 	}
 	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted()) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)

@@ -54,6 +54,13 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
+	if !b.undecided(job) {
+		// The limiter counts the time in which the file is read, too. It then finds how many
+		// files a slow source needs.
+		if err := j.awaitTurn(ctx); err != nil {
+			return err
+		}
+	}
 	if err := j.open(job.Path); err != nil {
 		return err
 	}
@@ -65,13 +72,6 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if b.comparison != nil {
 		return j.compare(ctx, b, job.Listed, job.Object)
 	}
-	// All files wait for memory before their turn. If one waited for them in the other order, each
-	// could have what the other waits for.
-	release, err := j.holdMemory(ctx, b)
-	if err != nil {
-		return err
-	}
-	defer release()
 	skipped, err := j.skipped(ctx, job.Listed, job.Object)
 	switch {
 	case err != nil || skipped && b.opts.DryRun:
@@ -85,6 +85,13 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 	if err := j.awaitTurn(ctx); err != nil {
 		return err
 	}
+	// All files wait for their turn before they wait for memory. If one waited for them in the
+	// other order, each could have what the other waits for.
+	release, err := j.holdMemory(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer release()
 	path := job.Path
 	if j.small() && len(b.saved) == 0 {
 		path = "" // nothing is saved
@@ -94,7 +101,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 
 // holdMemory waits for the memory of a small file, and returns a function that releases it.
 func (j *job) holdMemory(ctx context.Context, b *filesCall) (release func(), err error) {
-	if !j.small() || b.opts.DryRun {
+	if !j.small() {
 		return func() {}, nil
 	}
 	size := j.file.Total()

@@ -32,24 +32,26 @@ func deciders(openFiles int) (small, large int) {
 	return max(min(firstSmall, openFiles/8), 1), max(min(firstLarge, openFiles/32), 1)
 }
 
-// lane uploads the files of one kind, small or large ones. A worker decides whether a file is
-// uploaded. If the number of files at a time is not fixed, the file then waits for the limiter.
-// While its worker uploads it, others decide about the next files. The number of goroutines is
-// therefore that of the files which the limiter permits, and of those which wait for it.
+// lane uploads the files of one kind, small or large ones. If the number of files at a time is not
+// fixed, it has as many workers as the limiter permits. A worker waits for the limiter only if the
+// number has fallen, or if another batch has the same limiter. If each file that ends let another
+// worker continue, the change of goroutines would cost a tenth of the CPU time of a small file.
 type lane struct {
 	batch   *filesCall
 	jobs    chan Job
-	workers int              // which decide; without a limiter, they also upload
+	workers int              // without a limiter; with one, the most that decide
 	worker  func()           // calls work
 	limiter *backoff.Limiter // of the files that are uploaded; nil if their number is fixed
 	streams bool             // the limiter gets the bytes of a file while they are sent
 
 	mu       sync.Mutex
-	deciding int // workers that do not upload; with a limiter, at least half of workers
+	running  int // workers
+	deciding int // workers that do not upload; at most workers
+	spare    int // workers that decide while as many others upload as the limiter permits
 }
 
 // newLane returns a lane for a fixed number of files, or, if that is 0, one with a limiter and a
-// number of workers.
+// number of workers that decide.
 func (b *filesCall) newLane(fixed, workers int, limiter *backoff.Limiter) *lane {
 	l := &lane{batch: b, jobs: make(chan Job, queueLength), workers: workers, limiter: limiter}
 	l.worker = func() {
@@ -75,42 +77,65 @@ func (l *lane) most() int {
 
 // start starts the workers.
 func (l *lane) start() {
-	l.deciding = l.workers
-	for range l.workers {
-		l.addWorker()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.streams {
+		// The limit may grow before a file ends. A worker that waits for the limiter notices it.
+		l.spare = l.half()
+	}
+	l.fill(l.workers)
+}
+
+// half returns how many workers decide about files that may be skipped, while all others upload.
+func (l *lane) half() int { return (l.workers + 1) / 2 }
+
+// room returns how many workers the lane should have. The caller holds l.mu.
+func (l *lane) room() int {
+	if l.limiter == nil {
+		return l.workers
+	}
+	return l.limiter.Limit() + l.spare
+}
+
+// fill adds workers until that many decide, if there is room for them. The caller holds l.mu.
+func (l *lane) fill(deciding int) {
+	for room := l.room(); l.running < room && l.deciding < deciding; {
+		l.running++
+		l.deciding++
+		l.batch.workers.Add(1)
+		l.batch.u.goroutines.run(l.worker)
 	}
 }
 
-// addWorker starts a worker.
-func (l *lane) addWorker() {
-	l.batch.workers.Add(1)
-	l.batch.u.goroutines.run(l.worker)
+// maybeSkipped records that a file may be skipped without a request. Others should not wait until
+// the uploads end.
+func (l *lane) maybeSkipped() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = l.half()
 }
 
 // uploads records that a worker, which has decided, uploads its file.
 func (l *lane) uploads() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// If each worker had a successor, two goroutines would wake up for each file that ends: the one
-	// whose file is next, and its successor.
-	if l.deciding--; l.deciding < (l.workers+1)/2 {
-		l.deciding++
-		l.addWorker()
-	}
+	l.deciding--
+	l.fill(l.half())
 }
 
 // decides reports whether a worker, whose file was uploaded, continues with the next file.
 func (l *lane) decides() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.deciding == l.workers {
+	if l.deciding == l.workers || l.running > l.room() {
+		l.running--
 		return false
 	}
 	l.deciding++
 	return true
 }
 
-// work uploads files, until enough other workers decide, or no jobs remain.
+// work uploads files, until there are enough other workers, or no jobs remain.
 func (l *lane) work() {
 	b := l.batch
 	for {
