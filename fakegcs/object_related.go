@@ -15,13 +15,20 @@ type relatedParts struct {
 	media     []byte
 }
 
+// The longest boundary, https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1, and the most lines
+// of a part's header that readRelated knows. Package mime/multipart has limits, too.
+const (
+	maxBoundary  = 70
+	maxPartLines = 20
+)
+
 // readRelated reads the body of q to its end if it has at most 256 KiB, and parses it.
 // The caller returns buffer to the pool when it no longer needs the parts. ok is false
 // for a body that is larger, broken, or has another form than two plain parts. The
 // bytes that were read are then in the body again. A small upload thereby needs no
 // reader of package mime/multipart, which costs more than the rest.
 func (q *request) readRelated(boundary string, pool *blob.Pool) (parts relatedParts, buffer []byte, ok bool) {
-	if boundary == "" || q.ContentLength < 0 || q.ContentLength > granularity {
+	if boundary == "" || len(boundary) > maxBoundary || q.ContentLength < 0 || q.ContentLength > granularity {
 		return parts, nil, false
 	}
 	buffer = pool.Get()
@@ -37,7 +44,9 @@ func (q *request) readRelated(boundary string, pool *blob.Pool) (parts relatedPa
 }
 
 // parseRelated parses the body of a multipart upload. ok is false if it is not two
-// parts, a delimiter before each and at the end, and headers of one line each.
+// parts, a delimiter before each and at the end, and headers of one line each. The line
+// break after the last delimiter can be missing, as in package mime/multipart and in
+// https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1.
 func parseRelated(body []byte, boundary string) (p relatedParts, ok bool) {
 	delimiter := "\r\n--" + boundary
 	if body, ok = bytes.CutPrefix(body, []byte(delimiter[len("\r\n"):])); !ok {
@@ -72,7 +81,8 @@ func cutPartHeader(part []byte) (contentType string, rest []byte, ok bool) {
 	if part, ok = bytes.CutPrefix(part, []byte("\r\n")); !ok {
 		return "", nil, false
 	}
-	for typed := false; ; {
+	typed := false
+	for range maxPartLines {
 		var line []byte
 		if line, part, ok = bytes.Cut(part, []byte("\r\n")); !ok {
 			return "", nil, false
@@ -88,6 +98,7 @@ func cutPartHeader(part []byte) (contentType string, rest []byte, ok bool) {
 			contentType, typed = strings.TrimSpace(value), true
 		}
 	}
+	return "", nil, false
 }
 
 // partHeaderName reports whether name is a usual name of a header.
