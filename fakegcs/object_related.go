@@ -3,7 +3,6 @@ package fakegcs
 import (
 	"bytes"
 	"io"
-	"strings"
 
 	"gcsup/fakegcs/internal/blob"
 )
@@ -58,9 +57,11 @@ func parseRelated(body []byte, boundary string) (p relatedParts, ok bool) {
 	if p.metadata, body, ok = cutPart(body, delimiter); !ok {
 		return p, false
 	}
-	if p.mediaType, body, ok = cutPartHeader(body); !ok {
+	mediaType, body, ok := cutPartHeader(body)
+	if !ok {
 		return p, false
 	}
+	p.mediaType = string(mediaType)
 	if p.media, body, ok = cutPart(body, delimiter); !ok {
 		return p, false
 	}
@@ -77,36 +78,46 @@ func cutPart(body []byte, delimiter string) (part, rest []byte, ok bool) {
 
 // cutPartHeader removes the header of a part, from the end of the delimiter before it to
 // the empty line, and returns its content type.
-func cutPartHeader(part []byte) (contentType string, rest []byte, ok bool) {
+func cutPartHeader(part []byte) (contentType, rest []byte, ok bool) {
 	if part, ok = bytes.CutPrefix(part, []byte("\r\n")); !ok {
-		return "", nil, false
+		return nil, nil, false
 	}
 	typed := false
 	for range maxPartLines {
 		var line []byte
 		if line, part, ok = bytes.Cut(part, []byte("\r\n")); !ok {
-			return "", nil, false
+			return nil, nil, false
 		}
 		if len(line) == 0 {
 			return contentType, part, true
 		}
-		name, value, ok := strings.Cut(string(line), ":")
-		if !ok || !partHeaderName(name) || !plainText(strings.ReplaceAll(value, `"`, "")) {
-			return "", nil, false
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || !partHeaderName(name) || !partHeaderValue(value) {
+			return nil, nil, false
 		}
-		if !typed && strings.EqualFold(name, "Content-Type") {
-			contentType, typed = strings.TrimSpace(value), true
+		if !typed && bytes.EqualFold(name, []byte("Content-Type")) {
+			contentType, typed = bytes.TrimSpace(value), true
 		}
 	}
-	return "", nil, false
+	return nil, nil, false
 }
 
 // partHeaderName reports whether name is a usual name of a header.
-func partHeaderName(name string) bool {
+func partHeaderName(name []byte) bool {
 	for i := range len(name) {
 		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '-' {
 			return false
 		}
 	}
-	return name != ""
+	return len(name) > 0
+}
+
+// partHeaderValue reports whether value is printable ASCII without backslashes.
+func partHeaderValue(value []byte) bool {
+	for _, c := range value {
+		if c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

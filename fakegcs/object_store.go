@@ -39,8 +39,9 @@ func errInternal(err error) *apiError {
 
 // publish makes an object from the bytes in content, if the preconditions hold. It
 // becomes the live generation of its name atomically. o has the metadata of the
-// uploader, the size and the checksums. Unless publish fails, the object adopts the
-// caller's reference to content.
+// uploader, the size and the checksums. It becomes the object, so that the caller must not
+// use it afterwards. Unless publish fails, the object adopts the caller's reference to
+// content.
 func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
 	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
@@ -71,7 +72,6 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 			return nil, err
 		}
 	}
-	o = o.clone()
 	o.Generation = s.generationLocked(now)
 	o.Metageneration = 1
 	o.TimeCreated, o.Updated, o.TimeFinalized, o.TimeStorageClassUpdated = now, now, now, now

@@ -289,10 +289,7 @@ func (s *Server) respond(q *request) *reply {
 		return s.control(q)
 	}
 	s.sessions.identify(q)
-	if s.plan.ByObject() {
-		q.nameUpload()
-	}
-	do := s.plan.Take(q.planned())
+	do := s.plannedFault(q)
 	if do == nil {
 		var err *apiError
 		if do, err = s.retry.take(q, nil); err != nil {
@@ -331,6 +328,17 @@ func (s *Server) respond(q *request) *reply {
 		r.body = mask.cut(r.body)
 	}
 	return r
+}
+
+// plannedFault counts q, and returns the action of the fault plan for it, or nil.
+func (s *Server) plannedFault(q *request) *faults.Action {
+	if s.plan.Empty() {
+		return nil
+	}
+	if s.plan.ByObject() {
+		q.nameUpload()
+	}
+	return s.plan.Take(q.planned())
 }
 
 // applyEntryFault applies the fault of q before its operation, and to its body. It returns
