@@ -121,10 +121,11 @@ func TestRemoveSourceAfterStore(t *testing.T) {
 					}
 				}}
 				res, err := w.uploader().With(removing).File(w.t.Context(), path, spec)
-				if err != nil {
-					w.t.Logf("memory %v, %d bytes: %v", memory, size, err) // the change was detected earlier
-				} else if !errors.Is(res.SourceKept, session.ErrSourceChanged) {
-					w.t.Errorf("memory %v, %d bytes: SourceKept = %v", memory, size, res.SourceKept)
+				if err == nil {
+					err = res.SourceKept // otherwise, the change was detected earlier
+				}
+				if !errors.Is(err, session.ErrSourceChanged) {
+					w.t.Errorf("memory %v, %d bytes: error %v, want that the source changed", memory, size, err)
 				}
 				wantSource(w.t, path, false, res)
 			})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -76,9 +77,6 @@ func setDefaults(cmd *cobra.Command) (*configfile.File, error) {
 	return file, envRules.Set(cmd, file.Layers(commandName(cmd))...)
 }
 
-// maxConfig is the largest file that is read.
-const maxConfig = 1 << 20
-
 // readConfig reads the file of --config or its variable, else the user's file if it exists.
 func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 	flag := cmd.Flags().Lookup(configFlag)
@@ -90,16 +88,18 @@ func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 		path = os.Getenv(cmdline.Variable(configFlag))
 		named = path != ""
 	}
-	if named && path == "" {
+	switch {
+	case named && path == "":
 		return configfile.None("--config is empty"), nil
-	}
-	if !named {
+	case path == os.DevNull:
+		return configfile.None(path + " is empty"), nil
+	case !named:
 		var err error
 		if path, err = process.ConfigFile(); err != nil {
 			return configfile.None("there is no default: " + err.Error()), nil
 		}
 	}
-	data, err := readUpTo(path, maxConfig)
+	data, risk, err := configfile.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 		return configfile.None(path + " does not exist"), nil
@@ -108,23 +108,13 @@ func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 		return configfile.None("it cannot be read: " + err.Error()), nil
 	case err != nil:
 		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config= reads none", err), exit.ErrSource)
+	case risk != nil && !named: // a user who names a file has chosen it
+		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config=FILE reads it nevertheless, and --config= none", risk), exit.ErrConfig)
 	}
 	checked, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard}) // whose flags may change
-	return configfile.Parse(path, data, configCommands(checked), notInConfig)
-}
-
-// readUpTo returns the content of a file of at most that many bytes.
-func readUpTo(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: want at most %d bytes", path, most)
-	}
-	return data, err
+	file, err := configfile.Parse(path, data, configCommands(checked), notInConfig)
+	file.Risk = risk
+	return file, err
 }
 
 // configKey is the key of the configuration file in the context of a command.
@@ -135,24 +125,37 @@ func withConfig(ctx context.Context, file *configfile.File) context.Context {
 	return context.WithValue(ctx, configKey{}, file)
 }
 
-// aboutConfig describes the configuration file of a command, and the flags that have their values from
-// it. read reports whether there is one.
-func aboutConfig(ctx context.Context, flags *pflag.FlagSet) (text string, read bool) {
-	file, _ := ctx.Value(configKey{}).(*configfile.File)
+// aboutConfig describes the configuration file of a command, and which of its values the command
+// uses. read reports whether there is one.
+func aboutConfig(cmd *cobra.Command) (text string, read bool) {
+	file, _ := cmd.Context().Value(configKey{}).(*configfile.File)
 	switch {
 	case file == nil:
 		return "none was read", false
 	case file.Path == "":
 		return "none was read: " + file.Why, false
 	}
-	var set []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if cmdline.FromFile(f) {
-			set = append(set, "--"+f.Name)
+	var set, replaced []string
+	for _, layer := range file.Layers(commandName(cmd)) {
+		for name := range layer {
+			switch f := cmd.Flags().Lookup(name); {
+			case f == nil: // of other commands
+			case cmdline.FromFile(f):
+				set = append(set, "--"+name)
+			default:
+				replaced = append(replaced, "--"+name)
+			}
 		}
-	})
-	if len(set) == 0 {
-		return file.Path + ", which sets no flag of this command", true
 	}
-	return file.Path + ", which sets " + strings.Join(set, ", "), true
+	parts := []string{process.Absolute(file.Path) + ", with " + file.Contents()}
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{{"here it sets", set}, {"the command line or the environment has priority over", replaced}} {
+		if len(list.names) > 0 {
+			slices.Sort(list.names)
+			parts = append(parts, list.what+" "+strings.Join(slices.Compact(list.names), ", "))
+		}
+	}
+	return strings.Join(parts, "; "), true
 }

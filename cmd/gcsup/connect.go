@@ -14,7 +14,6 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
-	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -128,11 +127,6 @@ func (c *connection) connect(ctx context.Context) error {
 // need no credentials unless the saved uploads are in a bucket.
 func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
 	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store(), Spool: c.spool, Observer: c.observe})
-}
-
-// warnOn prints messages about the saved uploads on con.
-func (c *connection) warnOn(con *screen.Console) {
-	c.warn = func(text string) { con.Warning("%s", text) }
 }
 
 // observe prints the waits for the state bucket, of an Uploader whose other events are not

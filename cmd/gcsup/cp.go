@@ -219,8 +219,6 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, exit.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
 	case stream && bool(f.remove):
 		return upload.Options{}, exit.Usagef("--remove-source: standard input is no file that can be removed")
-	case bool(f.remove) && f.sources.tree.FollowSymlinks:
-		return upload.Options{}, exit.Usagef("--remove-source and --follow-symlinks exclude each other: a link may lead to a file that is removed before")
 	case f.generation < 0:
 		return upload.Options{}, exit.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
@@ -241,11 +239,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}
-	if err := f.spool.check(given, stream, !f.noState); err != nil {
+	if err := f.spool.check(given, stream); err != nil {
 		return upload.Options{}, err
-	}
-	if stream {
-		f.batch.forStream(given)
 	}
 	if err := f.batch.check(stream); err != nil {
 		return upload.Options{}, err

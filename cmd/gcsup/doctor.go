@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -45,8 +44,8 @@ type doctor struct {
 	reply          session.Reply // of the endpoint, without credentials
 	sent, received time.Time     // when it was asked, and when it answered
 
-	flags *pflag.FlagSet
-	code  int
+	cmd  *cobra.Command
+	code int
 }
 
 func newDoctor(std stdio) *cobra.Command {
@@ -58,11 +57,11 @@ func newDoctor(std stdio) *cobra.Command {
 do if a check fails. It sends up to 21 MiB into a session that it cancels. It
 never creates, replaces or deletes an object.
 
-The checks are: endpoint (it answers as Cloud Storage does), clock (right to a minute;
-otherwise exit code 78), credentials (a token can be obtained, and the service accepts
-it), permission (storage.objects.create, and whether objects can be listed) and
-throughput (at least 64 KiB/s; otherwise exit code 75). Whether an object may be
-replaced (storage.objects.delete) is not checked.
+The checks are: config (which configuration file was read), endpoint (it answers as
+Cloud Storage does), clock (right to a minute; otherwise exit code 78), credentials (a
+token can be obtained, and the service accepts it), permission (storage.objects.create,
+and whether objects can be listed) and throughput (at least 64 KiB/s; otherwise exit
+code 75). Whether an object may be replaced (storage.objects.delete) is not checked.
 
 The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
@@ -71,7 +70,7 @@ The exit code is that of the first check that failed.`,
 		Args:              cmdline.ExactlyOne("one gs://BUCKET"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
-	d.flags = cmd.Flags()
+	d.cmd = cmd
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	d.target.addReading(cmd.Flags())
@@ -159,8 +158,8 @@ func (d *doctor) print(line *checkLine) error {
 }
 
 // checkConfig reports which configuration file was read.
-func (d *doctor) checkConfig(ctx context.Context, line *checkLine) error {
-	about, read := aboutConfig(ctx, d.flags)
+func (d *doctor) checkConfig(_ context.Context, line *checkLine) error {
+	about, read := aboutConfig(d.cmd)
 	if line.Message = about; !read {
 		line.Status = result.Skipped
 	}

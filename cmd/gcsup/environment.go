@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/configfile"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/screen"
 )
@@ -17,20 +18,11 @@ import (
 // GCSUP_VERSION to a version. stateDir reads GCSUP_STATE_DIR itself. A name is that of one file.
 var envRules = cmdline.Rules{
 	None: []string{"help", "version", "state-dir", "name", "source"},
-	Reads: map[string]string{
-		"state-dir":           process.StateDirEnv,
-		"encryption-key-file": encryptionKeyEnv,
-		"endpoint":            "STORAGE_EMULATOR_HOST",
-		"emulator":            "STORAGE_EMULATOR_HOST",
-		"credentials-file":    "GOOGLE_APPLICATION_CREDENTIALS",
-		"billing-project":     "GOOGLE_CLOUD_QUOTA_PROJECT",
-	},
 	Exclusive: [][]string{
 		{"emulator", "endpoint"}, {"emulator", "credentials-file"}, {"emulator", "impersonate-service-account"},
 		{"no-clobber", "if-generation-match"},
 		{"no-clobber", "skip-identical"},
 		{"files-from", "read-paths-from-stdin", "recursive"},
-		{"dry-run", "manifest"},
 		{"dir", "discard"},
 		{"no-state", "state-dir", "state"}, {"no-state", "spool"},
 		{"state-key-file", "state-unsealed"},
@@ -39,31 +31,95 @@ var envRules = cmdline.Rules{
 		{"gzip", "content-encoding"}, {"remove-source", "follow-symlinks"},
 		cmdline.ObjectExclusive, cmdline.TreeExclusive,
 	},
-	Needs: map[string]string{
-		"state-key-file": "state",
-		"state-unsealed": "state",
-		"state-lease":    "state",
-		"log-level":      "log-file",
-		"spool-limit":    "spool",
+	Yields: yields(),
+	Needs: map[string][]string{
+		"state-key-file":  {"state"},
+		"state-unsealed":  {"state"},
+		"state-lease":     {"state"},
+		"log-level":       {"log-file"},
+		"spool":           {stdinName},
+		"spool-limit":     {"spool"},
+		"null":            {"files-from", "read-paths-from-stdin"},
+		"directory":       {"files-from", "read-paths-from-stdin"},
+		"extra":           {"recursive", "recursive-too"},
+		"delete-excluded": {"delete"},
+		"max-delete":      {"delete"},
 
-		"delete-excluded": "delete",
-		"max-delete":      "delete",
+		"fault-seed":         {"random-faults"},
+		"fault-span":         {"random-faults"},
+		"http2":              {"tls"},
+		"bucket-split-after": {"bucket-rate"},
 	},
+	Arguments: sourceArguments,
 }
 
-// warnOfVariables prints a warning for each variable of the environment that looks like one of
-// a flag and is none.
-func warnOfVariables(cmd *cobra.Command, w io.Writer, environ []string) {
+// yields returns the flags that yield to others. A flag does not yield if more would then be
+// uploaded, replaced or deleted: dry-run, ordered, and no-clobber to parallel-by are errors.
+func yields() map[string][]string {
+	y := map[string][]string{
+		"endpoint":              {"$STORAGE_EMULATOR_HOST"},
+		"emulator":              {"$STORAGE_EMULATOR_HOST"},
+		"credentials-file":      {"$GOOGLE_APPLICATION_CREDENTIALS"},
+		"billing-project":       {"$GOOGLE_CLOUD_QUOTA_PROJECT"},
+		"state-dir":             {"$" + process.StateDirEnv},
+		"state":                 {"$" + process.StateDirEnv},
+		"kms-key":               {"encryption-key-file", "$" + encryptionKeyEnv},
+		"encryption-key-file":   {"kms-key", "$" + encryptionKeyEnv},
+		"no-state":              {"emulator=" + noDir},
+		"parallel-by=multipart": {"no-clobber", "if-generation-match"},
+		"report=" + stdoutName:  {"json", "dry-run"},
+		"json":                  {"report=" + stdoutName},
+		"jobs":                  {"ordered"},
+		"memory":                {"dir", "discard"},
+		"files-from":            {anySource},
+		"read-paths-from-stdin": {anySource},
+		"extra":                 {"shard", "files-from", "read-paths-from-stdin", manySources},
+		"shard":                 {"extra"},
+		"manifest":              {"dry-run"},
+	}
+	for _, name := range append([]string{"manifest", "skip-identical", "remove-source", "preserve-posix", "shard"}, cmdline.Selecting...) {
+		y[name] = append(y[name], stdinName)
+	}
+	return y
+}
+
+// The names of SOURCE arguments in the rules. That of standard input is stdinName, too.
+const (
+	anySource   = "SOURCE"
+	manySources = "SOURCE..."
+)
+
+// sourceArguments returns the names of the SOURCE arguments of a command in the rules.
+func sourceArguments(cmd *cobra.Command) []string {
+	args := cmd.Flags().Args()
+	switch {
+	case cmd.Flags().Lookup("files-from") == nil || len(args) < 2: // the last one is the destination
+		return nil
+	case len(args) > 2:
+		return []string{anySource, manySources}
+	case args[0] == stdinName:
+		return []string{anySource, stdinName}
+	}
+	return []string{anySource}
+}
+
+// warnOfSettings prints a warning for each variable of the environment that looks like one of
+// a flag and is none, and for a configuration file that others can change. file can be nil.
+func warnOfSettings(cmd *cobra.Command, w io.Writer, file *configfile.File, environ []string) {
 	quiet := cmd.Flags().Lookup("quiet")
 	if quiet != nil && quiet.Value.String() == "true" {
 		return
+	}
+	console := screen.NewConsole(w, false)
+	if file != nil && file.Risk != nil {
+		console.Message("warning: configuration file: %v", file.Risk)
 	}
 	described := cmd
 	if cmd.Name() == "help" {
 		described = cmd.Root() // which describes the variables
 	}
 	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
-		screen.NewConsole(w, false).Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
+		console.Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
 	}
 }
 

@@ -26,13 +26,21 @@ func TestEnvironmentBadValues(t *testing.T) {
 			}
 			checked++
 			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
-				if other, ok := envRules.Needs[f.Name]; ok {
-					t.Setenv(cmdline.Variable(other), validValue(cmd.Flags().Lookup(other)))
+				var args []string
+				for needs := envRules.Needs[f.Name]; needs != nil; needs = envRules.Needs[needs[0]] {
+					if other := cmd.Flags().Lookup(needs[0]); other != nil {
+						t.Setenv(cmdline.Variable(other.Name), validValue(other))
+					} else {
+						args = []string{needs[0], "gs://bkt/object"}
+					}
 				}
 				t.Setenv(cmdline.Variable(f.Name), bad)
 				again, _ := newRoot(fresh())
 				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
 				if err != nil {
+					t.Fatal(err)
+				}
+				if err := same.ParseFlags(args); err != nil {
 					t.Fatal(err)
 				}
 				err = envRules.Set(same)

@@ -11,11 +11,12 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // fileFlags are the flags with files that a command reads or writes itself. --manifest is not one
 // of them, because its file depends on the shard.
-var fileFlags = []string{"report", "log-file", "encryption-key-file", "credentials-file", "state-key-file", "files-from"}
+var fileFlags = []string{"report", "log-file", "encryption-key-file", "credentials-file", "state-key-file", "files-from", configFlag}
 
 // An ownPath is a file or a directory that the command uses itself. --remove-source must not
 // remove it.
@@ -33,6 +34,11 @@ func (f *targetFlags) ownPaths(given *pflag.FlagSet) (own ownPaths) {
 	for _, name := range fileFlags {
 		if flag := given.Lookup(name); flag != nil && flag.Value.String() != "" && flag.Value.String() != stdoutName {
 			own = own.with("--"+name, flag.Value.String(), false)
+		}
+	}
+	if path, err := process.ConfigFile(); err == nil && !given.Changed(configFlag) {
+		if _, err := os.Stat(path); err == nil {
+			own = own.with("the configuration file", path, false)
 		}
 	}
 	if dir, err := stateDir(f.state.dir); err == nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -50,17 +49,6 @@ func (s *skipFlag) Set(text string) error {
 	return nil
 }
 
-// forStream drops the flags that standard input cannot have, if they are not from the command line:
-// values of the environment and of a file may be for other commands.
-func (f *batchFlags) forStream(given *pflag.FlagSet) {
-	if cmdline.Inherited(given.Lookup("skip-identical")) {
-		f.skipIdentical = ""
-	}
-	if cmdline.Inherited(given.Lookup("manifest")) {
-		f.manifest = ""
-	}
-}
-
 // check refuses contradictory flags. stream is true for standard input.
 func (f *batchFlags) check(stream bool) error {
 	switch {
@@ -70,6 +58,8 @@ func (f *batchFlags) check(stream bool) error {
 		return exit.Usagef("--manifest: standard input has no identity to record")
 	case f.manifest == stdoutName:
 		return exit.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
+	case f.manifest != "" && f.dryRun:
+		return exit.Usagef("--dry-run and --manifest exclude each other: nothing is uploaded that can be recorded")
 	case stream && f.dryRun:
 		return exit.Usagef("--dry-run: standard input can only be uploaded")
 	}

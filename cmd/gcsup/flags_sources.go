@@ -84,13 +84,10 @@ func flagNames(flags []*pflag.Flag) (names []string) {
 	return names
 }
 
-// checkStream refuses flags that leave out files, for standard input. Values of the environment
-// and of a file may be for other commands: they have no effect.
+// checkStream refuses flags that leave out files, for standard input.
 func checkStream(given *pflag.FlagSet) error {
-	for _, flag := range selecting(given) {
-		if !cmdline.Inherited(flag) {
-			return exit.Usagef("--%s: standard input is not a file that can be left out", flag.Name)
-		}
+	if flags := selecting(given); len(flags) > 0 {
+		return exit.Usagef("--%s: standard input is not a file that can be left out", flags[0].Name)
 	}
 	return nil
 }

@@ -19,9 +19,8 @@ func (f *spoolFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.limit, "spool-limit", "bytes that --spool may hold, such as 10GiB; beyond it, the input waits (default: 1GiB)")
 }
 
-// check refuses the flags for files. Values of the environment and of a file may be for other
-// commands: they have no effect.
-func (f *spoolFlags) check(given *pflag.FlagSet, stream, saved bool) error {
+// check refuses the flags for files.
+func (f *spoolFlags) check(given *pflag.FlagSet, stream bool) error {
 	flag := given.Lookup("spool")
 	switch {
 	case flag == nil: // sync, which sends no stream
@@ -29,10 +28,8 @@ func (f *spoolFlags) check(given *pflag.FlagSet, stream, saved bool) error {
 		return exit.Usagef("--spool: want a directory")
 	case f.dir == "" && given.Changed("spool-limit"):
 		return exit.Usagef("--spool-limit needs --spool")
-	case f.dir != "" && !stream && !cmdline.Inherited(flag):
+	case f.dir != "" && !stream:
 		return exit.Usagef("--spool: only standard input is spooled: a file can be read again")
-	case f.dir != "" && stream && !saved:
-		return exit.Usagef("--spool and --no-state exclude each other: gcsup resume needs the saved upload")
 	case given.Changed("spool-limit") && f.limit < minSpool:
 		return exit.Usagef("--spool-limit %s: want at least 4MiB", exactText(f.limit))
 	}

@@ -15,6 +15,9 @@ import (
 
 const referenceFile = "../../docs/reference.md"
 
+// defaultsTitle is the heading of the flag that all commands have, which is not repeated for each.
+const defaultsTitle = "Defaults"
+
 // TestReference checks that docs/reference.md is what the tables of the help generate. With
 // -update it writes the file.
 func TestReference(t *testing.T) {
@@ -67,6 +70,15 @@ func reference() string {
 		}
 		r.flags(flags)
 	}
+	fmt.Fprintf(r, "### %s\n\n", defaultsTitle)
+	var without []string
+	for _, cmd := range all {
+		if cmd.LocalFlags().Lookup(configFlag) == nil && cmd.IsAvailableCommand() && cmd.Parent().Name() != "completion" {
+			without = append(without, "`"+commandName(cmd)+"`")
+		}
+	}
+	r.paragraph("All commands have this flag, except " + strings.Join(append(without, "`completion`"), ", ") + ".")
+	r.flags([]*pflag.Flag{firstWith(all, configFlag)})
 	for _, topic := range topics() {
 		r.topic(topic)
 	}
@@ -85,6 +97,7 @@ func (r *markdown) contents() {
 	for _, g := range cmdline.Groups {
 		groups = append(groups, link(g.Title))
 	}
+	groups = append(groups, link(defaultsTitle))
 	r.WriteString(strings.Join(groups, ", ") + "\n")
 	for _, t := range topics() {
 		fmt.Fprintf(r, "- %s: `gcsup help %s`\n", link(t.Title), t.Name)
@@ -129,23 +142,33 @@ func (r *markdown) command(cmd *cobra.Command) {
 			own = append(own, s.Flags...)
 			continue
 		}
-		names := link(title)
-		if all := cmdline.Groups[i].Flags; len(s.Flags) < len(all) {
-			var some []string
-			for _, f := range s.Flags {
-				if f.Name != "help" {
-					some = append(some, "`--"+f.Name+"`")
-				}
-			}
-			names += " (" + strings.Join(some, ", ") + ")"
-		}
-		shared = append(shared, names)
+		shared = append(shared, link(title)+some(s.Flags, cmdline.Groups[i].Flags))
 	}
-	own = slices.DeleteFunc(own, func(f *pflag.Flag) bool { return f.Name == "help" })
+	own = slices.DeleteFunc(own, func(f *pflag.Flag) bool { return f.Name == "help" || f.Name == configFlag })
 	r.flags(own)
 	if len(shared) > 0 {
 		r.paragraph("Flags of groups: " + strings.Join(shared, "; ") + ".")
 	}
+}
+
+// some returns which flags of a group a command has, by the shorter list: those that it has, or the
+// others. It returns nothing if the command has all.
+func some(flags []*pflag.Flag, group []string) string {
+	var has, lacks []string
+	for _, name := range group {
+		if slices.ContainsFunc(flags, func(f *pflag.Flag) bool { return f.Name == name }) {
+			has = append(has, "`--"+name+"`")
+		} else {
+			lacks = append(lacks, "`--"+name+"`")
+		}
+	}
+	switch {
+	case len(lacks) == 0:
+		return ""
+	case len(lacks) < len(has):
+		return " (without " + strings.Join(lacks, ", ") + ")"
+	}
+	return " (" + strings.Join(has, ", ") + ")"
 }
 
 // flags writes a table of flags.

@@ -103,7 +103,7 @@ byte-identical to the source, or it does not appear.`,
 			}
 			file, err := setDefaults(cmd)
 			cmd.SetContext(withConfig(cmd.Context(), file))
-			warnOfVariables(cmd, std.err, os.Environ()) // --quiet may be from the environment
+			warnOfSettings(cmd, std.err, file, os.Environ()) // --quiet may be from the environment
 			return err
 		},
 	}

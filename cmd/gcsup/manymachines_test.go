@@ -78,21 +78,14 @@ func (n node) numbers() (all []int) {
 	return all
 }
 
-// manifestOf returns the manifest in a section of docs/many-machines.md.
-func manifestOf(t *testing.T, section, language string) string {
+// manifestOf returns a file of docs/schedulers.
+func manifestOf(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/many-machines.md")
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(page), "\n## "+section+"\n")
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	_, block, found := strings.Cut(rest, "\n```"+language+"\n")
-	block, _, _ = strings.Cut(block, "\n```")
-	if !ok || !found {
-		t.Fatalf("docs/many-machines.md has no block of %s under %s", language, section)
-	}
-	return block + "\n"
+	return string(text)
 }
 
 // decode decodes a manifest in YAML or JSON.
@@ -175,7 +168,7 @@ func checkPaths(t *testing.T, args []string, mounted string) {
 
 // TestKubernetesManifest checks what the manifest means. A test of module gcsup/fleet/deploy checks its fields.
 func TestKubernetesManifest(t *testing.T) {
-	spec := decode(t, manifestOf(t, "Kubernetes", "yaml")).at("spec")
+	spec := decode(t, manifestOf(t, "kubernetes.yaml")).at("spec")
 	pod := spec.at("template", "spec")
 	// A failure policy and a limit per index need this restart policy.
 	if pod.at("restartPolicy").text() != "Never" || spec.at("backoffLimitPerIndex").number() < 1 || spec.at("completionMode").text() != "Indexed" {
@@ -198,7 +191,7 @@ func TestKubernetesManifest(t *testing.T) {
 }
 
 func TestCloudRunManifest(t *testing.T) {
-	job := decode(t, manifestOf(t, "Cloud Run", "yaml"))
+	job := decode(t, manifestOf(t, "cloud-run.yaml"))
 	if job.at("apiVersion").text() != "run.googleapis.com/v1" || job.at("kind").text() != "Job" || job.at("metadata", "name").text() == "" {
 		t.Errorf("it is not a job of Cloud Run: %v", job.value)
 	}
@@ -221,7 +214,7 @@ func TestCloudRunManifest(t *testing.T) {
 }
 
 func TestBatchManifest(t *testing.T) {
-	group := decode(t, manifestOf(t, "Batch", "json")).at("taskGroups", 0)
+	group := decode(t, manifestOf(t, "batch.json")).at("taskGroups", 0)
 	spec := group.at("taskSpec")
 	policies := spec.at("lifecyclePolicies")
 	if retries := spec.at("maxRetryCount").number(); policies.len() != 1 || policies.at(0, "action").text() != "FAIL_TASK" || retries < 1 || retries > 10 {
@@ -243,7 +236,7 @@ func TestSlurmScript(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	text := manifestOf(t, "Slurm", "bash")
+	text := manifestOf(t, "slurm.sh")
 	options := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^#SBATCH --([a-z-]+)(?:=(.*))?$`).FindAllStringSubmatch(text, -1) {
 		options[m[1]] = m[2]

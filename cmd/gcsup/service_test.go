@@ -36,7 +36,7 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// serviceCommands returns the command lines of docs/service.md, without the name
+// serviceCommands returns the command lines of docs/service.md and its Job, without the name
 // of the program.
 func serviceCommands(t *testing.T) map[string][]string {
 	t.Helper()
@@ -51,7 +51,7 @@ func serviceCommands(t *testing.T) map[string][]string {
 	after("systemd", blocks(t, "ini")[0])
 	after("cron", blocks(t, "crontab")[0])
 
-	pod := decode(t, blocks(t, "yaml")[0]).at("spec", "template", "spec")
+	pod := decode(t, manifestOf(t, "kubernetes-nightly.yaml")).at("spec", "template", "spec")
 	c := pod.at("containers", 0)
 	if pod.at("restartPolicy").text() != "OnFailure" || c.at("securityContext", "readOnlyRootFilesystem").text() != "true" {
 		t.Errorf("unexpected pod: %v", pod.value)

@@ -32,6 +32,16 @@ func newSessions(std stdio) *cobra.Command {
 	return cmd
 }
 
+// openSaved finds the endpoint and the saved uploads for a command about them, which prints messages
+// on the console.
+func (f *targetFlags) openSaved(ctx context.Context, std stdio) (c *connection, con *screen.Console, err error) {
+	con = screen.NewConsole(std.err, false)
+	if c, err = f.open(ctx, true); err == nil {
+		c.warn = func(text string) { con.Warning("%s", text) }
+	}
+	return c, con, err
+}
+
 // aboutUpload returns the message of an error that concerns a saved upload.
 func aboutUpload(id string, err error) string {
 	if errors.Is(err, state.ErrNoToken) { // contains the ID

@@ -58,12 +58,10 @@ service does not confirm as removed.`,
 		ValidArgsFunction: x.target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			ctx := cmd.Context()
-			x.console = screen.NewConsole(std.err, false)
-			if x.c, err = x.target.open(ctx, true); err != nil {
+			if x.c, x.console, err = x.target.openSaved(ctx, std); err != nil {
 				return err
 			}
 			defer x.c.close()
-			x.c.warnOn(x.console)
 			if len(ids) > 0 {
 				return forEach(ctx, std, x.c, x.json, ids, func(id string) error { return x.cancel(ctx, id) })
 			}

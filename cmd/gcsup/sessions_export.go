@@ -16,7 +16,6 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
-	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -40,12 +39,11 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := target.open(cmd.Context(), true)
+			c, _, err := target.openSaved(cmd.Context(), std)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			c.warnOn(screen.NewConsole(std.err, false))
 			store := c.saved
 			id, err := completeID(cmd.Context(), store, args[0])
 			if err != nil {
@@ -117,13 +115,11 @@ that were sent, before it sends anything.`,
 				return err
 			}
 			source := args[0]
-			c, err := target.open(cmd.Context(), true)
+			c, con, err := target.openSaved(cmd.Context(), std)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			con := screen.NewConsole(std.err, false)
-			c.warnOn(con)
 			// Import makes no request, so it uses the export's endpoint.
 			up, err := c.offline(token.Endpoint)
 			if err != nil {

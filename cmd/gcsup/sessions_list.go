@@ -37,13 +37,11 @@ The service drops a session a week after its start, and a multipart upload never
   gcsup sessions list --refresh --json`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			con := screen.NewConsole(std.err, false)
-			c, err := target.open(cmd.Context(), true)
+			c, con, err := target.openSaved(cmd.Context(), std)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			c.warnOn(con)
 			saved, unusable, err := savedUploads(cmd.Context(), c)
 			if err != nil {
 				return withHint(err, c.endpoint)

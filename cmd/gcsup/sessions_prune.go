@@ -54,12 +54,10 @@ whose source does not exist. It never deletes an upload because of its age, or b
 }
 
 func (p *pruner) run(ctx context.Context) (err error) {
-	p.console = screen.NewConsole(p.std.err, false)
-	if p.c, err = p.target.open(ctx, true); err != nil {
+	if p.c, p.console, err = p.target.openSaved(ctx, p.std); err != nil {
 		return err
 	}
 	defer p.c.close()
-	p.c.warnOn(p.console)
 	if p.target.storeMissing() {
 		if !p.json {
 			p.console.Message("no saved uploads")

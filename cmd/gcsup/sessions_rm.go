@@ -11,7 +11,6 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
-	"gcsup/internal/cli/screen"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -30,13 +29,11 @@ cancel deletes them.`,
 		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := target.open(cmd.Context(), true)
+			c, con, err := target.openSaved(cmd.Context(), std)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			con := screen.NewConsole(std.err, false)
-			c.warnOn(con)
 			return forEach(cmd.Context(), std, c, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
 				if err == nil && token != nil && token.Parts != nil {

@@ -16,7 +16,6 @@ import (
 	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
-	"gcsup/internal/cli/screen"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -35,12 +34,11 @@ a process is working on is shown as it was last saved.`,
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			c, err := target.open(ctx, true)
+			c, _, err := target.openSaved(ctx, std)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			c.warnOn(screen.NewConsole(std.err, false))
 			id, err := completeID(ctx, c.saved, args[0])
 			if err != nil {
 				return withHint(err, c.endpoint)

@@ -112,6 +112,8 @@ func (s *syncCommand) check(given *pflag.FlagSet, dir string) (upload.Options, e
 		return upload.Options{}, exit.Usagef("--delete-excluded needs --delete")
 	case s.maxDelete.set && !s.delete:
 		return upload.Options{}, exit.Usagef("--max-delete needs --delete")
+	case dir == stdinName:
+		return upload.Options{}, exit.Usagef("DIR -: want a directory; to upload standard input, run %s cp -, and for a directory of that name, write ./-", process.Words())
 	case strings.HasPrefix(dir, urlPrefix):
 		return upload.Options{}, exit.Usagef("DIR %q: want a directory; objects are not downloaded or copied", dir)
 	}

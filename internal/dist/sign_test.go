@@ -11,12 +11,13 @@ import (
 func TestSign(t *testing.T) {
 	required(t, "minisign", "minisign")
 	dir := t.TempDir()
-	public, secret, sums := filepath.Join(dir, "public"), filepath.Join(dir, "secret"), filepath.Join(dir, sumsName)
+	public, secret, sums := filepath.Join(dir, "public"), filepath.Join(t.TempDir(), "secret"), filepath.Join(dir, sumsName)
 	command(t, dir, "minisign", "-G", "-W", "-p", public, "-s", secret)
 	if err := os.WriteFile(sums, []byte("00  gcsup\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSigner(secret)
+	t.Chdir(filepath.Dir(secret))
+	s, err := newSigner("secret") // a relative path, with which minisign would fail after the build
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +44,11 @@ func TestSign(t *testing.T) {
 	}
 	if _, err := newSigner(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "-sign-key: ") {
 		t.Errorf("a key that does not exist: %v", err)
+	}
+	for _, wrong := range []string{public, dir, sums} {
+		if _, err := newSigner(wrong); err == nil || !strings.Contains(err.Error(), "-sign-key: ") {
+			t.Errorf("%s as the key: %v", wrong, err)
+		}
 	}
 	t.Setenv("PATH", dir)
 	if _, err := newSigner(secret); err == nil || !strings.Contains(err.Error(), "apt-get install minisign") {

@@ -98,7 +98,7 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 }
 
 // limited is a NATS server with users: admin has all permissions, reader can only read the fleet, blind cannot
-// read the keys of buckets, and the user named nobody has no permissions.
+// read the keys of buckets, and powerless has no permissions.
 type limited struct{ port int }
 
 func (l limited) url(user string) string {
@@ -119,7 +119,7 @@ func limitedServer(t *testing.T) limited {
 			{Username: "admin", Password: "admin"},
 			{Username: "reader", Password: "reader", Permissions: &server.Permissions{Publish: reads, Subscribe: inbox}},
 			{Username: "blind", Password: "blind", Permissions: &server.Permissions{Publish: blind, Subscribe: inbox}},
-			{Username: "nobody", Password: "nobody", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
+			{Username: "powerless", Password: "powerless", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
 		},
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func TestPermissionViolation(t *testing.T) {
 	s := limitedServer(t)
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--nats", s.url("admin"))
 	for _, line := range []string{
-		"status --nats " + s.url("nobody"),
+		"status --nats " + s.url("powerless"),
 		"status --wait --nats " + s.url("blind"),
 		"drain --nats " + s.url("reader"),
 		"limit 1MiB --nats " + s.url("reader"),

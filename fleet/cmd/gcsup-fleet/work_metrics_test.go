@@ -3,16 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testprocess"
 )
 
 // TestWorkMetrics scrapes a worker that has uploaded a large file and a group of small ones.
@@ -23,28 +22,16 @@ func TestWorkMetrics(t *testing.T) {
 	w.write("small-1", 1000)
 	w.write("small-2", 1000)
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree/")
-	worker := w.command("work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--listen=127.0.0.1:0")
-	worker.Stderr = nil
-	log, err := worker.StderrPipe()
-	if err == nil {
-		err = worker.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd := w.command("work", "--state=gs://state-bucket/uploads", "--state-unsealed", "--listen=127.0.0.1:0")
+	cmd.Stderr = nil
+	worker := testprocess.Start(t, cmd)
 	defer func() {
-		_ = worker.Process.Signal(syscall.SIGTERM)
-		rest, _ := io.ReadAll(log)
-		if err := worker.Wait(); err != nil {
-			t.Errorf("work: %v\n%s", err, rest)
+		worker.Signal(syscall.SIGTERM)
+		if worker.Wait() != 0 {
+			t.Errorf("work: %s", worker.Output())
 		}
 	}()
-	url := ""
-	for lines := bufio.NewScanner(log); url == "" && lines.Scan(); {
-		if m := regexp.MustCompile(`msg="serving metrics and health" addr=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
-			url = "http://" + m[1]
-		}
-	}
+	url := "http://" + worker.Await(`msg="serving metrics and health" addr=(\S+)`)[1]
 	fetch := func(path string) string {
 		t.Helper()
 		resp, err := http.Get(url + path)

@@ -95,15 +95,15 @@ func (f *fire) copyTree(u *unfit) error {
 	if u.defect == unreadable {
 		mode = 0
 		if os.Getuid() == 0 { // root can read every file
-			const nobody = 65534 // the user ID without rights
-			u.user = &syscall.Credential{Uid: nobody, Gid: nobody}
-			u.key = filepath.Join(f.dir, "key-of-nobody")
+			const unprivileged = 65534 // the user nobody, who owns no files
+			u.user = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
+			u.key = filepath.Join(f.dir, "unprivileged-key")
 			key, err := os.ReadFile(f.key())
 			if err == nil {
 				err = os.WriteFile(u.key, key, 0o600)
 			}
 			if err == nil {
-				err = os.Chown(u.key, nobody, nobody)
+				err = os.Chown(u.key, unprivileged, unprivileged)
 			}
 			if err != nil {
 				return err

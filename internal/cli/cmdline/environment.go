@@ -18,22 +18,28 @@ func Variable(flag string) string {
 }
 
 // Rules decide which flags count, and which of their values from the environment and other layers.
+//
+// The names in Yields and Needs are as a user writes them: delete is a flag, report=- a flag with
+// that value, $HOME a variable of the environment, and - an argument.
 type Rules struct {
 	// None are flags without a variable.
 	None []string
 
-	// Reads has variables with another name that have the same meaning as a flag, by flag. If one is
-	// set, the value of the flag in a file does not count.
-	Reads map[string]string
-
-	// Exclusive are flags that exclude each other. Two of them on the command line, or in one
+	// Exclusive are groups of flags that exclude each other. Two of them on the command line, or in one
 	// layer, are an error. One of them on the command line or in a layer has priority over the
 	// others in the layers below.
 	Exclusive [][]string
 
-	// Needs has the flags that are an error without another one. Their values in layers
-	// count only if that one is set.
-	Needs map[string]string
+	// Yields has flags whose values in layers do not count if one of others is in effect above. The
+	// command refuses both on the command line.
+	Yields map[string][]string
+
+	// Needs has the flags that are an error, or have no effect, without one of others. Their values
+	// in layers count only with it.
+	Needs map[string][]string
+
+	// Arguments returns the names of the arguments of a command. It can be nil.
+	Arguments func(cmd *cobra.Command) []string
 }
 
 // Set sets the flags of cmd that are not on the command line to the values of their
@@ -41,12 +47,9 @@ type Rules struct {
 // It refuses flags that exclude each other. An empty variable counts as not set. Errors do not
 // contain the values of flags that can be secret.
 func (r *Rules) Set(cmd *cobra.Command, layers ...Layer) error {
-	given := map[string]bool{}
-	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
-	local := cmd.LocalFlags()
-	chosen := r.choose(local, given, append([]Layer{r.environment(local)}, layers...))
+	chosen := r.choose(cmd, layers)
 	var err error
-	local.VisitAll(func(f *pflag.Flag) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if value, ok := chosen[f.Name]; ok && err == nil {
 			err = value.set(cmd, f)
 		}
@@ -93,8 +96,8 @@ func Explain(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	var origins []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if Inherited(f) && mentions(text, "--"+f.Name) {
-			origins = append(origins, fmt.Sprintf("--%s is from %s", f.Name, Origin(f)))
+		if inherited(f) && mentions(text, "--"+f.Name) {
+			origins = append(origins, fmt.Sprintf("--%s is from %s", f.Name, origin(f)))
 		}
 	})
 	if len(origins) == 0 {

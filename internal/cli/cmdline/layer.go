@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,62 +49,28 @@ func (r *Rules) environment(flags *pflag.FlagSet) Layer {
 	return layer
 }
 
-// choose returns the values that count for flags that are not on the command line. given has the
-// names of those that are. The first layer has the highest priority.
-func (r *Rules) choose(flags *pflag.FlagSet, given map[string]bool, layers []Layer) Layer {
-	chosen := Layer{}
-	above := map[string]bool{} // the flags that have a value in a layer above
-	for name := range given {
-		above[name] = true
-	}
-	excluding := map[string]bool{} // those of them that exclude others
-	for name := range given {
-		excluding[name] = true
-	}
-	for _, layer := range layers {
-		var found []string
-		for name, value := range layer {
-			f := flags.Lookup(name)
-			if f == nil || above[name] || r.excluded(name, excluding) || value.source == fromFile && r.read(name) {
-				continue
-			}
-			chosen[name] = value
-			found = append(found, name)
-		}
-		for _, name := range found { // after the loop: two flags of one layer do not replace each other
-			above[name] = true
-			excluding[name] = excluding[name] || !chosen[name].off(flags.Lookup(name))
-		}
-	}
-	for name := range chosen {
-		other, needs := r.Needs[name]
-		if needs && !given[other] && (chosen[other].Values == nil || chosen[other].off(flags.Lookup(other))) {
-			delete(chosen, name)
-		}
-	}
-	return chosen
-}
+// optional reports whether a flag needs no value, and is not true or false.
+func optional(f *pflag.Flag) bool { return f.NoOptDefVal != "" && f.Value.Type() != "bool" }
 
-// excluded reports whether a flag of names excludes the one with that name.
-func (r *Rules) excluded(name string, names map[string]bool) bool {
-	return slices.ContainsFunc(r.Exclusive, func(group []string) bool {
-		return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return other != name && names[other] })
-	})
-}
-
-// read reports whether a variable with another name that means the same as a flag is set.
-func (r *Rules) read(name string) bool {
-	variable := r.Reads[name]
-	return variable != "" && os.Getenv(variable) != ""
-}
-
-// off reports whether the value leaves a flag out that is true or false, or that needs no value.
-func (d Default) off(f *pflag.Flag) bool {
-	if len(d.Values) != 1 || f.Value.Type() != "bool" && f.NoOptDefVal == "" {
+// on reports whether the value is not empty, and does not leave out a flag that is true or false,
+// or that needs no value.
+func (d Default) on(f *pflag.Flag) bool {
+	if len(d.Values) == 0 || len(d.Values) == 1 && d.Values[0] == "" {
 		return false
 	}
+	if len(d.Values) > 1 || f.Value.Type() != "bool" && !optional(f) {
+		return true
+	}
 	on, err := strconv.ParseBool(d.Values[0])
-	return err == nil && !on
+	return err != nil || on
+}
+
+// texts returns the values as a flag gets them: true, for a flag that needs no value, is its default.
+func (d Default) texts(f *pflag.Flag) []string {
+	if on, err := strconv.ParseBool(strings.Join(d.Values, " ")); optional(f) && err == nil && on {
+		return []string{f.NoOptDefVal}
+	}
+	return d.Values
 }
 
 // set sets a flag to the value.
@@ -116,14 +83,10 @@ func (d Default) set(cmd *cobra.Command, f *pflag.Flag) error {
 
 // Apply sets a flag in flags to the value. Its errors name the source of the value.
 func (d Default) Apply(flags *pflag.FlagSet, f *pflag.Flag) error {
-	optional := f.NoOptDefVal != "" && f.Value.Type() != "bool"
-	if optional && d.off(f) {
+	if optional(f) && !d.on(f) && d.Values[0] != "" {
 		return nil // false is not the name of a directory
 	}
-	for _, value := range d.Values {
-		if on, err := strconv.ParseBool(value); optional && err == nil && on {
-			value = f.NoOptDefVal // as the flag without a value
-		}
+	for _, value := range d.texts(f) {
 		if err := flags.Set(f.Name, value); err != nil {
 			return exit.Usagef("%s %q: %s", d.label(f), value, Wanted(f, err))
 		}
@@ -154,13 +117,12 @@ func annotated(f *pflag.Flag, s source) bool {
 	return len(a) == 2 && a[0] == string(s)
 }
 
-// Inherited reports whether a flag got its value from the environment or a file, which may be for other
-// commands.
-func Inherited(f *pflag.Flag) bool { return Origin(f) != "" }
+// inherited reports whether a flag got its value from the environment or a file.
+func inherited(f *pflag.Flag) bool { return origin(f) != "" }
 
-// Origin returns where a flag got its value from: the name of a variable, or of a file with the line. It
+// origin returns where a flag got its value from: the name of a variable, or of a file with the line. It
 // returns "" for the command line and for the default.
-func Origin(f *pflag.Flag) string {
+func origin(f *pflag.Flag) string {
 	if a := f.Annotations[sourceOf]; len(a) == 2 {
 		return a[1]
 	}

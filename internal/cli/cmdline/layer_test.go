@@ -13,9 +13,13 @@ import (
 func TestLayers(t *testing.T) {
 	rules := &Rules{
 		None:      []string{"dir"},
-		Reads:     map[string]string{"dir": "TEST_DIR", "key": "TEST_KEY"},
 		Exclusive: [][]string{{"skip", "clobber"}, {"state", "dir"}, {"dir", "key"}},
-		Needs:     map[string]string{"key": "state"},
+		Yields: map[string][]string{
+			"dir": {"$TEST_DIR"}, "state": {"$TEST_DIR"}, "key": {"$TEST_KEY"},
+			"jobs": {"record=-"}, "record=-": {"jobs"}, "list=-": {"clobber"}, "clobber": {"list=-"}, "record": {"-", "dry"},
+		},
+		Needs:     map[string][]string{"key": {"state"}, "seed": {"jobs", "clobber"}, "spool": {"-"}, "limit": {"spool"}},
+		Arguments: func(cmd *cobra.Command) []string { return cmd.Flags().Args() },
 	}
 	for _, c := range []struct{ args, env, section, all, want string }{
 		{"", "", "", "", ""},
@@ -28,7 +32,24 @@ func TestLayers(t *testing.T) {
 		{"", "CLOBBER=1", "skip=a", "", "clobber=true"},
 		{"", "CLOBBER=0", "skip=a", "", "clobber=false skip=a"},
 		{"", "", "clobber=false", "skip=a,clobber=true", "clobber=false skip=a"},
-		{"--clobber=false", "", "skip=a", "", "clobber=false"},
+		{"--clobber=false", "", "skip=a", "", "clobber=false skip=a"}, // false excludes nothing
+		{"--state= --jobs=0", "", "dir=d", "", "dir=d jobs=0 state="}, // neither does an empty text
+		{"", "", "state=", "dir=d", "dir=d state="},
+		{"--record=r", "", "jobs=3", "", "jobs=3 record=r"}, // it is the value that excludes
+		{"--record=-", "", "jobs=3", "", "record=-"},
+		{"--jobs=3", "", "record=-", "", "jobs=3"},
+		{"", "", "record=-", "jobs=3", "record=-"},
+		{"", "", "record=-,jobs=3", "", "jobs=3 record=-"}, // the command refuses it
+		{"--clobber", "", "list=a|-", "", "clobber=true"},
+		{"--list=a --list=-", "", "clobber=true", "", "list=[a,-]"},
+		{"--list=a", "", "clobber=true", "", "clobber=true list=[a]"},
+		{"-", "", "record=r", "", ""}, // an argument
+		{"x", "", "record=r", "", "record=r"},
+		{"- --record=r", "", "", "", "record=r"}, // the command refuses it
+		{"--dry", "RECORD=r", "", "", "dry=true"},
+		{"--dry=false", "", "record=r", "", "dry=false record=r"},
+		{"--record=r", "", "dry=true", "", "dry=true record=r"}, // dry does not yield
+		{"--record=r", "", "dry=false", "", "dry=false record=r"},
 		{"", "", "skip=a", "clobber=true", "skip=a"},
 		{"", "", "skip=a,clobber=true", "", "error: --skip and --clobber exclude each other"},
 		{"", "SKIP=a,CLOBBER=true", "", "", "error: --skip and --clobber exclude each other"},
@@ -38,12 +59,25 @@ func TestLayers(t *testing.T) {
 		{"", "", "list=a|b", "list=c", "list=[a,b]"},
 		{"--list=d", "", "list=a|b", "", "list=[d]"},
 		{"", "", "key=k", "", ""},
+		{"", "", "key=k", "dir=d", "dir=d"}, // a flag without the one that it needs excludes nothing
+		{"--state=", "", "key=k", "dir=d", "dir=d state="},
+		{"--state=", "", "key=k,state=s", "", "state="},
+		{"", "", "seed=1", "jobs=2", "jobs=2 seed=1"},
+		{"", "", "seed=1", "clobber=true", "clobber=true seed=1"}, // one of several
+		{"", "", "seed=1,clobber=false", "", "clobber=false"},
+		{"--clobber=false", "", "seed=1", "clobber=true", "clobber=false"},
+		{"--jobs=0", "", "seed=1", "jobs=2", "jobs=0"},
+		{"-", "", "limit=1", "spool=d", "limit=1 spool=d"},
+		{"x", "", "limit=1", "spool=d", ""},
 		{"", "", "key=k", "state=s", "key=k state=s"},
 		{"", "KEY=k", "", "state=s", "key=k state=s"},
 		{"--dir=d", "KEY=k", "", "state=s", "dir=d"},
 		{"", "", "", "dir=d", "dir=d"},
 		{"", "DIR=e", "", "", ""}, // it has no variable
 		{"", "TEST_DIR=e", "", "dir=d,jobs=1", "jobs=1"},
+		{"", "TEST_DIR=e", "state=s", "", ""}, // it excludes what the flag excludes
+		{"", "TEST_DIR=e,STATE=s", "", "", "state=s"},
+		{"--state=s", "TEST_DIR=e", "", "jobs=1", "jobs=1 state=s"},
 		{"", "TEST_KEY=e", "key=k", "state=s", "state=s"},
 		{"", "TEST_KEY=e,KEY=k", "", "state=s", "key=k state=s"},
 		{"", "", "", "unknown=1", ""},
@@ -55,8 +89,9 @@ func TestLayers(t *testing.T) {
 			fs := cmd.Flags()
 			fs.Int("jobs", 0, "")
 			fs.Bool("clobber", false, "")
+			fs.Bool("dry", false, "")
 			fs.StringArray("list", nil, "")
-			for _, name := range []string{"dir", "key", "state"} {
+			for _, name := range []string{"dir", "key", "state", "record", "seed", "spool", "limit"} {
 				fs.String(name, "", "")
 			}
 			fs.String("skip", "", "")

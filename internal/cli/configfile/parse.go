@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -230,6 +231,13 @@ func (p *parser) texts(f *pflag.Flag, key, value *yaml.Node) ([]string, error) {
 	return texts, nil
 }
 
+// decimal matches the numbers that mean the same in YAML 1.1, in YAML 1.2 and on a command line. 010
+// is 8 or 10.
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+
+// takesText reports whether any text is a value of a flag.
+func takesText(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "string") }
+
 // text returns one value of a flag.
 func (p *parser) text(f *pflag.Flag, key, value *yaml.Node) (string, error) {
 	boolean, takesBoolean := value.ShortTag() == "!!bool", f.Value.Type() == "bool"
@@ -242,6 +250,8 @@ func (p *parser) text(f *pflag.Flag, key, value *yaml.Node) (string, error) {
 		return "", p.errorf(value, "%s %q: want true or false", key.Value, value.Value)
 	case boolean && !takesBoolean && f.NoOptDefVal == "":
 		return "", p.errorf(value, "%s: true and false are no values of it; put a text in quotes", key.Value)
+	case value.ShortTag() == "!!int" && !takesText(f) && !decimal.MatchString(value.Value):
+		return "", p.errorf(value, "%s %q: want a decimal number without leading zeros", key.Value, value.Value)
 	}
 	return value.Value, nil
 }

@@ -65,6 +65,7 @@ func TestParse(t *testing.T) {
 		{"endpoint: 2026-01-01\n", "cp", "endpoint=2026-01-01 1 ;"}, // a date in YAML
 		{"endpoint: off\n", "cp", "endpoint=off 1 ;"},
 		{"endpoint: 1.10\n", "cp", "endpoint=1.10 1 ;"},
+		{"endpoint: 010\nexclude: [007, 0x10]\n", "cp", "endpoint=010 1 exclude=007|0x10 2 ;"}, // texts
 		{"endpoint: 'true'\n", "cp", "endpoint=true 1 ;"},
 		{"endpoint: \"\"\n", "cp", "endpoint= 1 ;"},
 		{"emulator: true\n", "emulator", "emulator=true 1 ;"}, // a flag
@@ -99,6 +100,10 @@ func TestParseErrors(t *testing.T) {
 		"cp:\n":                            `c.yaml line 1: cp is a command: want a section with its flags`,
 		"jobs: many\n":                     `c.yaml line 1: jobs "many": want a whole number (for cp)`,
 		"cp:\n  jobs: 1.5\n":               `c.yaml line 2: jobs "1.5": want a whole number`,
+		"jobs: 010\n":                      `c.yaml line 1: jobs "010": want a decimal number without leading zeros`, // 8 for YAML 1.1
+		"cp:\n  jobs: 0x10\n":              `c.yaml line 2: jobs "0x10": want a decimal number without leading zeros`,
+		"jobs: 1_000\n":                    `c.yaml line 1: jobs "1_000": want a decimal number without leading zeros`,
+		"cp:\n  skip: 0o10\n":              `c.yaml line 2: skip "0o10": want a decimal number without leading zeros`,
 		"cp:\n  retry-for: 90\n":           `c.yaml line 2: retry-for "90": want a duration with its unit, such as 90s or 12h`,
 		"cp:\n  quiet: 1\n":                `c.yaml line 2: quiet "1": want true or false`,
 		"cp:\n  quiet: \"true\"\n":         `c.yaml line 2: quiet "true": want true or false`,

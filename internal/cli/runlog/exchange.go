@@ -29,30 +29,22 @@ type Exchange struct {
 // ReadExchange returns the values in the line.
 func ReadExchange(r slog.Record) Exchange {
 	l := Exchange{Op: r.Message, Held: -1}
+	texts := map[string]*string{"object": &l.Object, "prefix": &l.Object, "source": &l.Source, "next": &l.Next}
+	numbers := map[string]*int64{"part": &l.Part, "status": &l.Status, "from": &l.From, "sent": &l.Sent, "held": &l.Held}
 	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "object", "prefix":
-			l.Object = a.Value.String()
-		case "source":
-			l.Source = a.Value.String()
-		case "part":
-			l.Part = a.Value.Int64()
-		case "status":
-			l.Status = a.Value.Int64()
-		case "from":
-			l.From = a.Value.Int64()
-		case "sent":
-			l.Sent = a.Value.Int64()
-		case "held":
-			l.Held = a.Value.Int64()
-		case "took":
-			l.Took = a.Value.Duration()
-		case "next":
-			l.Next = a.Value.String()
-		case "err":
-			if err, ok := a.Value.Any().(error); ok && err != nil {
-				l.Err = err.Error()
+		switch v := a.Value.Any().(type) {
+		case string:
+			if text := texts[a.Key]; text != nil {
+				*text = v
 			}
+		case int64:
+			if number := numbers[a.Key]; number != nil {
+				*number = v
+			}
+		case time.Duration:
+			l.Took = v
+		case error:
+			l.Err = v.Error()
 		}
 		return true
 	})

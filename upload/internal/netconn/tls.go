@@ -31,22 +31,21 @@ func DialTLS(t *http.Transport) func(ctx context.Context, network, address strin
 		if config.ServerName == "" {
 			config.ServerName = host
 		}
-		if config.Renegotiation != tls.RenegotiateNever {
-			// A handshake during a step would wait for bytes that the cork holds back.
-			secure := tls.Client(plain, config)
-			if err := handshake(ctx, secure, t); err != nil {
-				_ = plain.Close()
-				return nil, err
-			}
-			return secure, nil
+		// A handshake during a step would wait for bytes that the cork holds back.
+		steps := config.Renegotiation == tls.RenegotiateNever
+		corked, below := &cork{Conn: plain}, plain
+		if steps {
+			below = corked
 		}
-		below := &cork{Conn: plain}
 		secure := tls.Client(below, config)
 		if err := handshake(ctx, secure, t); err != nil {
 			_ = plain.Close()
 			return nil, err
 		}
-		return &secureConn{Conn: secure, below: below}, nil
+		if !steps {
+			return secure, nil
+		}
+		return &secureConn{Conn: secure, below: corked}, nil
 	}
 }
 

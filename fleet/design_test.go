@@ -11,20 +11,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-func readme(t *testing.T) string {
+func design(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("README.md")
+	data, err := os.ReadFile("DESIGN.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(data)
 }
 
-// TestReadmeQueue compares the stream, the consumer and the buckets in README.md with those of a new
+// TestDesignQueue compares the stream, the consumer and the buckets in DESIGN.md with those of a new
 // queue.
-func TestReadmeQueue(t *testing.T) {
+func TestDesignQueue(t *testing.T) {
 	t.Parallel()
-	text := readme(t)
+	text := design(t)
 	q := newQueue(t)
 	p := q.open.Load()
 	s, c := p.stream.CachedInfo().Config, p.consumer.CachedInfo().Config
@@ -38,13 +38,13 @@ func TestReadmeQueue(t *testing.T) {
 		fmt.Sprintf("| stream `%s` | `%s` |", s.Name, strings.Replace(s.Subjects[0], "*", "ID", 1)),
 	} {
 		if !strings.Contains(text, row) {
-			t.Errorf("README.md does not have the row\n%s", row)
+			t.Errorf("DESIGN.md does not have the row\n%s", row)
 		}
 	}
 	// Each bucket is in the first table.
 	for name := range q.js.KeyValueStoreNames(t.Context()).Name() {
 		if !strings.Contains(text, "| bucket `"+strings.TrimPrefix(name, "KV_")+"` |") {
-			t.Errorf("README.md does not have the bucket %s", name)
+			t.Errorf("DESIGN.md does not have the bucket %s", name)
 		}
 	}
 }
@@ -59,13 +59,13 @@ func bucketOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
 	return s.CachedInfo().Config
 }
 
-// TestReadmeMessage decodes the message in README.md, and checks that the table has all
+// TestDesignMessage decodes the message in DESIGN.md, and checks that the table has all
 // fields of a file.
-func TestReadmeMessage(t *testing.T) {
+func TestDesignMessage(t *testing.T) {
 	t.Parallel()
-	m := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readme(t))
+	m := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(design(t))
 	if m == nil {
-		t.Fatal("README.md has no message")
+		t.Fatal("DESIGN.md has no message")
 	}
 	task, err := decodeTask([]byte(m[1]))
 	if err != nil {
@@ -77,7 +77,7 @@ func TestReadmeMessage(t *testing.T) {
 	}
 	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
 		if !strings.Contains(m[1], `"`+field[1]+`":`) {
-			t.Errorf("the message in README.md does not have the field %s", field[1])
+			t.Errorf("the message in DESIGN.md does not have the field %s", field[1])
 		}
 	}
 }
