@@ -64,6 +64,7 @@ func (s *store) setRule(l aclList, rule ACLRule, add bool) (aclRules, *apiError)
 	if err := rule.check(l.aclRoles()); err != nil {
 		return aclRules{}, err
 	}
+	defer s.claim(l.bucket, l.object)()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, v, err := s.aclLocked(l, "update")
@@ -91,6 +92,7 @@ func (s *store) setRule(l aclList, rule ACLRule, add bool) (aclRules, *apiError)
 
 // dropRule removes an entity from a list.
 func (s *store) dropRule(l aclList, entity string) *apiError {
+	defer s.claim(l.bucket, l.object)()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, v, err := s.aclLocked(l, "update")

@@ -21,6 +21,7 @@ func (s *store) resourceOf(name string, cond conditions) (bucketResource, *apiEr
 
 // patchBucket changes the fields of a bucket that body has.
 func (s *store) patchBucket(name string, body []byte, cond conditions) (bucketResource, *apiError) {
+	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(name)
@@ -80,6 +81,7 @@ func (s *store) lockRetention(name string, cond conditions) (bucketResource, *ap
 
 // deleteBucket deletes a bucket that has no live or noncurrent object.
 func (s *store) deleteBucket(name string, cond conditions) *apiError {
+	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.unlock()
 	b := s.buckets[name]

@@ -63,7 +63,6 @@ func (c *core) newBlob() *blob.Blob {
 
 // fillSmall is fill for at most 256 KiB in memory. It does not keep p.
 func (c *core) fillSmall(content *blob.Blob, o *Object, p []byte) *apiError {
-	sum := blob.NewDigest(&c.buffers, !c.opts.NoMD5)
 	var err error
 	if len(p) > 0 {
 		_, err = content.Append(p, false)
@@ -74,8 +73,8 @@ func (c *core) fillSmall(content *blob.Blob, o *Object, p []byte) *apiError {
 	if err != nil {
 		return errInternal(err)
 	}
-	sum.Add(p, false)
-	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(sum.CRC32C()), sum.MD5()
+	crc, md5 := blob.Checksums(p, !c.opts.NoMD5)
+	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(crc), md5
 	return nil
 }
 

@@ -164,7 +164,9 @@ func (l *loader) finishReplace(b *bucket, g *generations) error {
 		current := g.live
 		g.live = v
 		g.old = slices.DeleteFunc(g.old, func(o *version) bool { return o == v })
+		l.store.mu.Lock()
 		refused := l.store.retireLocked(b, v, l.store.now())
+		l.store.mu.Unlock()
 		g.live = current
 		if refused != nil {
 			return refused

@@ -79,16 +79,18 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// An upload gets 503 if its bytes do not fit. Objects, and the session of the upload, stay as
-// they are, and the upload continues when there is space.
-func checkNoSpace(t *testing.T, w *world, makeSpace func()) {
+// An upload gets 503 with the hints if its bytes do not fit. Objects, and the session of the
+// upload, stay as they are, and the upload continues when there is space.
+func checkNoSpace(t *testing.T, w *world, makeSpace func(), hints ...string) {
 	t.Helper()
 	uri := w.start("session")
 	whole := numbered(1, 8*q)
 	refused := func(a answer) {
 		t.Helper()
-		if a.StatusCode != 503 || !strings.Contains(a.body, "--memory") || !strings.Contains(a.body, "temporary file") {
-			t.Fatalf("%d %s", a.StatusCode, a.body)
+		for _, hint := range hints {
+			if a.StatusCode != 503 || !strings.Contains(a.body, hint) {
+				t.Fatalf("%d %s, want 503 with %q", a.StatusCode, a.body, hint)
+			}
 		}
 	}
 	refused(w.do("PUT", uri, whole))
@@ -131,7 +133,7 @@ func TestNoTemporaryDirectory(t *testing.T) {
 		if err := os.Mkdir(missing, 0o700); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}, "--memory", "temporary file")
 }
 
 // Many writers, readers and deletions share a small memory.

@@ -20,11 +20,15 @@ func (c CRC32C) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (c *CRC32C) UnmarshalText(text []byte) error {
-	b, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil || len(b) != 4 {
+	var b [6]byte // the length of 8 characters
+	n, err := 0, error(nil)
+	if len(text) == 8 {
+		n, err = base64.StdEncoding.Decode(b[:], text)
+	}
+	if err != nil || n != 4 {
 		return fmt.Errorf("crc32c %q is not the base64 of 4 bytes", text)
 	}
-	*c = CRC32C(binary.BigEndian.Uint32(b))
+	*c = CRC32C(binary.BigEndian.Uint32(b[:]))
 	return nil
 }
 
@@ -97,7 +101,9 @@ func (o *Object) sign() {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(o.Generation))
 	binary.BigEndian.PutUint64(b[8:], uint64(o.Metageneration))
-	o.Etag = base64.StdEncoding.EncodeToString(b[:])
+	var text [24]byte
+	base64.StdEncoding.Encode(text[:], b[:])
+	o.Etag = string(text[:])
 }
 
 // hashes returns the value of the x-goog-hash header of o's bytes.
@@ -135,13 +141,22 @@ func (r objectResource) withoutChecksums(key *Encryption) objectResource {
 }
 
 func (o *Object) resource(base string) objectResource {
-	gen := strconv.FormatInt(o.Generation, 10)
-	path := "b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name)
+	bucket, name := url.PathEscape(o.Bucket), url.PathEscape(o.Name)
+	// The texts are parts of one, because each is an allocation.
+	p := make([]byte, 0, len(o.Bucket)+len(o.Name)+2*(len(base)+len(bucket)+len(name))+2*20+100)
+	p = append(append(append(append(p, o.Bucket...), '/'), o.Name...), '/')
+	p = strconv.AppendInt(p, o.Generation, 10)
+	id := len(p)
+	p = append(append(append(append(append(p, base...), "/storage/v1/b/"...), bucket...), "/o/"...), name...)
+	self := len(p)
+	p = append(append(append(append(append(p, base...), "/download/storage/v1/b/"...), bucket...), "/o/"...), name...)
+	p = append(strconv.AppendInt(append(p, "?generation="...), o.Generation, 10), "&alt=media"...)
+	text := string(p)
 	return objectResource{
 		Kind:      "storage#object",
-		ID:        o.Bucket + "/" + o.Name + "/" + gen,
-		SelfLink:  base + "/storage/v1/" + path,
-		MediaLink: base + "/download/storage/v1/" + path + "?generation=" + gen + "&alt=media",
+		ID:        text[:id],
+		SelfLink:  text[id:self],
+		MediaLink: text[self:],
 		Object:    o,
 		Size:      &o.Size,
 		CRC32C:    &o.CRC32C,

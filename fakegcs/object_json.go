@@ -169,8 +169,8 @@ func plainText[T string | []byte](s T) bool {
 // have. ok is false for other metadata, and for metadata with errors.
 func decodePlain(data []byte) (_ *Object, want checksums, ok bool) {
 	o := &Object{}
-	texts := func(name string) *string {
-		switch name {
+	texts := func(name []byte) *string {
+		switch string(name) {
 		case "bucket":
 			return &o.Bucket
 		case "name":
@@ -193,26 +193,27 @@ func decodePlain(data []byte) (_ *Object, want checksums, ok bool) {
 		return nil
 	}
 	r := jsonReader{data}
-	ok = r.object(func(name string) bool {
-		if name == "metadata" {
+	ok = r.object(func(name []byte) bool {
+		if string(name) == "metadata" {
 			o.Metadata = map[string]string{}
-			return r.object(func(key string) (ok bool) {
-				o.Metadata[key], ok = r.text()
+			return r.object(func(key []byte) bool {
+				value, ok := r.text()
+				o.Metadata[string(key)] = string(value)
 				return ok
 			})
 		}
 		value, ok := r.text()
 		if to := texts(name); to != nil {
-			*to = value
+			*to = string(value)
 			return ok
 		}
-		switch name {
+		switch string(name) {
 		case "crc32c":
 			want.crc = new(CRC32C)
-			return ok && want.crc.UnmarshalText([]byte(value)) == nil
+			return ok && want.crc.UnmarshalText(value) == nil
 		case "md5Hash":
 			var err error
-			want.md5, err = base64.StdEncoding.DecodeString(value)
+			want.md5, err = base64.StdEncoding.DecodeString(string(value))
 			return ok && err == nil
 		}
 		return false
@@ -246,7 +247,7 @@ func (r *jsonReader) next(c byte) bool {
 }
 
 // object reads an object. value reads the value of each name.
-func (r *jsonReader) object(value func(name string) bool) bool {
+func (r *jsonReader) object(value func(name []byte) bool) bool {
 	if !r.next('{') {
 		return false
 	}
@@ -264,17 +265,17 @@ func (r *jsonReader) object(value func(name string) bool) bool {
 	}
 }
 
-// text reads plain text.
-func (r *jsonReader) text() (string, bool) {
+// text reads plain text. It is a part of the data.
+func (r *jsonReader) text() ([]byte, bool) {
 	if !r.next('"') {
-		return "", false
+		return nil, false
 	}
 	for i, c := range r.rest {
 		if c == '"' {
-			text := string(r.rest[:i])
+			text := r.rest[:i]
 			r.rest = r.rest[i+1:]
 			return text, plainText(text)
 		}
 	}
-	return "", false
+	return nil, false
 }

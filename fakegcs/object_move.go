@@ -36,6 +36,7 @@ func (s *store) rename(bucketName, from, to string, fromCond, toCond conditions)
 	if err := checkName(to); err != nil {
 		return nil, err
 	}
+	defer s.claimBoth(bucketName, from, to)()
 	s.mu.Lock()
 	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, from, 0)

@@ -49,6 +49,7 @@ type objectPatch struct {
 
 // patchObject changes the metadata of a generation.
 func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
+	defer s.claim(p.bucket, p.name)()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, v, err := s.versionLocked(p.bucket, p.name, p.generation)

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/disk"
 )
 
 // Only this file creates, replaces and deletes objects. Each change is written to
 // the directory first, and made in memory afterwards, so that a failed write changes
-// nothing.
+// nothing. The caller of a method that ends in Locked has claimed the object, because mu
+// is not locked while its record is written or removed.
 
 // errNoBucket returns the service's error for a bucket that does not exist.
 func errNoBucket() *apiError {
@@ -24,18 +26,22 @@ func errNoObject(bucket, name string) *apiError {
 }
 
 // errInternal is the error for a failure of the server. If there is no space for bytes
-// beyond the memory limit, the client can retry.
+// beyond the memory limit, or in the directory, the client can retry.
 func errInternal(err error) *apiError {
 	if full, ok := errors.AsType[*blob.SpillError](err); ok {
 		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space for these bytes: its memory limit is reached, and it cannot %v. Free space there, or raise the limit (--memory, Options.Memory).", full)
+	}
+	if disk.Full(err) {
+		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space in its directory (--dir, Options.Dir): %v. Free space there.", err)
 	}
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
 // publish makes an object from the bytes in content, if the preconditions hold. It
 // becomes the live generation of its name atomically. o has the metadata of the
-// uploader, the size and the checksums. Unless publish fails, the object adopts the
-// caller's reference to content.
+// uploader, the size and the checksums. It becomes the object, so that the caller must not
+// use it afterwards. Unless publish fails, the object adopts the caller's reference to
+// content.
 func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
 	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
@@ -45,6 +51,7 @@ func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object
 // the record of the upload. No request can delete the object before that. If the
 // server is killed in between, at least one of the two records remains.
 func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
+	defer s.claim(o.Bucket, o.Name)()
 	s.mu.Lock()
 	defer s.unlock()
 	return s.publishLocked(o, content, cond, upload, over)
@@ -65,7 +72,6 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 			return nil, err
 		}
 	}
-	o = o.clone()
 	o.Generation = s.generationLocked(now)
 	o.Metageneration = 1
 	o.TimeCreated, o.Updated, o.TimeFinalized, o.TimeStorageClassUpdated = now, now, now, now
@@ -87,10 +93,10 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 	}
 	o.sign()
 	v := &version{o, content, upload, now}
-	if err := s.saveObject(v); err != nil {
+	if err := s.saveObjectLocked(v); err != nil {
 		return nil, errInternal(err)
 	}
-	over(o)
+	s.overLocked(func() { over(o) })
 	if previous != nil {
 		// The new object exists, so that an error must not fail the request. The
 		// next start repairs the directory.
@@ -100,6 +106,15 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 	}
 	b.at(o.Name).live = v
 	return o, nil
+}
+
+// overLocked calls over. It unlocks mu meanwhile if over may write to the directory.
+func (s *store) overLocked(over func()) {
+	if s.disk != nil {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+	}
+	over()
 }
 
 func objectOf(v *version) *Object {
@@ -115,7 +130,7 @@ func (s *store) replaceLocked(b *bucket, v, changed *version, now time.Time) (*v
 	changed.Metageneration++
 	changed.Updated = now
 	changed.sign()
-	if err := s.saveObject(changed); err != nil {
+	if err := s.saveObjectLocked(changed); err != nil {
 		return nil, errInternal(err)
 	}
 	g := b.objects[v.Name]
@@ -155,7 +170,7 @@ func (s *store) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 		o := v.clone()
 		o.TimeDeleted = now
 		kept := v.with(o)
-		if err := s.saveObject(kept); err != nil {
+		if err := s.saveObjectLocked(kept); err != nil {
 			return errInternal(err)
 		}
 		g.live, g.old = nil, append(g.old, kept)
@@ -172,7 +187,7 @@ func (s *store) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 // is 0. The caller removes it from live or old.
 func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if keep == 0 {
-		if err := s.removeObject(v.Object); err != nil {
+		if err := s.removeObjectLocked(v.Object); err != nil {
 			return errInternal(err)
 		}
 		s.dropped = append(s.dropped, v.blob)
@@ -181,14 +196,15 @@ func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dura
 	o := v.clone()
 	o.SoftDeleteTime, o.HardDeleteTime = now, now.Add(keep)
 	soft := v.with(o)
-	if err := s.saveObject(soft); err != nil {
+	if err := s.saveObjectLocked(soft); err != nil {
 		return errInternal(err)
 	}
 	b.addSoft(soft)
 	return nil
 }
 
-// expireLocked deletes the soft-deleted objects of b whose time has passed.
+// expireLocked deletes the soft-deleted objects of b whose time has passed. It needs no
+// claims: no request changes a soft-deleted generation, and mu stays locked.
 func (s *store) expireLocked(b *bucket, now time.Time) {
 	if b.expires.IsZero() || now.Before(b.expires) {
 		return // so that a listing does not visit all objects for each page
@@ -199,7 +215,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 		was := g.soft
 		g.soft = nil
 		for _, v := range was {
-			if now.Before(v.HardDeleteTime) || s.removeObject(v.Object) != nil {
+			if now.Before(v.HardDeleteTime) || s.disk.RemoveObject(v.Bucket, v.Name, v.Generation) != nil {
 				b.addSoft(v)
 			} else {
 				s.dropped = append(s.dropped, v.blob)
@@ -212,6 +228,7 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 // deleteObject deletes one generation. Generation 0 is the live one, which is
 // archived in a bucket with versioning.
 func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
+	defer s.claim(bucketName, name)()
 	s.mu.Lock()
 	defer s.unlock()
 	b, v, err := s.versionLocked(bucketName, name, generation)
@@ -337,19 +354,27 @@ func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*ver
 // deleteSourceObjects ignores soft delete and versioning. A source that was changed
 // meanwhile is kept.
 func (s *store) dropSources(sources []*version, made *Object) {
-	s.mu.Lock()
-	defer s.unlock()
-	b := s.buckets[made.Bucket]
 	for _, v := range sources {
-		if b == nil || v.Generation == made.Generation {
+		if v.Generation == made.Generation {
 			continue
 		}
-		current := b.version(v.Name, v.Generation)
-		if current == nil || protected(current, s.now()) != nil {
-			continue
-		}
-		if err := s.dropLocked(b, current, s.now(), 0); err != nil {
+		if err := s.dropSource(made.Bucket, v); err != nil {
 			s.log.Warn("fakegcs: delete source of compose", "object", v.Name, "err", err)
 		}
 	}
+}
+
+func (s *store) dropSource(bucket string, v *version) *apiError {
+	defer s.claim(bucket, v.Name)()
+	s.mu.Lock()
+	defer s.unlock()
+	b := s.buckets[bucket]
+	if b == nil {
+		return nil
+	}
+	current := b.version(v.Name, v.Generation)
+	if current == nil || protected(current, s.now()) != nil {
+		return nil
+	}
+	return s.dropLocked(b, current, s.now(), 0)
 }

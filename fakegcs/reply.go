@@ -44,8 +44,15 @@ func (r *reply) clone() *reply {
 
 // mark adds the headers that the upload servers send with every reply.
 func (r *reply) mark(id string) *reply {
-	return r.set("X-Guploader-Uploadid", id).set("Server", "UploadServer")
+	r.header["Server"] = uploadServer
+	return r.set("X-Guploader-Uploadid", id)
 }
+
+// The values of headers that most replies of uploads have. Replies share them.
+var (
+	jsonType     = []string{"application/json; charset=UTF-8"}
+	uploadServer = []string{"UploadServer"}
+)
 
 // truncate shortens the body to n bytes, with a matching Content-Length.
 func (r *reply) truncate(n int64) {
@@ -96,8 +103,8 @@ func objectReply(status int, o objectResource) *reply {
 	if !ok {
 		return jsonReply(status, o)
 	}
-	r := newReply(status).set("Content-Type", "application/json; charset=UTF-8")
-	r.body = body
+	r := newReply(status)
+	r.header["Content-Type"], r.body = jsonType, body
 	return r
 }
 

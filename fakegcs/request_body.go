@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -18,9 +19,11 @@ var (
 // faults that act in the middle of a request, and can be interrupted.
 type body struct {
 	r    io.Reader
-	wait func(time.Duration, <-chan struct{}) bool // waits for d, or indefinitely if d is 0; returns false if the wait was interrupted
-	pace func(n int)                               // waits as the rate limit requires; nil if there is none
-	step int                                       // with pace: the maximum number of bytes to read at once
+	core *core
+	ctx  context.Context     // of the request
+	w    http.ResponseWriter // of the request; nil for a call of a batch
+	pace func(n int)         // waits as the rate limit requires; nil if there is none
+	step int                 // with pace: the maximum number of bytes to read at once
 
 	cut, stall, corrupt int64 // offsets in the body; -1 for none
 	stallFor            time.Duration
@@ -32,21 +35,11 @@ type body struct {
 	stalled  atomic.Bool  // waits because of a fault
 	once     sync.Once
 	stop     chan struct{}
-	expire   func() // makes calls that wait for the network return
 }
 
 // newBody returns the body of r. w is nil for a call of a batch.
 func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
-	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
-	if w != nil { // the body of a call of a batch is in memory
-		rc := http.NewResponseController(w)
-		b.expire = func() { // not every ResponseWriter supports deadlines
-			_ = rc.SetReadDeadline(time.Unix(1, 0))
-			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
-		}
-	}
-	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(r.Context(), d, stop) }
-	return b
+	return &body{r: r.Body, core: s.core, ctx: r.Context(), w: w, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
 }
 
 // setFault applies a fault to the body.
@@ -77,7 +70,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if at == b.stall {
 		b.stall = -1
 		b.stalled.Store(true)
-		ok := b.wait(b.stallFor, b.stop)
+		ok := b.core.wait(b.ctx, b.stallFor, b.stop)
 		b.stalled.Store(false)
 		if !ok {
 			return 0, errInterrupted
@@ -118,8 +111,17 @@ func (b *body) unread(p []byte) { b.again = p }
 func (b *body) interrupt() {
 	b.once.Do(func() {
 		close(b.stop)
-		if b.expire != nil {
-			b.expire()
-		}
+		b.expire()
 	})
+}
+
+// expire makes calls that wait for the network return. Not every ResponseWriter supports
+// deadlines.
+func (b *body) expire() {
+	if b.w == nil { // the body of a call of a batch is in memory
+		return
+	}
+	rc := http.NewResponseController(b.w)
+	_ = rc.SetReadDeadline(time.Unix(1, 0))
+	_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
 }

@@ -89,20 +89,38 @@ func redact(u *url.URL) string {
 		return u.RequestURI()
 	}
 	separator := func(c rune) bool { return c == '&' || c == ';' }
-	params := strings.FieldsFunc(u.RawQuery, separator)
-	for i, param := range params {
-		name, _, given := strings.Cut(param, "=")
-		if plain, err := url.QueryUnescape(name); err == nil {
-			name = plain
-		}
-		switch strings.ToLower(name) {
-		case "upload_id", "uploadid", "access_token", "key", "signature", "x-goog-signature", "x-amz-signature":
-			if given {
-				params[i] = name + "=REDACTED"
+	var changed []string // the parameters, if one has a secret
+	i := 0
+	for param := range strings.FieldsFuncSeq(u.RawQuery, separator) {
+		if name, secret := secretParam(param); secret {
+			if changed == nil {
+				changed = strings.FieldsFunc(u.RawQuery, separator)
 			}
+			changed[i] = name + "=REDACTED"
 		}
+		i++
 	}
-	return u.EscapedPath() + "?" + strings.Join(params, "&")
+	query := u.RawQuery
+	if changed != nil {
+		query = strings.Join(changed, "&")
+	}
+	return u.EscapedPath() + "?" + query
+}
+
+// secretParam returns the name of a parameter of a raw query, and whether it has a secret.
+func secretParam(param string) (name string, secret bool) {
+	name, _, given := strings.Cut(param, "=")
+	if !given {
+		return name, false
+	}
+	if plain, err := url.QueryUnescape(name); err == nil {
+		name = plain
+	}
+	switch strings.ToLower(name) { // which allocates nothing for a name in lower case
+	case "upload_id", "uploadid", "access_token", "key", "signature", "x-goog-signature", "x-amz-signature":
+		return name, true
+	}
+	return name, false
 }
 
 func (l *requestLog) add(r Request) {

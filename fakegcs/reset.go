@@ -75,6 +75,7 @@ func (s *Server) serveReset(w http.ResponseWriter) {
 
 // clear deletes all buckets and objects.
 func (s *store) clear() error {
+	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var failed []error

@@ -35,9 +35,9 @@ type Options struct {
 	// CreateBuckets creates a bucket when a request first names it.
 	CreateBuckets bool
 	// Memory is how many bytes of objects and open uploads are kept in memory. Others are in
-	// a file in the directory for temporary files, which disappears when the server is
-	// closed or killed. If it cannot be written, the upload gets 503. 0 means 512 MiB, and
-	// -1 none. With Dir, no bytes are in memory.
+	// a file in the directory for temporary files. Close removes it. If the server is killed,
+	// the system removes it, except on Windows, where it remains. If it cannot be written, the
+	// upload gets 503. 0 means 512 MiB, and -1 none. With Dir, no bytes are in memory.
 	Memory int64
 	// Discard drops object bytes and keeps only sizes and checksums, for benchmarks.
 	// Reads of object bytes are refused. Discard excludes Dir.
@@ -289,10 +289,7 @@ func (s *Server) respond(q *request) *reply {
 		return s.control(q)
 	}
 	s.sessions.identify(q)
-	if s.plan.ByObject() {
-		q.nameUpload()
-	}
-	do := s.plan.Take(q.planned())
+	do := s.plannedFault(q)
 	if do == nil {
 		var err *apiError
 		if do, err = s.retry.take(q, nil); err != nil {
@@ -331,6 +328,17 @@ func (s *Server) respond(q *request) *reply {
 		r.body = mask.cut(r.body)
 	}
 	return r
+}
+
+// plannedFault counts q, and returns the action of the fault plan for it, or nil.
+func (s *Server) plannedFault(q *request) *faults.Action {
+	if s.plan.Empty() {
+		return nil
+	}
+	if s.plan.ByObject() {
+		q.nameUpload()
+	}
+	return s.plan.Take(q.planned())
 }
 
 // applyEntryFault applies the fault of q before its operation, and to its body. It returns

@@ -1,12 +1,8 @@
 package fakegcs
 
-import (
-	"net/http"
-)
-
 // finalize makes the object. The caller holds u.mu. If it fails, the session is dead,
-// because no later request could succeed. After an internal error the session stays
-// active.
+// because no later request could succeed. After a failure of the server, such as a full
+// disk, the session stays active.
 func (u *session) finalize(q *request) *reply {
 	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
@@ -20,7 +16,7 @@ func (u *session) finalize(q *request) *reply {
 		}
 	}
 	fail := func(cause *apiError) *reply {
-		if cause.status != http.StatusInternalServerError {
+		if cause.status/100 != 5 {
 			if err := u.endLocked(dead, cause); err != nil {
 				cause = err
 			}

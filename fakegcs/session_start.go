@@ -92,7 +92,13 @@ func (s *sessions) add(given newUpload) (*session, *apiError) {
 	return u, nil
 }
 
-func newUploadID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(48)) }
+func newUploadID() string {
+	var b [48]byte
+	_, _ = rand.Read(b[:]) // never fails
+	var text [64]byte
+	base64.RawURLEncoding.Encode(text[:], b[:])
+	return string(text[:])
+}
 
 func cloneValues(v url.Values) url.Values {
 	c := url.Values{}

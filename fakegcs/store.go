@@ -11,6 +11,7 @@ import (
 // store has the buckets and their objects. Its methods that end in Locked need mu.
 type store struct {
 	*core
+	claims         claims
 	mu             sync.Mutex // guards the fields below and all buckets
 	buckets        map[string]*bucket
 	lastGeneration int64
@@ -105,15 +106,28 @@ func (s *store) requesterPays(names ...string) bool {
 
 func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketRecord) }
 
-// saveObject writes the record of a generation to the directory, if there is one.
-func (s *store) saveObject(v *version) error {
+// saveObjectLocked writes the record of a generation to the directory, if there is one.
+// Like [store.removeObjectLocked], it unlocks mu meanwhile: the caller has claimed the
+// object, and other requests must not wait for the file system.
+func (s *store) saveObjectLocked(v *version) error {
+	if s.disk == nil {
+		return nil
+	}
 	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
 	for _, p := range v.blob.Pieces() {
 		r.Pieces = append(r.Pieces, piece{p.ID(), p.Size()})
 	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
 	return s.disk.SaveObject(v.Bucket, v.Name, v.Generation, r)
 }
 
-func (s *store) removeObject(o *Object) error {
+// removeObjectLocked removes the record of a generation.
+func (s *store) removeObjectLocked(o *Object) error {
+	if s.disk == nil {
+		return nil
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
 	return s.disk.RemoveObject(o.Bucket, o.Name, o.Generation)
 }

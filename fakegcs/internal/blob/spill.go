@@ -41,7 +41,7 @@ type spill struct {
 	file   spillFile  // nil before the first write
 	closed bool
 	size   int64 // of the file, in whole blocks of maxBlock; a write may not have reached it yet
-	free   [orders]map[int64]struct{}
+	free   [orders]blockSet
 }
 
 // block is a part of the file.
@@ -50,13 +50,7 @@ type block struct {
 	order int
 }
 
-func newSpill(create func() (spillFile, error)) *spill {
-	s := &spill{create: create}
-	for i := range s.free {
-		s.free[i] = map[int64]struct{}{}
-	}
-	return s
-}
+func newSpill(create func() (spillFile, error)) *spill { return &spill{create: create} }
 
 // orderOf returns the order of the smallest block for n bytes.
 func orderOf(n int) int { return bits.Len(uint(max(n-1, 0) / minBlock)) }
@@ -102,8 +96,7 @@ func (s *spill) take(n int) (spillFile, []block, error) {
 // takeLocked returns a block. It divides a larger one, or extends the file, if there is no
 // free one of the order.
 func (s *spill) takeLocked(order int) block {
-	for off := range s.free[order] {
-		delete(s.free[order], off)
+	if off, ok := s.free[order].take(); ok {
 		return block{off, order}
 	}
 	if order == orders-1 {
@@ -111,7 +104,7 @@ func (s *spill) takeLocked(order int) block {
 		return block{s.size - maxBlock, order}
 	}
 	larger := s.takeLocked(order + 1)
-	s.free[order][larger.off+minBlock<<order] = struct{}{}
+	s.free[order].add(larger.off + minBlock<<order)
 	return block{larger.off, order}
 }
 
@@ -123,21 +116,16 @@ func (s *spill) release(blocks []block) {
 	for _, b := range blocks {
 		for ; b.order < orders-1; b.order++ { // join it with the other half of the larger block
 			half := int64(minBlock) << b.order
-			if _, free := s.free[b.order][b.off^half]; !free {
+			if !s.free[b.order].remove(b.off ^ half) {
 				break
 			}
-			delete(s.free[b.order], b.off^half)
 			b.off &^= half
 		}
-		s.free[b.order][b.off] = struct{}{}
+		s.free[b.order].add(b.off)
 	}
-	was, whole := s.size, s.free[orders-1]
-	for s.size > 0 {
-		if _, free := whole[s.size-maxBlock]; !free {
-			break
-		}
+	was := s.size
+	for s.size > 0 && s.free[orders-1].remove(s.size-maxBlock) {
 		s.size -= maxBlock
-		delete(whole, s.size)
 	}
 	if s.size < was && s.file != nil {
 		_ = s.file.Truncate(s.size) // if it fails, the next writes use the space
@@ -172,7 +160,7 @@ func (s *spill) close() error {
 }
 
 // tempFile is a temporary file. It has no name if the system allows to remove an open
-// file, so that nothing remains if the process is killed.
+// file, so that nothing remains if the process is killed. Windows does not allow it.
 type tempFile struct {
 	*os.File
 	named bool

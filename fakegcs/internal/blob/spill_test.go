@@ -133,8 +133,8 @@ func TestSpilledBlobs(t *testing.T) {
 		t.Errorf("the file has %v bytes, %v after the last blob was released", info.Size(), err)
 	}
 	for order, free := range h.spill.free {
-		if len(free) > 0 {
-			t.Errorf("order %d has %d free blocks in an empty file", order, len(free))
+		if n := len(free.offsets); n > 0 {
+			t.Errorf("order %d has %d free blocks in an empty file", order, n)
 		}
 	}
 }

@@ -277,16 +277,20 @@ func (d *Dir) Sweep(inUse func(id string) bool) error {
 	return nil
 }
 
-// save replaces the file at path by record in JSON.
+// save replaces the file at path by record in JSON. If it fails, it leaves nothing behind,
+// because the disk may be full.
 func save(path string, record any) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+tempSuffix, data, 0o600); err != nil {
-		return err
+	if err = os.WriteFile(path+tempSuffix, data, 0o600); err == nil {
+		err = os.Rename(path+tempSuffix, path)
 	}
-	return os.Rename(path+tempSuffix, path)
+	if err != nil {
+		_ = os.Remove(path + tempSuffix)
+	}
+	return err
 }
 
 func load(path string, record any) error {

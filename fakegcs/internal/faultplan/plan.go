@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"gcsup/fakegcs/faults"
 )
@@ -37,7 +38,8 @@ func matches(m faults.Match, r *Request) bool {
 
 // Plan is the fault plan in use. The zero value is an empty plan.
 type Plan struct {
-	mu       sync.Mutex
+	used     atomic.Bool // there are faults
+	mu       sync.Mutex  // guards the fields below
 	faults   []*plannedFault
 	counters []*counter
 }
@@ -73,6 +75,9 @@ func (c *counter) count(r *Request) {
 	}
 }
 
+// Empty reports whether the plan has no faults. It costs less than the other methods.
+func (p *Plan) Empty() bool { return !p.used.Load() }
+
 // Add appends valid faults to the plan.
 func (p *Plan) Add(list []faults.Fault) {
 	p.mu.Lock()
@@ -90,6 +95,7 @@ func (p *Plan) Add(list []faults.Fault) {
 		}
 		p.faults = append(p.faults, planned)
 	}
+	p.used.Store(len(p.faults) > 0)
 }
 
 // Clear removes all faults.
@@ -97,6 +103,7 @@ func (p *Plan) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults, p.counters = nil, nil
+	p.used.Store(false)
 }
 
 // ByObject reports whether the plan needs the names of objects.
