@@ -274,11 +274,7 @@ func (r *Reply) noUpload() bool {
 // multipartURL returns the URL of the object of spec in the XML API, with the upload ID unless it
 // is "".
 func (c *Client) multipartURL(spec Spec, id string) string {
-	var q url.Values
-	if id != "" {
-		q = url.Values{"uploadId": {id}}
-	}
-	return c.url(q, spec.Bucket, spec.Object)
+	return c.url(url.Values{"uploadId": {id}}, spec.Bucket, spec.Object)
 }
 
 // AdoptMultipart checks the URI of a multipart upload from a saved upload of spec, as Adopt

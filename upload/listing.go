@@ -20,6 +20,23 @@ type Listing struct {
 	UserProject string // project that is billed, for requester-pays buckets
 }
 
+// List yields the objects of a listing in the order of the raw bytes of their names, with the
+// fields that a [bucket.Page] has. Its memory is constant: it keeps two pages of 1,000 objects. It
+// reads one page ahead while the caller processes objects. A failed request is retried like that of
+// an upload. If the listing fails, or if its names are not in order, the last pair has the error.
+func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Object, error] {
+	return func(yield func(*session.Object, error) bool) {
+		if u.invalid != nil {
+			yield(nil, u.invalid)
+			return
+		}
+		lister := u.newLister(ctx, l, u.newBudget())
+		defer lister.close(ctx)
+		query := bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
+		batch.Objects(ctx, query, lister.page)(yield)
+	}
+}
+
 // Lookup looks up the destinations of jobs in one listing of a prefix, instead of one
 // by one. It yields the jobs in the same order, with [Job.Listed] and [Job.Object].
 // Its memory is constant: it keeps two pages of 1,000 objects. It reads one page

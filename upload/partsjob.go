@@ -10,6 +10,7 @@ import (
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -189,6 +190,25 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 func removeParts(ctx context.Context, j *job, token *state.Token) error {
 	defer j.progress.parts.Store(nil)
 	return j.inParts(false).Abandon(ctx)
+}
+
+// abandonParts removes everything that the service stores for a saved upload, because the job
+// starts over. What the service refuses to remove is saved under an ID of its own.
+func abandonParts(ctx context.Context, j *job, token *state.Token) error {
+	left := removeParts(ctx, j, token)
+	if lost := j.journal.LeaseLost(); lost != nil && left != nil {
+		return lost // another process may continue the upload
+	}
+	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
+		return left // in an outage the upload would fail, too
+	}
+	id, err := saved.Retire(ctx, j.u.opts.Store, token)
+	if err != nil {
+		return errors.Join(left, err)
+	}
+	j.result.update(func(r *Result) { r.Leftover = left })
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, id), Err: left})
+	return nil
 }
 
 // queryParts requests the state of a saved upload in parts from the service. If the

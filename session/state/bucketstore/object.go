@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"strconv"
 	"time"
 
@@ -140,11 +139,10 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	crc := chunk.Update(0, content)
 	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
 		began = s.clock()
-		var body io.Reader = bytes.NewReader(content)
 		// A repeat has another token, so that the service executes it: the lease counts from
 		// the moment when it is sent.
 		client := s.client.WithIntention(rand.Text())
-		return described(client.Insert(ctx, spec, int64(len(content)), crc, body))
+		return described(client.Insert(ctx, spec, int64(len(content)), crc, bytes.NewReader(content)))
 	})
 	return r, began, err
 }

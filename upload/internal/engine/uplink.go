@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"gcsup/backoff"
@@ -33,6 +34,15 @@ type Uplink struct {
 	// upload is acquired, and removed if another process has the lease and will not remove what
 	// the upload stored.
 	Permit Permit
+}
+
+// Tally has the sums over the transfers of one upload.
+type Tally struct {
+	Requests atomic.Int64
+	Sent     atomic.Int64 // bytes handed to the network, also by the current requests
+	Resent   atomic.Int64 // those of them that were handed over before
+	Reread   atomic.Int64 // bytes read only for a checksum
+	Paced    atomic.Int64 // how long requests waited for the rate of their bucket, in nanoseconds
 }
 
 // Permit allows requests while it is valid.

@@ -34,19 +34,6 @@ type dividedFile struct {
 	parts []*filePart
 }
 
-// divide returns the file whose parts are in the journal of d.
-func divide(d Division) *dividedFile {
-	f := &dividedFile{Division: d, size: d.Journal.Size()}
-	for i := range f.common().List {
-		spec := d.Wire.Spec
-		if !f.isMultipart() {
-			spec = f.temporary(f.partName(i))
-		}
-		f.parts = append(f.parts, newFilePart(f, i, spec))
-	}
-	return f
-}
-
 // common returns what the Token describes of all parts together. [saved.Journal.Change]
 // changes it.
 func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"gcsup/chunk"
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
@@ -19,8 +18,12 @@ type filePart struct {
 	resumed int64 // bytes that earlier calls had committed
 }
 
-// newFilePart returns part i of f. spec is for the requests of the part.
-func newFilePart(f *dividedFile, i int, spec session.Spec) *filePart {
+// newFilePart returns part i of f.
+func newFilePart(f *dividedFile, i int) *filePart {
+	spec := f.Wire.Spec
+	if !f.isMultipart() {
+		spec = f.temporary(f.partName(i))
+	}
 	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
 	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection

@@ -52,6 +52,23 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 	return nil, why
 }
 
+// Reason is why a file is sent over one connection. [Plan.Choose] returns it as its error.
+type Reason struct {
+	Text       string // for events
+	Unmeasured bool   // the rate of the first bytes decides, see [Link.Measure]
+}
+
+func (r Reason) Error() string { return r.Text }
+
+// After returns the reason of a way to join the parts. before is that of an earlier way, or
+// its Text is "".
+func (r Reason) After(before Reason) Reason {
+	if before.Text != "" && before.Text != r.Text {
+		r.Text = before.Text + "; " + r.Text
+	}
+	return r
+}
+
 // wayToJoin completes the parts of a new upload for one way to join them. The error is a reason
 // if the bucket or the service does not allow it.
 type wayToJoin func(ctx context.Context, chosen *state.Parts) error

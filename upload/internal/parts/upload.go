@@ -26,7 +26,10 @@ type Upload struct {
 // NewUpload returns the upload in parts whose state is in the journal of d. fresh reports that it was
 // just started.
 func NewUpload(d Division, fresh bool) *Upload {
-	f := divide(d)
+	f := &dividedFile{Division: d, size: d.Journal.Size()}
+	for i := range f.common().List {
+		f.parts = append(f.parts, newFilePart(f, i))
+	}
 	if f.isMultipart() {
 		return &Upload{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
 	}
