@@ -64,7 +64,7 @@ func TestPageCache(t *testing.T) {
 	if mode, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_GET_SECCOMP, 0, 0); mode != 0 || errno != 0 {
 		t.Skip("the process has a seccomp filter")
 	}
-	const size, head = 24*mib + 5, 2 * mib
+	const size, head = 24*mib + 5, 8 * mib
 	content := data(size)
 	composed := func(o *upload.Options) { o.Parallel = upload.InParts(2, 8*mib).By(upload.ByCompose) }
 	compressed := spec
@@ -89,8 +89,8 @@ func TestPageCache(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// The system may have read a little more than it was asked for.
-					if n := residentBytes(t, path); n < want || n > want+mib {
+					// The system may have read a little more than it was asked for, and may need memory.
+					if n := residentBytes(t, path); n < want-2*mib || n > want+mib {
 						t.Errorf("%s: %d bytes are in the page cache, want %d; skipped: %v", what, n, want, res.Skipped)
 					}
 				}
