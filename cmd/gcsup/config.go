@@ -100,12 +100,13 @@ func readConfig(cmd *cobra.Command) (*configfile.File, error) {
 		}
 	}
 	data, risk, err := configfile.Read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !named:
+	switch _, missing := os.Lstat(path); {
+	case errors.Is(missing, fs.ErrNotExist) && !named:
 		return configfile.None(path + " does not exist"), nil
-	case !named && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)):
-		// A service may have a home directory that it cannot read, or none.
-		return configfile.None("it cannot be read: " + err.Error()), nil
+	case !named && (errors.Is(missing, fs.ErrPermission) || errors.Is(missing, syscall.ENOTDIR)):
+		// A service may have a home directory that it cannot read, or none. A file that exists and
+		// cannot be read is an error.
+		return configfile.None("it cannot be read: " + missing.Error()), nil
 	case err != nil:
 		return nil, exit.WithKind(fmt.Errorf("configuration file: %w; --config= reads none", err), exit.ErrSource)
 	case risk != nil && !named: // a user who names a file has chosen it

@@ -72,6 +72,13 @@ func TestFileContradicts(t *testing.T) {
 		{"fault-seed: 1\nfault-span: 1MiB\nhttp2: false\nbucket-split-after: 1m\nmemory: 64MiB", "", "emulator --addr=127.0.0.1:0 --dir=em", ""},
 		{"fault-seed: 1\nrandom-faults: 1", "", "emulator --addr=127.0.0.1:0 --random-faults=0", ""},
 
+		{"skip-identical: true", "", "cp a gs://bkt/a --emulator=em --no-clobber", ""},
+		{"credentials-file: key", "", "cp a gs://bkt/a --emulator=em", ""},
+
+		{"no-clobber: true", "", "cp a gs://bkt/a --emulator=em --skip-identical", "--no-clobber and --skip-identical exclude each other (--no-clobber is from config.yaml line 1)"},
+		{"no-clobber: true", "GCSUP_SKIP_IDENTICAL=1", "cp a gs://bkt/a --emulator=em", "--no-clobber and --skip-identical exclude each other"},
+		{"emulator: em", "GCSUP_CREDENTIALS_FILE=key", "cp a gs://bkt/a", "--emulator and --credentials-file exclude each other"},
+		{"emulator: em", "", "cp a gs://bkt/a --impersonate-service-account=a@b.example", "--emulator and --impersonate-service-account exclude each other"},
 		{"dry-run: true", "", "cp - gs://bkt/a --emulator=em", "--dry-run: standard input can only be uploaded (--dry-run is from "},
 		{"dry-run: true", "", "cp a gs://bkt/a --emulator=em --manifest=m", "--dry-run and --manifest exclude each other"},
 		{"ordered: true", "", "outbox run dir gs://bkt/ --emulator=em --jobs=8", "--ordered uploads one file at a time: leave out --jobs (--ordered is from "},

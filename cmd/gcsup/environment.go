@@ -31,6 +31,10 @@ var envRules = cmdline.Rules{
 		{"gzip", "content-encoding"}, {"remove-source", "follow-symlinks"},
 		cmdline.ObjectExclusive, cmdline.TreeExclusive,
 	},
+	Firm: map[string][]string{
+		"emulator":   {"credentials-file", "impersonate-service-account"},
+		"no-clobber": {"skip-identical"},
+	},
 	Yields: yields(),
 	Needs: map[string][]string{
 		"state-key-file":  {"state"},
@@ -65,9 +69,10 @@ func yields() map[string][]string {
 		"state":                 {"$" + process.StateDirEnv},
 		"kms-key":               {"encryption-key-file", "$" + encryptionKeyEnv},
 		"encryption-key-file":   {"kms-key", "$" + encryptionKeyEnv},
-		"no-state":              {"emulator=" + noDir},
+		"no-state":              {"emulator=" + noDir, "$" + process.StateDirEnv},
 		"parallel-by=multipart": {"no-clobber", "if-generation-match"},
 		"report=" + stdoutName:  {"json", "dry-run"},
+		"recursive":             {"recursive-too"},
 		"json":                  {"report=" + stdoutName},
 		"jobs":                  {"ordered"},
 		"memory":                {"dir", "discard"},

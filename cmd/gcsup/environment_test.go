@@ -95,7 +95,8 @@ func TestExclusiveFlags(t *testing.T) {
 	t.Setenv("GCSUP_NO_CLOBBER", "true")
 	t.Setenv("GCSUP_SKIP_IDENTICAL", "mtime")
 	for args, want := range map[string]string{
-		"": "--no-clobber and --skip-identical exclude each other", "--no-clobber": "", "--no-clobber=false": "", "--skip-identical": "",
+		"": "--no-clobber and --skip-identical exclude each other", "--no-clobber": "", "--no-clobber=false": "",
+		"--skip-identical": "--no-clobber and --skip-identical exclude each other", // which may replace objects
 	} {
 		root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
 		cmd, _, err := root.Find([]string{"cp"})

@@ -141,6 +141,9 @@ func find(ctx context.Context, file, scope string) (*google.Credentials, error) 
 		}
 		named, advice = file, "create it again with gcloud auth application-default login"
 	}
+	if strings.ContainsAny(file, "{\n") && !exists(file) {
+		return nil, unusable("the value is a key, and not the name of a file with one; %s", advice) // it is not printed
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {
@@ -163,6 +166,11 @@ func find(ctx context.Context, file, scope string) (*google.Credentials, error) 
 		return nil, unusable("%s: %w; %s", named, err, advice)
 	}
 	return creds, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // validKey reports whether text is a private key that can sign the tokens of a service account.

@@ -102,8 +102,9 @@ func (c *choice) add(layer Layer, useless map[string]bool) {
 // contradicts reports whether what is in effect above excludes a flag with those names.
 func (c *choice) contradicts(names []string) bool {
 	above := func(other string) bool { return c.inEffect[other] }
+	yields := func(other string) bool { return above(other) && !slices.Contains(c.rules.Firm[names[0]], other) }
 	for _, group := range c.rules.Exclusive {
-		if slices.Contains(group, names[0]) && slices.ContainsFunc(group, above) {
+		if slices.Contains(group, names[0]) && slices.ContainsFunc(group, yields) {
 			return true
 		}
 	}
@@ -111,7 +112,11 @@ func (c *choice) contradicts(names []string) bool {
 }
 
 // has reports whether something is in effect. The number 0 is like no flag.
-func (c *choice) has(name string) bool { return c.inEffect[name] && !c.inEffect[name+"=0"] }
+func (c *choice) has(name string) bool {
+	f := c.flags.Lookup(name)
+	text := f != nil && f.Value.Type() == "string"
+	return c.inEffect[name] && (text || !c.inEffect[name+"=0"])
+}
 
 // addVariables adds the variables to which flags yield.
 func (c *choice) addVariables() {

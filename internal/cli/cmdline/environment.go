@@ -30,6 +30,10 @@ type Rules struct {
 	// others in the layers below.
 	Exclusive [][]string
 
+	// Firm has flags of Exclusive whose values in layers are an error beside these others, because
+	// without them more would be uploaded or replaced.
+	Firm map[string][]string
+
 	// Yields has flags whose values in layers do not count if one of others is in effect above. The
 	// command refuses both on the command line.
 	Yields map[string][]string
