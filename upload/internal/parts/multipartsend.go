@@ -32,7 +32,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	}
 	defer body.Free()
 	if m.hashFirst.Load() {
-		if err := body.Hash(); err != nil {
+		if err := body.Hash(ctx); err != nil {
 			return p.SourceFailed(ctx, err)
 		}
 	}
@@ -113,7 +113,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	if held.Size != s.part.rng.Len() {
 		return false, nil
 	}
-	same, err := s.body.HasETag(held.ETag)
+	same, err := s.body.HasETag(ctx, held.ETag)
 	if err != nil {
 		return false, s.SourceFailed(ctx, err)
 	}
