@@ -695,6 +695,37 @@ func TestMultipartUnreported(t *testing.T) {
 	}
 }
 
+// TestMultipartOtherChecksum checks that a server whose replies have the checksum of something else is a failure
+// that may pass, and no damage of the file: the outbox then tries the file again.
+func TestMultipartOtherChecksum(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	inBubble(t, nil, func(w *world) {
+		network := w.http
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPut || !req.URL.Query().Has("partNumber") {
+				return network.Transport.RoundTrip(req)
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Etag": {`"x"`}, "X-Goog-Hash": {"crc32c=AAAAAA=="}}, Body: http.NoBody, Request: req}, nil
+		})}
+		path := w.file(content)
+		little := func(o *upload.Options) { byMultipart(o); o.Memory = q }
+		_, err := w.uploader(little).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrChecksum) {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantSaved(1)
+		w.http = network
+		if _, err := w.uploader(little).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoUploads()
+	})
+}
+
 // If the store cannot save the upload before the first part, the upload is aborted.
 func TestMultipartUnsaved(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -82,7 +81,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	if err := finish(); err != nil {
 		return r, s.SourceFailed(ctx, err)
 	}
-	if errors.Is(r.Err, session.ErrChecksum) {
+	if r.Differs {
 		s.multipart.hashFirst.Store(true)
 	}
 	return r, nil
