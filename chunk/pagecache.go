@@ -9,13 +9,14 @@ const (
 	// minCached is the size from which a file is read through a pageCache.
 	minCached = 8<<20 + 1
 
-	// cacheWindow is the range that is observed at a time, and the least distance of what is observed
-	// from what is read. The system reads ahead by two of its own windows, of 128 KiB by default and
+	// cacheWindow is the range of a small file that is observed at a time, and the least distance of what is
+	// observed from what is read. The system reads ahead by two of its own windows, of 128 KiB by default and
 	// of up to 8 MiB on some devices.
 	cacheWindow = 16 << 20
 
-	// maxRuns bounds the memory for a window. One with more runs of pages that are not in the cache stays there.
-	maxRuns = 64
+	// maxWindows bounds the windows of a file, which are larger if it is. maxRuns bounds the memory for a window. One
+	// with more runs of pages that are not in the cache stays there. The memory is then at most 4 MiB.
+	maxWindows, maxRuns = 4096, 64
 )
 
 // pageCache limits how much of the system's page cache the reads of a file take. Before bytes
@@ -23,6 +24,7 @@ const (
 // drops these pages. The other ones were there for another program.
 type pageCache struct {
 	size   int64
+	length int64                        // of a window, a multiple of cacheWindow
 	absent func(Range) ([]Range, error) // returns the pages of a range that are not in the cache
 	drop   func(Range)
 
@@ -36,11 +38,15 @@ func newPageCache(f *os.File, size int64) *pageCache {
 	if size < minCached || !observable() {
 		return nil
 	}
+	return pageCacheOf(size, func(r Range) ([]Range, error) { return absentPages(f, r) }, func(r Range) { dropPages(f, r) })
+}
+
+// pageCacheOf returns the pageCache of size bytes with the functions of a system.
+func pageCacheOf(size int64, absent func(Range) ([]Range, error), drop func(Range)) *pageCache {
+	windows := (size + cacheWindow - 1) / cacheWindow
 	return &pageCache{
-		size:   size,
-		absent: func(r Range) ([]Range, error) { return absentPages(f, r) },
-		drop:   func(r Range) { dropPages(f, r) },
-		added:  map[int64][]Range{},
+		size: size, length: cacheWindow * ((windows + maxWindows - 1) / maxWindows),
+		absent: absent, drop: drop, added: map[int64][]Range{},
 	}
 }
 
@@ -59,7 +65,7 @@ func (f cachedFile) ReadAt(p []byte, off int64) (int, error) {
 
 // window returns the range of a window.
 func (c *pageCache) window(i int64) Range {
-	return Range{i * cacheWindow, min((i+1)*cacheWindow, c.size)}
+	return Range{i * c.length, min((i+1)*c.length, c.size)}
 }
 
 // reading is called before the bytes of r are read. It observes their windows and the next one,
@@ -67,7 +73,7 @@ func (c *pageCache) window(i int64) Range {
 func (c *pageCache) reading(r Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := r.From / cacheWindow; i <= (r.To-1)/cacheWindow+1 && i*cacheWindow < c.size && !c.off; i++ {
+	for i := r.From / c.length; i <= (r.To-1)/c.length+1 && i*c.length < c.size && !c.off; i++ {
 		if _, observed := c.added[i]; observed {
 			continue
 		}
@@ -95,7 +101,7 @@ func (c *pageCache) release(r Range) {
 func (c *pageCache) addedIn(r Range) (found []Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := r.From / cacheWindow; i*cacheWindow < min(r.To, c.size); i++ {
+	for i := r.From / c.length; i*c.length < min(r.To, c.size); i++ {
 		for _, a := range c.added[i] {
 			in := Range{max(a.From, r.From), min(a.To, r.To)}
 			if in.Len() <= 0 {

@@ -36,9 +36,8 @@ func TestPageCache(t *testing.T) {
 		{"too many pieces", pieces, []step{{read: Range{0, 1}}, {release: Range{0, size}, want: []Range{{w, 2 * w}}}}},
 	} {
 		resident := slices.Clone(test.cached)
-		c := &pageCache{size: size, added: map[int64][]Range{}}
 		var dropped []Range
-		c.absent = func(r Range) (absent []Range, _ error) {
+		absent := func(r Range) (absent []Range, _ error) {
 			at := r.From
 			for _, in := range resident {
 				if in.To <= at || in.From >= r.To {
@@ -54,7 +53,7 @@ func TestPageCache(t *testing.T) {
 			}
 			return absent, nil
 		}
-		c.drop = func(r Range) { dropped = append(dropped, r) }
+		c := pageCacheOf(size, absent, func(r Range) { dropped = append(dropped, r) })
 		for i, s := range test.steps {
 			dropped = nil
 			if s.read.Len() > 0 {
@@ -72,14 +71,35 @@ func TestPageCache(t *testing.T) {
 
 // TestPageCacheUnknown checks that nothing is dropped if the system does not report what is cached.
 func TestPageCacheUnknown(t *testing.T) {
-	c := &pageCache{size: 2 * cacheWindow, added: map[int64][]Range{}}
 	asked := 0
-	c.absent = func(Range) ([]Range, error) { asked++; return nil, errors.ErrUnsupported }
-	c.drop = func(r Range) { t.Errorf("%v was dropped", r) }
+	absent := func(Range) ([]Range, error) { asked++; return nil, errors.ErrUnsupported }
+	c := pageCacheOf(2*cacheWindow, absent, func(r Range) { t.Errorf("%v was dropped", r) })
 	c.reading(Range{0, 1})
 	c.reading(Range{cacheWindow, cacheWindow + 1})
 	c.release(Range{0, 2 * cacheWindow})
 	if asked != 1 {
 		t.Errorf("the system was asked %d times", asked)
+	}
+}
+
+// TestPageCacheOfHugeFile checks that the memory for a file does not grow with its size, and that all of it
+// is dropped.
+func TestPageCacheOfHugeFile(t *testing.T) {
+	const size = 5<<40 + 1
+	var next int64 // to be dropped
+	c := pageCacheOf(size, func(r Range) ([]Range, error) { return []Range{r}, nil }, func(r Range) {
+		if r.From != next {
+			t.Errorf("%v was dropped, want a range from %d", r, next)
+		}
+		next = r.To
+	})
+	const step = 1 << 30
+	for at := int64(0); at < size; at += step {
+		r := Range{at, min(at+step, size)}
+		c.reading(r)
+		c.release(r)
+	}
+	if n := len(c.added); n > maxWindows || next != size {
+		t.Errorf("%d windows are remembered, want at most %d, and %d bytes are dropped", n, maxWindows, next)
 	}
 }

@@ -23,6 +23,7 @@ const maxDamaged = 3
 //	no reply, and no byte was sent             wait, send
 //	no reply, on a reused connection           query at once, the first time
 //	no reply, cut, or without an ETag          wait, query
+//	another checksum, or none (StreamPart)     wait, query
 //	408, 429, 5xx, rate-limit 403              wait, query
 //	3xx, other 2xx, 4xx of a stranger          wait, query
 //	401                                        refresh the credentials, send; again: fail

@@ -122,40 +122,32 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
 	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
-	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) error {
-		if reported && stored != crc32c {
-			return errOtherBytes
-		}
-		return nil
-	})
+	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
 }
 
 // StreamPart is PutPart for bytes whose checksum is not known before they are read. The service stores
 // whatever arrives, and its reply has the checksum of that. sent is called when there is a reply, and
 // returns the checksum of the bytes that were sent, if all of them were. Unless both are the same,
-// Reply.Err wraps [ErrChecksum], and the part must be sent again or compared.
+// the reply counts as lost, Reply.Differs is set, and the part must be sent again or compared.
 func (c *Client) StreamPart(ctx context.Context, spec Spec, uri URI, number int, size int64, sent func() (crc32c uint32, known bool), body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
-	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) error {
+	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) bool {
 		crc32c, known := sent()
-		switch {
-		case !reported:
-			return fmt.Errorf("the reply has no checksum: %w", ErrChecksum)
-		case !known || stored != crc32c:
-			return errOtherBytes
-		}
-		return nil
+		return reported && known && stored == crc32c
 	})
 }
 
-var errOtherBytes = fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
-
-// putPart sends a part. check gets the checksum in the reply, if there is one.
-func (c *Client) putPart(ctx context.Context, x call, size int64, body io.Reader, check func(stored uint32, reported bool) error) (etag string, r Reply) {
+// putPart sends a part. same gets the checksum in the reply, if there is one, and reports whether it is that of
+// the part. If it is not, the error is not [ErrChecksum]: a stranger's reply is no damage.
+func (c *Client) putPart(ctx context.Context, x call, size int64, body io.Reader, same func(stored uint32, reported bool) bool) (etag string, r Reply) {
 	x.body, x.length = body, size
-	x.read = func(_ *Reply, resp *http.Response) error {
-		if err := check(hashHeader(resp.Header, "X-Goog-Hash")); err != nil {
-			return err
+	x.read = func(r *Reply, resp *http.Response) error {
+		stored, reported := hashHeader(resp.Header, "X-Goog-Hash")
+		switch r.Differs = !same(stored, reported); {
+		case r.Differs && reported:
+			return errors.New("the checksum in the reply is that of other bytes")
+		case r.Differs:
+			return errors.New("the reply has no checksum")
 		}
 		made := resp.Header.Get("ETag")
 		if !ValidETag(made) {

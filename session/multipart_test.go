@@ -118,7 +118,7 @@ func TestMultipartLostReplies(t *testing.T) {
 		for _, reported := range []string{"X-Goog-Hash: crc32c=AAAAAQ==\n", ""} {
 			w := newWire(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\n"+reported, ""))
 			etag, r := w.client().StreamPart(t.Context(), multipartSpec, w.upload(t), 1, 5, func() (uint32, bool) { return sum, known }, strings.NewReader("bytes"))
-			if etag != "" || r.Status != 0 || !errors.Is(r.Err, session.ErrChecksum) {
+			if etag != "" || r.Status != 0 || !r.Differs || r.Err == nil || errors.Is(r.Err, session.ErrChecksum) {
 				t.Errorf("%d, %v, %q: %q, %+v", sum, known, reported, etag, r)
 			}
 		}

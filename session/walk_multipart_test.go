@@ -1,6 +1,10 @@
 package session_test
 
-import "gcsup/session"
+import (
+	"errors"
+
+	"gcsup/session"
+)
 
 // byMultipart sends the parts as those of a multipart upload.
 type byMultipart struct{}
@@ -53,6 +57,16 @@ func (b byMultipart) exchange(w *partsWalk, s site) []event {
 		events := outcomes(s, done, session.OpPart, answer, noUpload())
 		for _, r := range []session.Reply{{Err: errReset, Unsent: true}, {Err: errReset, Reused: true}, badDigest()} {
 			events = append(events, event{after: s, reply: sentPart(r)})
+		}
+		if s.live == isOpen {
+			// The part arrived damaged, and replaced the one that was stored. The reply shows it, or is lost.
+			damaged := s
+			damaged.parts[0] &^= stored
+			differs := broken(errors.New("other bytes"))
+			differs.Differs = true
+			for _, r := range []session.Reply{differs, broken(errReset)} {
+				events = append(events, event{after: damaged, reply: sentPart(r)})
+			}
 		}
 		return events
 	case toJoin:

@@ -587,6 +587,54 @@ func TestMultipartDamaged(t *testing.T) {
 	}
 }
 
+// TestMultipartKilledWithDamagedParts checks that the next process sends parts again that arrived damaged, if
+// the process that sent them died before it could compare them.
+func TestMultipartKilledWithDamagedParts(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
+		inBubbleWithMD5(t, opts, func(w *world) {
+			path := w.file(content)
+			little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
+			p := &process{Store: w.store}
+			ctx, die := context.WithCancel(w.t.Context())
+			defer die()
+			network := w.http
+			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
+				if part {
+					req = req.Clone(req.Context())
+					req.Body = &flippedBody{ReadCloser: req.Body}
+				}
+				resp, err := network.Transport.RoundTrip(req)
+				if part && err == nil && resp.StatusCode == http.StatusOK {
+					p.dead.Store(true)
+					die()
+					_ = resp.Body.Close()
+					return nil, errDead
+				}
+				return resp, err
+			})}
+			first, err := w.uploader(little, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("%v\n%s", err, w.trace())
+			}
+			w.http = network
+			held, err := w.uploader(little).Query(w.t.Context(), first.ID)
+			if err != nil || held.Stored < session.MultipartMinPart {
+				t.Fatalf("the service has %+v, %v", held, err)
+			}
+			res, err := w.uploader(little).File(w.t.Context(), path, spec)
+			if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
+				t.Errorf("%+v, %v\n%s", res, err, w.trace())
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+			w.wantNoUploads()
+		})
+	}
+}
+
 // Without memory for the parts, a part is hashed while it is sent.
 func TestMultipartMemory(t *testing.T) {
 	t.Parallel()
@@ -693,6 +741,37 @@ func TestMultipartUnreported(t *testing.T) {
 			w.wantNoUploads()
 		})
 	}
+}
+
+// TestMultipartOtherChecksum checks that a server whose replies have the checksum of something else is a failure
+// that may pass, and no damage of the file: the outbox then tries the file again.
+func TestMultipartOtherChecksum(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	inBubble(t, nil, func(w *world) {
+		network := w.http
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPut || !req.URL.Query().Has("partNumber") {
+				return network.Transport.RoundTrip(req)
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Etag": {`"x"`}, "X-Goog-Hash": {"crc32c=AAAAAA=="}}, Body: http.NoBody, Request: req}, nil
+		})}
+		path := w.file(content)
+		little := func(o *upload.Options) { byMultipart(o); o.Memory = q }
+		_, err := w.uploader(little).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrChecksum) {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantSaved(1)
+		w.http = network
+		if _, err := w.uploader(little).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoUploads()
+	})
 }
 
 // If the store cannot save the upload before the first part, the upload is aborted.

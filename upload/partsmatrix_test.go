@@ -26,6 +26,7 @@ type matrixScene struct {
 	of    matrixRequest    // the request
 	since *matrixCondition // replies are wrong after this request; nil means from the beginning
 	reads bool             // the request changes nothing at the service
+	large bool             // the parts do not fit in memory, so that their requests have no checksum
 }
 
 // matrixAct is the call.
@@ -47,6 +48,7 @@ var matrixScenes = []matrixScene{
 	{name: "either/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "auto/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "multipart/part", of: matrixRequest{"part", 2}},
+	{name: "multipart/streamed-part", of: matrixRequest{"part", 2}, large: true},
 	{name: "multipart/list", of: matrixRequest{"list", 0}, reads: true},
 	{name: "multipart/resume-list", of: matrixRequest{"list", 0}, reads: true, saved: true},
 	{name: "multipart/complete", of: matrixRequest{"complete", 0}},
@@ -241,11 +243,11 @@ func (r *matrixRule) matches(c *matrixCase) bool {
 // Groups of scenes.
 const (
 	// The service stores a part, and the object does not exist.
-	storing = "multipart/part multipart/list multipart/resume-list multipart/complete multipart/lost-stat " +
+	storing = "multipart/*part multipart/list multipart/resume-list multipart/complete multipart/lost-stat " +
 		"compose/start compose/put compose/finalize compose/put-query compose/resume-query compose/compose compose/lost-stat compose/missing-stat"
 
 	// The requests about part 2.
-	aboutPart2 = "multipart/part compose/put compose/finalize compose/put-query compose/resume-query"
+	aboutPart2 = "multipart/*part compose/put compose/finalize compose/put-query compose/resume-query"
 
 	facts      = "compose/bucket compose/permissions compose/notifications" // about the bucket
 	discarding = "*/cancel-* */remove-*"                                    // the upload is removed
@@ -298,18 +300,18 @@ var matrixRules = []matrixRule{
 	{scene: storing, status: "retried", want: kept, why: "the retries are used up"},
 	{scene: storing, status: "200", times: "once twice", want: done, why: "the reply says nothing, and counts as lost"},
 	{scene: storing, status: "200", want: kept, why: "the retries are used up"},
-	{scene: "multipart/part", status: "wrong", want: done | kept | part2Again, why: "the list shows that the part differs"},
+	{scene: "multipart/*part", status: "wrong", want: done | kept | part2Again, why: "the list shows that the part differs"},
 	{scene: storing, status: "wrong", want: done | kept, why: "one reply that contradicts the others"},
 	{scene: storing, status: "401", times: "once", want: done, why: "the credentials are refreshed"},
 	{scene: storing, status: "401", when: "before", want: kept, kind: session.ErrCredentials, why: "new credentials are rejected, too"},
 	{scene: storing, status: "401", want: done | kept, kind: session.ErrCredentials, why: "new credentials are rejected, too, or a question shows the effect"},
 	{scene: storing, status: "403", when: "before", want: kept, kind: session.ErrPermission, why: "the permission is missing"},
 	{scene: storing, status: "403", want: done | kept, kind: session.ErrPermission, why: "the permission is missing, or a question shows the effect"},
-	{scene: "multipart/part multipart/complete compose/put compose/finalize compose/compose", when: "after", want: done, why: "a question shows the effect"},
+	{scene: "multipart/*part multipart/complete compose/put compose/finalize compose/compose", when: "after", want: done, why: "a question shows the effect"},
 
 	// The service's answer that something does not exist.
-	{scene: "multipart/part multipart/list multipart/resume-list multipart/complete", status: "404", times: "once", want: done, why: "the second answer does not confirm it"},
-	{scene: "multipart/part multipart/list multipart/resume-list multipart/complete", status: "404", want: done | kept | allAgain | orphan, why: "confirmed"},
+	{scene: "multipart/*part multipart/list multipart/resume-list multipart/complete", status: "404", times: "once", want: done, why: "the second answer does not confirm it"},
+	{scene: "multipart/*part multipart/list multipart/resume-list multipart/complete", status: "404", want: done | kept | allAgain | orphan, why: "confirmed"},
 	{scene: "multipart/lost-stat compose/lost-stat", status: "404", times: "once", want: done, why: "the second answer does not confirm it"},
 	{scene: "multipart/lost-stat compose/lost-stat", status: "404", want: done | kept | allAgain, why: "confirmed"},
 	{scene: "compose/put compose/finalize compose/put-query compose/resume-query", status: "404 410", times: "once", want: done, why: "the second answer does not confirm it"},

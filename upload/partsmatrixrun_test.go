@@ -101,6 +101,9 @@ func (m *matrixRun) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	case "auto":
 		opts.Parallel, opts.ChunkSize = upload.AutoPartsFrom(0, mib, session.MultipartMinPart), 4*mib
 	}
+	if m.c.large {
+		opts.Memory = q
+	}
 	for _, f := range with {
 		f(opts)
 	}

@@ -62,12 +62,16 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("seeds %d to %d: %+v", *firstFlag, seeds, total)
+	if n := seeds - *firstFlag + 1; n >= 16 && total.Streamed == 0 || n >= 100 && total.Damaged == 0 {
+		t.Error("no part was sent without its checksum, or none was stored damaged")
+	}
 }
 
 // outcome counts events for the report.
 type outcome struct {
 	Runs, Done, Failed, Crashes, Requests, Faults int
 	Resumed, Restarted, Resent, Sent              int64
+	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
 	Virtual                                       time.Duration
 }
 
@@ -82,6 +86,8 @@ func (o *outcome) add(p outcome) {
 	o.Restarted += p.Restarted
 	o.Resent += p.Resent
 	o.Sent += p.Sent
+	o.Streamed += p.Streamed
+	o.Damaged += p.Damaged
 	o.Virtual += p.Virtual
 }
 
@@ -97,6 +103,7 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
+			s.streamed = seed%8 == 7
 		}
 		s.spec.Gzip = !s.parts && seed%6 < 3
 		s.run(t, dir)
@@ -118,6 +125,7 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
+	streamed bool // parts do not fit in memory
 	md5      bool // the ETag of a part is its MD5
 	edited   bool // in a way that the modification time does not show
 }
@@ -233,6 +241,56 @@ func (s *simulation) duplicate(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// damage returns a transport that changes some parts of a multipart upload that have no checksum. The service
+// then stores them, and some replies are lost.
+func (s *simulation) damage(next http.RoundTripper) http.RoundTripper {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(s.levels.Uint64(), 4))
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
+		if req.Method != http.MethodPut || !req.URL.Query().Has("partNumber") || req.Header.Get("X-Goog-Hash") != "" {
+			return next.RoundTrip(req)
+		}
+		mu.Lock()
+		damaged, lost := rnd.IntN(2) == 0, rnd.IntN(3) == 0
+		mu.Unlock()
+		if damaged {
+			req = req.Clone(req.Context())
+			req.Body = &flippedBody{ReadCloser: req.Body}
+			req.URL = new(*req.URL)
+			req.URL.RawQuery += damagedQuery // for the judge
+		}
+		resp, err := next.RoundTrip(req)
+		mu.Lock()
+		defer mu.Unlock()
+		s.out.Streamed++
+		if damaged && err == nil && resp.StatusCode == http.StatusOK {
+			s.out.Damaged++
+			if lost {
+				_ = resp.Body.Close()
+				return nil, errReset
+			}
+		}
+		return resp, err
+	})
+}
+
+// damagedQuery marks a request in the log of the service.
+const damagedQuery = "&damaged"
+
+// flippedBody changes the first byte of a body.
+type flippedBody struct {
+	io.ReadCloser
+	read bool
+}
+
+func (b *flippedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && !b.read {
+		p[0], b.read = p[0]^1, true
+	}
+	return n, err
+}
+
 func (s *simulation) run(t *testing.T, dir string) {
 	stream := s.chance(25)
 	opts := &fakegcs.Options{RunningHash: s.chance(50), NoMD5: s.chance(50)}
@@ -244,7 +302,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 	s.md5 = !opts.NoMD5
 	if s.parts {
 		next := s.w.http.Transport
-		s.w.http = &http.Client{Transport: s.duplicate(next)}
+		s.w.http = &http.Client{Transport: s.duplicate(s.damage(next))}
 		defer func() { s.w.http = &http.Client{Transport: next} }() // for the judge
 	}
 	s.versions = [][]byte{s.content(s.size())}
@@ -270,6 +328,9 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
 			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
+		}
+		if s.streamed {
+			o.Memory = q
 		}
 		if s.chance(30) {
 			o.RetryFor = s.duration(4 * 24 * time.Hour)
@@ -545,10 +606,13 @@ func (s *simulation) judge(t *testing.T) {
 			}
 		case faults.OpPartsPut:
 			_, number, _ := strings.Cut(r.Path, "partNumber=")
+			number, damaged := strings.CutSuffix(number, damagedQuery)
 			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 {
 				t.Errorf("part %s was sent again", number)
 			}
-			if r.Status == 200 && r.Fault != faults.EffectStatus && r.Fault != faults.EffectStatusAfter {
+			if damaged {
+				delete(parts, number)
+			} else if r.Status == 200 && r.Fault != faults.EffectStatus && r.Fault != faults.EffectStatusAfter {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
 		case faults.OpStart:

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -32,7 +31,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	}
 	defer body.Free()
 	if m.hashFirst.Load() {
-		if err := body.Hash(); err != nil {
+		if err := body.Hash(ctx); err != nil {
 			return p.SourceFailed(ctx, err)
 		}
 	}
@@ -82,7 +81,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	if err := finish(); err != nil {
 		return r, s.SourceFailed(ctx, err)
 	}
-	if errors.Is(r.Err, session.ErrChecksum) {
+	if r.Differs {
 		s.multipart.hashFirst.Store(true)
 	}
 	return r, nil
@@ -113,7 +112,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	if held.Size != s.part.rng.Len() {
 		return false, nil
 	}
-	same, err := s.body.HasETag(held.ETag)
+	same, err := s.body.HasETag(ctx, held.ETag)
 	if err != nil {
 		return false, s.SourceFailed(ctx, err)
 	}

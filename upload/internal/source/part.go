@@ -56,19 +56,41 @@ func (p *Part) CRC32C() (crc32c uint32, known bool) {
 	return last.CRC32C, last.Offset == p.src.Size()
 }
 
-// Hash makes the checksum known. It reads the bytes if necessary.
-func (p *Part) Hash() error {
+// Hash makes the checksum known. It reads the bytes if necessary. The error is that of the source, or the
+// cause of ctx.
+func (p *Part) Hash(ctx context.Context) error {
 	if _, known := p.CRC32C(); known {
 		return nil
 	}
-	body, finish := p.Open()
-	_, err := io.Copy(io.Discard, body)
-	if finished := finish(); finished != nil {
-		err = finished
+	if err := p.readAll(ctx, io.Discard); err != nil {
+		return err
 	}
 	size := p.src.Size()
 	p.reread(size, size, size)
+	return nil
+}
+
+// readAll writes all bytes to w. The error is that of the source, or the cause of ctx.
+func (p *Part) readAll(ctx context.Context, w io.Writer) error {
+	body, finish := p.Open()
+	_, err := io.Copy(w, untilDone{ctx, body})
+	if finished := finish(); finished != nil {
+		return finished
+	}
 	return err
+}
+
+// untilDone reads from r until ctx is done. A part may have 5 GiB.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.r.Read(p)
 }
 
 // Open returns a reader of the bytes. The caller must call finish after reading. It
@@ -83,16 +105,15 @@ func (p *Part) Open() (body io.Reader, finish func() error) {
 }
 
 // HasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5. After it
-// has read the bytes, their checksum is known.
-func (p *Part) HasETag(etag string) (bool, error) {
+// has read the bytes, their checksum is known. The error is that of the source, or the cause of ctx.
+func (p *Part) HasETag(ctx context.Context, etag string) (bool, error) {
 	want, err := hex.DecodeString(strings.Trim(etag, `"`))
 	if err != nil || len(want) != md5.Size {
 		return false, nil
 	}
-	body, finish := p.Open()
-	sum, err := MD5(body, p.src.Size())
-	if finished := finish(); finished != nil {
-		return false, finished
+	h := md5.New()
+	if err := p.readAll(ctx, h); err != nil {
+		return false, err
 	}
-	return err == nil && bytes.Equal(sum[:], want), nil
+	return bytes.Equal(h.Sum(nil), want), nil
 }
