@@ -144,7 +144,7 @@ func Failed(dir string) ([]Failure, error) {
 			return err
 		}
 		why := Failure{Name: filepath.ToSlash(file)}
-		if text, err := os.ReadFile(path + reasonSuffix); err == nil {
+		if text, err := os.ReadFile(path + reasonSuffix); err == nil && isReason(path+reasonSuffix) {
 			_ = json.Unmarshal(text, &why) // a damaged reason is no reason to fail
 		}
 		if !filepath.IsLocal(filepath.FromSlash(why.Name)) || hidden(why.Name) {
@@ -207,7 +207,9 @@ func Retry(dir string, names ...string) (moved []Failure, err error) {
 			errs = append(errs, fmt.Errorf("retry %s: %w", f.File, err))
 			continue
 		}
-		_ = d.remove(from + reasonSuffix)
+		if reason := from + reasonSuffix; isReason(reason) { // otherwise it is a file that failed
+			_ = d.remove(reason)
+		}
 		moved = append(moved, f)
 	}
 	return moved, errors.Join(errs...)

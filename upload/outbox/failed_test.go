@@ -99,6 +99,17 @@ func TestReasonWithoutFile(t *testing.T) {
 	b.wantRetried(map[string]string{"a": "a file"})
 }
 
+// TestFileWithoutReason checks that a file whose reason was removed does not take another file, which has the name
+// of a reason, for its own: Retry would remove it.
+func TestFileWithoutReason(t *testing.T) {
+	b := failing{t, t.TempDir()}
+	b.write(".failed/a", "a file")
+	b.giveUp("a.reason.json", `{"name":"b"}`)
+	b.wantFailed(map[string]string{"a": "a", "a.reason.json": "a.reason.json"})
+	b.wantRetried(map[string]string{"a": "a file", "a.reason.json": `{"name":"b"}`})
+	b.wantFailed(map[string]string{})
+}
+
 // TestFailedNames checks names that are too long for a suffix, or are not UTF-8.
 func TestFailedNames(t *testing.T) {
 	b := failing{t, t.TempDir()}
