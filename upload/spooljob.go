@@ -192,7 +192,8 @@ func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error 
 }
 
 // remove removes the files and the saved upload, after an upload that ended with err. A crash in between
-// leaves a saved upload without files, which Prune removes.
+// leaves a saved upload without files, which Prune removes if the object was made, or with
+// [PruneOptions.MissingSource].
 func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
 	left := s.spool.Discard()
 	if left == nil { // otherwise Prune or Cancel removes both

@@ -370,7 +370,7 @@ func (s *Spool) Discard() error {
 // crash leaves is then a stream without an end. The caller may delete the saved upload after that.
 func removeFiles(d disk, path string) error {
 	err := d.Remove(endName)
-	if err == nil {
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // an earlier call may have removed it, and then failed
 		err = d.Sync()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -287,6 +287,41 @@ func TestCloseFails(t *testing.T) {
 	})
 }
 
+// syncDisk is a disk whose directory cannot be synced while err is set.
+type syncDisk struct {
+	powerDisk
+	err error
+}
+
+func (d *syncDisk) Sync() error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.powerDisk.Sync()
+}
+
+// TestRemoveAgain checks that a second call makes the removal of the end durable if the first one could not.
+func TestRemoveAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &syncDisk{powerDisk: newPowerDisk()}
+		s := onDisk(d, 100*q)
+		s.Fill(input(&reading{rest: bytesOf(3*q + 7)}))
+		d.err = powerdisk.ErrIO
+		if err := s.Discard(); !errors.Is(err, powerdisk.ErrIO) {
+			t.Errorf("without a sync: %v", err)
+		}
+		d.err = nil
+		if err := s.Discard(); err != nil {
+			t.Fatal(err)
+		}
+		d.images(rand.New(rand.NewPCG(1, 1)), func(d powerDisk) {
+			if err := onDisk(d, 0).recover(); !errors.Is(err, ErrNoEnd) {
+				t.Errorf("the stream is complete again after a power loss: %v", err)
+			}
+		})
+	})
+}
+
 // TestLimit checks that the bytes on disk stay below the limit.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
