@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -160,29 +161,119 @@ func TestAutoJobsOpensLate(t *testing.T) {
 }
 
 // TestAutoJobsSkipMeanwhile checks that files which are skipped do not wait for the uploads of
-// others.
+// others, even if those come first.
 func TestAutoJobsSkipMeanwhile(t *testing.T) {
 	t.Parallel()
+	for _, name := range []string{"%dnew", "-%d"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				jobs := slices.Collect(w.limited(50, 100))
+				files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
+				for i := range 10 {
+					missing := jobs[0]
+					missing.Spec.Object = fmt.Sprintf(name, i)
+					jobs = append(jobs, missing)
+				}
+				slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+				start, skipped := time.Now(), 0
+				for r, err := range w.uploader(withoutStore).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}) {
+					if err == nil && r.Skipped == upload.SkipIdentical && time.Since(start) < time.Second {
+						skipped++
+					}
+				}
+				if skipped != 50 {
+					t.Errorf("%d files skipped in the first second, want 50", skipped)
+				}
+			})
+		})
+	}
+}
+
+// TestAutoJobsSkipLowLimit checks that several files are compared at a time even if the limit has fallen
+// to 1, because files that are skipped would never raise it.
+func TestAutoJobsSkipLowLimit(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		jobs := slices.Collect(w.limited(50, 100))
+		const n, slow = 160, 100 * time.Millisecond
+		jobs := slices.Collect(w.limited(n, 100))
 		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
-		for i := range 10 {
-			missing := jobs[0]
-			missing.Spec.Object = fmt.Sprint(i, "new")
-			jobs = append(jobs, missing)
-		}
 		slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		start, skipped := time.Now(), 0
-		for r, err := range w.uploader(withoutStore).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}) {
-			if err == nil && r.Skipped == upload.SkipIdentical && time.Since(start) < time.Second {
-				skipped++
+		up := w.uploader(withoutStore).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+			time.Sleep(slow)
+			return nil
+		}})
+		for _, opts := range []upload.BatchOptions{{Skip: upload.SkipIdentical}, {DryRun: true}} {
+			opts.Listing, opts.SmallLimiter = &upload.Listing{Bucket: "bkt"}, &backoff.Limiter{First: 1, Max: 1}
+			start := time.Now()
+			got := files(w.t.Context(), up, jobs, &opts)
+			if took := time.Since(start); ended(got, nil) != n || took > n*slow/4 {
+				t.Errorf("dry run %t: %d files in %v, want %d in less than %v", opts.DryRun, ended(got, nil), took, n, n*slow/4)
 			}
 		}
-		if skipped != 50 {
-			t.Errorf("%d files skipped in the first second, want 50", skipped)
-		}
 	})
+}
+
+// TestAutoJobsShared checks that batches which share a limiter end, and leave it as they found it, whatever they
+// do and however they end.
+func TestAutoJobsShared(t *testing.T) {
+	t.Parallel()
+	seed := testsize.Seed(t)
+	for i := range testsize.Full(60, 12) {
+		inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
+			jobs := slices.Collect(w.limited(60, 100<<10))
+			slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
+			files(w.t.Context(), w.uploader(withoutStore), jobs[:40], nil)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 20, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+			small := &backoff.Limiter{First: 1 + random.IntN(4), Max: 4}
+			up := w.uploader(withoutStore, unobserved)
+			var group sync.WaitGroup
+			for range 3 {
+				opts := upload.BatchOptions{
+					Skip: []upload.Skip{upload.SkipNothing, upload.SkipExisting, upload.SkipIdentical}[random.IntN(3)], DryRun: random.IntN(4) == 0,
+					SmallLimiter: small, Memory: []int64{1, 150 << 10, 0}[random.IntN(3)], Jobs: []int{0, 1, 3}[random.IntN(3)],
+				}
+				if random.IntN(3) > 0 {
+					opts.Listing = &upload.Listing{Bucket: []string{"bkt", "missing"}[random.IntN(2)]}
+				}
+				stop, slow, cancelAfter := random.IntN(90), time.Duration(random.IntN(3))*50*time.Millisecond, time.Duration(random.IntN(4))*100*time.Millisecond
+				compare := random.IntN(4) == 0
+				group.Go(func() {
+					ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+					defer cancel()
+					if cancelAfter > 0 {
+						defer time.AfterFunc(cancelAfter, cancel).Stop()
+					}
+					n, results := 0, up.Files(ctx, slices.Values(jobs), &opts)
+					if compare {
+						results = up.Compare(ctx, slices.Values(jobs), &opts)
+					}
+					for range results {
+						if n++; n == stop {
+							break
+						}
+						time.Sleep(slow)
+					}
+					want := len(jobs)
+					if stop > 0 {
+						want = min(stop, want)
+					}
+					unlisted := compare && opts.Listing != nil && opts.Listing.Bucket == "missing" // ends the comparison
+					if ctx.Err() == nil && n != want && !unlisted {
+						w.t.Errorf("%+v: %d results, want %d", opts, n, want)
+					}
+					if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+						w.t.Errorf("%+v: not finished after an hour", opts)
+					}
+				})
+			}
+			group.Wait()
+			if n := small.InFlight(); n != 0 {
+				w.t.Errorf("%d files count as in flight", n)
+			}
+		})
+	}
 }
 
 // TestAutoJobsGrowing checks that a batch whose files grow uses more connections. Each doubles the bytes

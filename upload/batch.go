@@ -198,6 +198,9 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 		if !b.u.single(b.size(job)) {
 			to = b.large
 		}
+		if to.limiter != nil && b.undecided(job) {
+			to.maybeSkipped()
+		}
 		select {
 		case to.jobs <- job:
 		case <-b.ctx.Done():
@@ -255,9 +258,6 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	}
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
-	}
-	if at.lane.limiter != nil && b.undecided(job) {
-		at.lane.maybeSkipped()
 	}
 	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted()) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)

@@ -107,12 +107,22 @@ func (l *lane) fill(deciding int) {
 	}
 }
 
-// maybeSkipped records that a file may be skipped without a request. Others should not wait until
-// the uploads end.
+// maybeSkipped records that a file of the queue may be skipped without a request. It should not wait until
+// the uploads end, however few the limiter permits.
 func (l *lane) maybeSkipped() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spare = l.half()
+	if l.running > 0 { // otherwise the batch was canceled, and its outcomes may be closed
+		l.fill(l.half())
+	}
+}
+
+// ends records that a worker ends, because no jobs remain or the batch was canceled.
+func (l *lane) ends() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running-- // deciding stays, so that no worker is added for jobs that do not exist
 }
 
 // uploads records that a worker, which has decided, uploads its file.
@@ -142,6 +152,7 @@ func (l *lane) work() {
 		select {
 		case job, ok := <-l.jobs:
 			if !ok || b.slots.Acquire(b.ctx, 1) != nil {
+				l.ends()
 				return
 			}
 			at := &place{lane: l}
@@ -152,6 +163,7 @@ func (l *lane) work() {
 				return
 			}
 		case <-b.ctx.Done():
+			l.ends()
 			return
 		}
 	}
