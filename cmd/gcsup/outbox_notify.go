@@ -67,8 +67,11 @@ func (n *notifier) start(ctx context.Context, status func() outbox.Status) (stop
 				n.send(state)
 			case <-stopping:
 				stopping = nil
-				n.send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
+				n.stopping()
 			case <-done:
+				if stopping != nil && ctx.Err() != nil { // the outbox stopped at once
+					n.stopping()
+				}
 				return
 			}
 		}
@@ -78,6 +81,8 @@ func (n *notifier) start(ctx context.Context, status func() outbox.Status) (stop
 		running.Wait()
 	})
 }
+
+func (n *notifier) stopping() { n.send(daemon.SdNotifyStopping + "\nSTATUS=stopping") }
 
 // outboxText describes an outbox on one line.
 func outboxText(s outbox.Status) string {

@@ -107,6 +107,25 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	}
 }
 
+// TestStoppingAtOnce checks that systemd is told that the service stops, even if that takes no time.
+func TestStoppingAtOnce(t *testing.T) {
+	socket, conn := notifySocket(t)
+	t.Setenv("NOTIFY_SOCKET", socket)
+	n := &notifier{console: screen.NewConsole(io.Discard, false)}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := n.start(ctx, func() outbox.Status { return outbox.Status{} })
+		cancel()
+		stop()
+		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 100)); err != nil {
+			t.Fatalf("no STOPPING=1: %v", err)
+		}
+	}
+}
+
 // TestNoSignOfLife checks that there is no sign of life while the outbox hangs, although the process runs.
 func TestNoSignOfLife(t *testing.T) {
 	socket, conn := notifySocket(t)
