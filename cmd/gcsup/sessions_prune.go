@@ -38,7 +38,9 @@ func newSessionsPrune(std stdio) *cobra.Command {
 		Long: `prune asks the service about each saved upload to the endpoint in use, and deletes
 those that the service confirms as gone, and those that are finished. It cancels and
 deletes spooled streams whose input did not end and, with --missing-source, uploads
-whose source does not exist. It never deletes an upload because of its age, or because the service cannot be reached.`,
+whose source does not exist. It keeps a spooled stream that is gone at the service if
+its bytes are on disk, because they may be the only copy. It never deletes an upload
+because of its age, or because the service cannot be reached.`,
 		Example: `  gcsup sessions prune --dry-run
   gcsup sessions prune`,
 		SuggestFor: []string{"clean", "gc"},
