@@ -50,9 +50,11 @@ func Example() {
 
 // passes runs a test as the go command does, and reports whether it passed.
 func passes(test func(t *testing.T)) bool {
-	verbose := flag.Lookup("test.v").Value.String()
-	defer flag.Set("test.v", verbose)
-	_ = flag.Set("test.v", "false")
+	for name, value := range map[string]string{"test.v": "false", "test.skip": ""} {
+		before := flag.Lookup(name).Value.String()
+		defer flag.Set(name, before)
+		_ = flag.Set(name, value)
+	}
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
 	os.Stdout, _ = os.Open(os.DevNull) // what fails is printed
