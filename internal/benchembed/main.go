@@ -22,6 +22,7 @@ import (
 
 var (
 	memory  = flag.Int64("memory", 0, "Options.Memory of package upload, in bytes")
+	window  = flag.Int("window", 0, "Options.Window of package upload, in bytes")
 	streams = flag.Int("streams", 50, "streams at a time")
 	objects = flag.Int("objects", 5000, "small objects")
 )

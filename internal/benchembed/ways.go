@@ -71,7 +71,7 @@ func newHTTPClient() *http.Client {
 }
 
 func newUploader(endpoint string) (*upload.Uploader, error) {
-	return upload.New(&http.Client{Transport: upload.NewTransport()}, &upload.Options{Endpoint: endpoint, Memory: *memory})
+	return upload.New(&http.Client{Transport: upload.NewTransport()}, &upload.Options{Endpoint: endpoint, Window: *window, Memory: *memory})
 }
 
 func fromReader(_ context.Context, endpoint string) (func(context.Context, string, int64) error, error) {
@@ -93,7 +93,7 @@ func fromSpool(_ context.Context, endpoint string) (func(context.Context, string
 		return nil, err
 	}
 	up, err := upload.New(&http.Client{Transport: upload.NewTransport()}, &upload.Options{
-		Endpoint: endpoint, Memory: *memory, Store: store, Spool: upload.InSpool(filepath.Join(dir, "spool"), 0),
+		Endpoint: endpoint, Window: *window, Memory: *memory, Store: store, Spool: upload.InSpool(filepath.Join(dir, "spool"), 0),
 	})
 	return func(ctx context.Context, name string, size int64) error {
 		_, err := up.Reader(ctx, source(size), upload.Spec{Bucket: "bench", Object: name})
