@@ -96,8 +96,10 @@ func (t *tuner) observe(iv interval) {
 		t.level = max(t.level, min(minLevel, t.limit))
 		return
 	}
-	if t.level < iv.files { // start over: the rate of fewer connections cannot be measured
-		*t = tuner{limit: t.limit, level: iv.files, trial: true, growth: t.growth}
+	// Start over if there are more files, because the rate of fewer connections cannot be measured, or if
+	// there were more files than the limit, and some of them ended.
+	if level := min(max(t.level, iv.files), max(t.limit, iv.files)); level != t.level {
+		*t = tuner{limit: t.limit, level: level, trial: true, growth: t.growth}
 		return
 	}
 	t.elapsed++
@@ -193,12 +195,13 @@ func (t *tuner) outdated() bool {
 	return n > 0 && t.mean < 0.6*t.steps[n-1].rate
 }
 
-// restart begins a trial with more than a number of connections, which reach the mean rate. It keeps
-// the steps whose rates are still possible.
+// restart measures the rate of a number of connections again, and then begins a trial with more. The
+// mean may be that of a short stall: in comparison with it, a link that recovers looks like a gain. The
+// steps whose rates are still possible stay.
 func (t *tuner) restart(connections int) {
 	steps := slices.DeleteFunc(t.steps, func(s step) bool { return s.rate > t.mean || s.connections >= connections })
 	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2}
-	t.raise()
+	t.settle(trialIntervals)
 }
 
 // settle returns to the last step and holds for some intervals.

@@ -224,3 +224,42 @@ func TestTunerResumes(t *testing.T) {
 		t.Errorf("%d connections", n.tuner.level)
 	}
 }
+
+// TestTunerSurvivesStalls checks that short stalls of a link that is full do not raise the number of
+// connections.
+func TestTunerSurvivesStalls(t *testing.T) {
+	t.Parallel()
+	for _, stalled := range []int{4, 6, 9} { // intervals
+		for _, rest := range []float64{0, 0.3} { // of the rate
+			n := newNetwork(t, MaxConnections, sharedLink(8))
+			n.pass(200, nil)
+			before := n.tuner.level
+			for range 6 {
+				n.pass(stalled, func(iv *interval) { iv.moved = int64(float64(iv.moved) * rest) })
+				n.pass(300, nil)
+			}
+			if after := n.tuner.level; after > 24 {
+				t.Errorf("%d intervals at %.1f of the rate, six times: from %d to %d connections of a link with room for 8", stalled, rest, before, after)
+			}
+		}
+	}
+}
+
+// TestTunerFilesEnd checks that the number of connections falls to its limit when fewer files than that
+// are left.
+func TestTunerFilesEnd(t *testing.T) {
+	t.Parallel()
+	tuner := newTuner(8)
+	for range 100 {
+		tuner.observe(interval{took: tick, moved: 100 << 20, sending: 20, files: 20})
+	}
+	if tuner.level != 20 {
+		t.Fatalf("%d connections for 20 files", tuner.level)
+	}
+	for range 100 {
+		tuner.observe(interval{took: tick, moved: 100 << 20, sending: min(tuner.level, 8), files: 3})
+	}
+	if tuner.level > 8 {
+		t.Errorf("%d connections for 3 files", tuner.level)
+	}
+}
