@@ -560,6 +560,48 @@ func TestAutoJobsNotTried(t *testing.T) {
 	})
 }
 
+// TestAutoJobsNamed checks that the results of files that were interrupted before their turn have their paths.
+func TestAutoJobsNamed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		limiter := &backoff.Limiter{First: 1, Max: 1}
+		if err := limiter.Acquire(w.t.Context()); err != nil { // the turn of another program
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		n := 0
+		for res, err := range w.uploader(withoutStore).Files(ctx, w.limited(5, 10), &upload.BatchOptions{SmallLimiter: limiter}) {
+			if n++; err == nil || res.Path == "" {
+				t.Errorf("path %q: %v", res.Path, err)
+			}
+		}
+		if n == 0 {
+			t.Error("no file waited")
+		}
+	})
+}
+
+// TestAutoJobsRefusedBefore checks that refusals of requests before the turn of their files do not lower
+// the limit.
+func TestAutoJobsRefusedBefore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		fault := status(503, faults.Match{Op: faults.OpGet})
+		fault.Times = 35
+		w.addFaults(fault)
+		jobs := slices.Collect(w.limited(200, 10))
+		for i := range jobs {
+			jobs[i].Spec.IfGenerationMatch = new(int64)
+		}
+		limiter := &backoff.Limiter{}
+		got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{DryRun: true, SmallLimiter: limiter})
+		if ended(got, nil) != 200 || limiter.Limit() < 32 {
+			t.Errorf("%d planned, limit %d", ended(got, nil), limiter.Limit())
+		}
+	})
+}
+
 // TestAutoJobsSkip checks that files that are skipped by a listing need no turn, and that those
 // which are looked up do.
 func TestAutoJobsSkip(t *testing.T) {

@@ -51,6 +51,7 @@ func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
 
 // uploadListed uploads a file of a batch, unless it is skipped.
 func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
+	j.result.label.set(func(n *names) { n.path = job.Path }) // it may end before it is opened
 	if err := j.validate(); err != nil {
 		return err
 	}

@@ -58,5 +58,12 @@ func (p *place) Sent(n int) {
 	}
 }
 
-// Refused records that the service refused a request because of its load.
-func (p *place) Refused() { p.lane.limiter.Refused(time.Now()) }
+// Refused records that the service refused a request because of its load. A request before the file has its
+// turn does not count: the limiter does not see those of them that are accepted.
+func (p *place) Refused() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken && !p.left {
+		p.lane.limiter.Refused(time.Now())
+	}
+}
