@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -16,7 +17,7 @@ import (
 
 // fileFlags are the flags with files that a command reads or writes itself. --manifest is not one
 // of them, because its file depends on the shard.
-var fileFlags = []string{"report", "log-file", "encryption-key-file", "credentials-file", "state-key-file", "files-from", configFlag}
+var fileFlags = []string{"report", "log-file", "encryption-key-file", "credentials-file", "state-key-file", "files-from", "include-from", "exclude-from", configFlag}
 
 // An ownPath is a file or a directory that the command uses itself. --remove-source must not
 // remove it.
@@ -32,8 +33,8 @@ type ownPaths []ownPath
 // ownPaths returns the files of the flags that were given, and the directories of the target.
 func (f *targetFlags) ownPaths(given *pflag.FlagSet) (own ownPaths) {
 	for _, name := range fileFlags {
-		if flag := given.Lookup(name); flag != nil && flag.Value.String() != "" && flag.Value.String() != stdoutName {
-			own = own.with("--"+name, flag.Value.String(), false)
+		for _, path := range pathsOf(given.Lookup(name)) {
+			own = own.with("--"+name, path, false)
 		}
 	}
 	if path, err := process.ConfigFile(); err == nil && !given.Changed(configFlag) {
@@ -50,6 +51,18 @@ func (f *targetFlags) ownPaths(given *pflag.FlagSet) (own ownPaths) {
 		}
 	}
 	return own
+}
+
+// pathsOf returns the files that a flag names. flag can be nil.
+func pathsOf(flag *pflag.Flag) []string {
+	if flag == nil {
+		return nil
+	}
+	paths := []string{flag.Value.String()}
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		paths = list.GetSlice()
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" || path == stdoutName })
 }
 
 func (own ownPaths) with(what, path string, isDir bool) ownPaths {
