@@ -47,9 +47,12 @@ func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	complete := true
 	var err error
 	switch {
-	case r.Method != http.MethodPost && r.Method != http.MethodPut: // there is no object
+	case r.Method != http.MethodPost && r.Method != http.MethodPut:
+		// A way that asks for the object, because its first bytes were slow, goes on without an answer
+		// if the refusal is that of the service. It would ask a stranger for minutes.
 		time.Sleep(c.latency)
-		http.NotFound(w, r)
+		w.Header().Set("X-Guploader-Uploadid", "none")
+		http.Error(w, "objects cannot be read", http.StatusForbidden)
 		return
 	case query.Has("upload_id"):
 		u, complete, err = c.resume(query.Get("upload_id"), r)
