@@ -37,7 +37,7 @@
 // waits. A request of a Transport waits for its [Rate] for less than Limit too, but
 // the waits that [Rate.Reserve] returns have no bound.
 //
-// Retrying always ends: with success, with a permanent error, when the context
+// Without progress, retrying always ends: with success, with a permanent error, when the context
 // is done, or when the budget is spent. Only progress restores the budget.
 //
 // # Errors

@@ -30,6 +30,7 @@
 // called. Streams of one [Memory] share a budget.
 //
 // # Guarantees
+//
 //   - Memory is bounded: four buffers of 256 KiB per [Body], two windows per
 //     Stream, and four bytes per 256 KiB hashed since the last
 //     [PrefixCRC.Forget].

@@ -17,7 +17,7 @@ type Lender interface {
 	Lend(max int) ([]byte, error)
 }
 
-// Lend calls the method of r. The error is [errors.ErrUnsupported] if r is no [Lender].
+// Lend calls the method of r. The error is [errors.ErrUnsupported] if r is not a [Lender].
 func Lend(r io.Reader, max int) ([]byte, error) {
 	if l, ok := r.(Lender); ok {
 		return l.Lend(max)

@@ -19,7 +19,7 @@ var observable = sync.OnceValue(func() bool {
 })
 
 // absentPages returns the pages of r that are not in the page cache. There are none if the
-// process may neither write to the file nor owns it. r begins at a multiple of the size of a page.
+// process does not own the file and may not write to it. r begins at a multiple of the size of a page.
 //
 // https://man7.org/linux/man-pages/man2/mincore.2.html
 func absentPages(f *os.File, r Range) (absent []Range, err error) {

@@ -142,10 +142,10 @@ func (s *Source) Section(r Range) *Source {
 }
 
 // Release is called when the bytes of r will not be read again soon. On Linux, their pages leave the
-// page cache, except those that were there before the Source read them. A large file
-// then does not replace what other programs need. It has no effect on a file of up to 8 MiB,
-// on a file that the process may neither write to nor owns, in a process with a seccomp filter, and if Open did not open
-// the file.
+// page cache, except those that were there before the Source read them. A large file then does not
+// replace what other programs need. It has no effect on a file of up to 8 MiB, on a file that the
+// process does not own and may not write to, in a process with a seccomp filter, and if Open did not
+// open the file.
 func (s *Source) Release(r Range) {
 	if s.cache != nil {
 		s.cache.release(Range{s.start + r.From, s.start + r.To})

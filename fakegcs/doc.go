@@ -30,7 +30,7 @@
 //     is not the last must have a multiple of 256 KiB.
 //   - If a request is cut off, the server keeps whole multiples of 256 KiB of it.
 //     The client must query the offset, which never decreases without a fault.
-//   - A status query never finalizes half an upload.
+//   - A status query never finalizes an incomplete upload.
 //   - Preconditions and declared checksums are checked when all bytes are there. If
 //     one fails, there is no object.
 //   - A finished session always returns its object. A canceled session returns
@@ -50,8 +50,8 @@
 //
 // # Limits
 //
-// Access control lists, IAM policies and HMAC keys are kept as they are set, and grant or
-// refuse nothing. Listing by filter and gRPC are not implemented. A signed URL works, but
+// Access control lists, IAM policies and HMAC keys are kept as they are set, and not
+// enforced. Listing by filter and gRPC are not implemented. A signed URL works, but
 // its signature is not checked. Objects with an encryption key are not encrypted. The
 // page docs/emulator.md lists the known differences from the service, the paths that
 // control the server over HTTP, and what a server costs.

@@ -25,7 +25,7 @@ const granularity = blob.Granularity
 // DefaultMemory is the default of [Options.Memory].
 const DefaultMemory = 512 << 20
 
-// Options configures a [Server]. The zero value is a strict server in memory.
+// Options configure a [Server]. The zero value is a strict server in memory.
 type Options struct {
 	// Dir is the directory that keeps everything. It is created if necessary. The next
 	// server on it continues with the state of the last one, even if the last one was
@@ -79,7 +79,7 @@ type Options struct {
 	// Latency delays each reply.
 	Latency time.Duration
 	// BucketRate limits the writes to a bucket per second, as the service does: each range
-	// of its names may have that many, and the others get 429. A bucket has one range at
+	// of its names accepts that many, and refuses more with 429. A bucket has one range at
 	// first. A range that has at least 80 % of BucketRate for SplitAfter is divided in two.
 	// A write is an insert, the start of an upload, a deletion or another change of an
 	// object. 0 means no limit.

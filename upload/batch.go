@@ -58,8 +58,8 @@ type BatchOptions struct {
 	DryRun bool
 
 	// Sizes yields the sizes of all files of the batch, in any order. It is read only
-	// while the service fails, because each upload of a batch has the tries of one file
-	// of their total size. If it is nil, only files that were started count.
+	// while the service fails, because each upload of a batch has as many tries as one
+	// file with the size of the batch. If it is nil, only files that were started count.
 	Sizes iter.Seq[int64]
 }
 
@@ -81,14 +81,14 @@ const (
 //     ([session.ErrPermission]);
 //   - all remaining files when one has used up its retries, if since its first
 //     failure no upload has succeeded and no large one has progressed
-//     ([session.ErrRetriesExhausted]). If one does later, the next files are tried
-//     again.
+//     ([session.ErrRetriesExhausted]). If an upload succeeds later, the next files are
+//     tried again.
 //
-// All uploads share the gate and the retry budget: each has the tries of one file of
-// their total size. While the service fails, the gate may hold them for twice as
+// All uploads share the gate and the retry budget: each has as many tries as one file
+// with the size of the batch. While the service fails, the gate may hold them for twice as
 // long as these tries can wait.
 //
-// Jobs are read as they are needed, at most some thousand ahead. Small files are not
+// Jobs are read as they are needed, at most a few thousand ahead. Small files are not
 // locked or saved. When ctx is done, or the loop over the results ends, no more jobs
 // are read, and the uploads under way are interrupted. If ctx is done, they still
 // yield their results.

@@ -36,8 +36,9 @@ func (d Difference) String() string { return nameOf(int(d), differenceNames[:], 
 // Compare compares the files of jobs with the objects at their destinations. It sends no data and
 // changes nothing. Like [Uploader.Files], it yields one Result for each job, in the order in
 // which they end: Difference is the outcome, and Object is the object at the destination, nil if
-// there is none. Planned is set if they differ. A file is read only if its object has the same size. The object determines whether
-// the file is compressed for the comparison, as with [SkipSameContent].
+// there is none. Planned is set if they differ. A file is read only if its object has the same
+// size. The object determines whether the file is compressed for the comparison, as with
+// [SkipSameContent].
 //
 // Only Small, Large, their limiters, Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
 // Listing fails because there is no such bucket, because the credentials are not accepted or

@@ -14,8 +14,8 @@
 //	readable at any offset  Uploader.ReaderAt   the same call, in any process, with an identity
 //	in memory               Uploader.Bytes      no other call
 //	a file of an fs.FS      Uploader.FS         no other call
-//	a pipe, or any reader   Uploader.Reader     no other call
-//	written by a function   Uploader.NewWriter  no other call; replaces storage.Writer
+//	a pipe, or any reader   Uploader.Reader     no other call, unless in a spool
+//	written by a function   Uploader.NewWriter  the same; replaces storage.Writer
 //
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
@@ -48,8 +48,9 @@
 //     before the object exists. It refuses corrupt bytes, and an earlier object with
 //     that name stays.
 //   - After a failure the uploader queries the committed offset, and continues from
-//     there. Waits grow from one second to half a minute, with a random part. Every
-//     wait is shorter than a minute.
+//     there. Backoffs grow from one second to half a minute, with a random part, and are
+//     always shorter than a minute. A closed gate, or a bucket with a rate, can hold a
+//     request longer.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
@@ -57,8 +58,8 @@
 //     damaged, that the session was canceled, or twice that the session is gone.
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
-//   - Memory per upload is constant: a few MiB for a file, the file itself up
-//     to 8 MiB. All streams, files that are compressed, and the parts of multipart
+//   - Memory per upload is constant: a few MiB for a file, or all of it if it has
+//     at most 8 MiB. All streams, files that are compressed, and the parts of multipart
 //     uploads share [Options.Memory].
 //
 // # Errors
@@ -68,8 +69,9 @@
 // happened, whether the upload is resumable, and what to do.
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It
-// needs an [Options.Store], and a source that gets a session: not a stream, and not a
-// file that is sent in one request. [Result.Resumable] reports it for each call.
+// needs an [Options.Store], and a source that gets a session: not a file that is sent
+// in one request. A stream is resumable only in a spool ([InSpool]), after its input
+// has ended. [Result.Resumable] reports it for each call.
 //
 // If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended
 // it, its error is an [*InterruptedError]. If the service refused a request or could

@@ -13,11 +13,11 @@ import (
 //
 //	error                  what happened                                            resumable  what to do
 //
-//	*InterruptedError      the context of the call was done, or the next row        [1]        call again with another context
+//	*InterruptedError      the context of the call was done, or Pause or Cancel ended it[1]        call again with another context
 //	ErrPaused              Uploader.Pause interrupted the upload                    [1]        resume it at any time
 //	ErrTruncated           the source is shorter than CallOptions.Size              [1]        correct the source or the size
 //	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
-//	ErrSourceNeeded        Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
+//	ErrSourceNeeded        Resume: the source is not a file, but one of ReaderAt    yes        call ReaderAt with the same identity
 //	ErrIncomplete          a spooled stream can never be completed                  no         cancel it, and upload the source again
 //	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
@@ -25,7 +25,7 @@ import (
 //	*state.HeldError       another process holds the lease of the upload            yes        wait until the lease runs out
 //
 //	chunk.ErrRead          the file or the reader failed                            [3]        correct the source
-//	chunk.ErrNotRegular    the path names no regular file                           no         use Reader for pipes and devices
+//	chunk.ErrNotRegular    the path does not name a regular file                    no         use Reader for pipes and devices
 //	*fs.PathError          the file, or the directory of the store, cannot be used  [1]        correct the path or the permissions
 //	fs.ErrExist            Import: the upload of this file is saved already         yes        resume that
 //
@@ -33,14 +33,14 @@ import (
 // [InterruptedError.Resumable] and [Result.Resumable]. [2] means that the sentinel
 // decides. [3] means yes for a file.
 //
-// The driver in the tables of these packages is the [Uploader]. A call that needs a
+// Where those tables say driver, they mean the [Uploader]. A call that needs a
 // corrupt saved upload sets it aside ([state.ErrCorruptToken]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
 // context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
-// ErrCanceled. ErrPermanent is [backoff.ErrPermanent].
+// [session.ErrCanceled]. ErrPermanent is [backoff.ErrPermanent].
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.

@@ -24,9 +24,10 @@ const (
 
 	// The terminal kinds. The last event of every upload has one of them.
 	Done        // the object is there, or the upload was skipped: see Result
-	Interrupted // the context of the call was done, and Err wraps its error; or Pause or Cancel ended the upload
+	Interrupted // the context of the call was done, or Pause or Cancel ended the upload; Err has the cause
 	Failed      // Err is the reason
 
+	// These are not terminal.
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part

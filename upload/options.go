@@ -57,9 +57,9 @@ type Options struct {
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
 	// [AutoParts]. nil means one connection for new uploads. Saved uploads in parts can be
-	// resumed, queried and canceled with any value. With nil, they cannot be if the program
-	// never calls InParts or AutoParts, because it then has no code for parts. The error
-	// wraps [session.ErrInvalid] and names this option.
+	// resumed, queried and canceled with any value, also nil, if the program calls InParts or
+	// AutoParts anywhere. Otherwise it has no code for parts: the error wraps
+	// [session.ErrInvalid] and names this option.
 	Parallel *Parts
 
 	// Spool keeps the bytes of streams on disk, so that another process can finish them: see

@@ -82,7 +82,7 @@ func InParts(connections int, minPart int64) *Parts {
 
 // AutoParts sends a file in parts, like [InParts], if several connections may be
 // faster than one. It begins in a session of its own, which shows the rate of one connection
-// within 250 ms. If that is low, what was sent is discarded, and the file is sent in parts. The
+// within 250 ms. If that rate is low, the bytes that were sent are discarded, and the file is sent in parts. The
 // number of connections rises as long as the total rate does. All files of an Uploader share
 // the connections, and the rate of one.
 //
@@ -97,7 +97,7 @@ func InParts(connections int, minPart int64) *Parts {
 //     answers within 3 ms,
 //   - a rate limit of at most 16 MiB/s is set, but not 0,
 //   - several connections were no faster for a file in the last ten minutes,
-//   - the caller may not read the object at the destination, or
+//   - the caller has no permission to read the object at the destination, or
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
 //     also be readable and suit temporary objects.
 func AutoParts(maxConnections int) *Parts {

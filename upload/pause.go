@@ -19,8 +19,10 @@ import (
 // If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
 // error wraps [state.ErrInUse] if another Uploader or process has the upload and the
 // store is a [state.LockChecker]. It wraps [state.ErrNoToken] if the upload is not
-// saved: it was finished, or was interrupted before it had a session. If ctx is done, Pause does not wait any longer, for example for a file
-// that hangs. The upload is interrupted nevertheless.
+// saved: it was finished, or was interrupted before it had a session.
+//
+// If ctx is done, Pause does not wait any longer, for example for a file that hangs. The
+// upload is interrupted nevertheless.
 func (u *Uploader) Pause(ctx context.Context, id string) error {
 	id, err := u.findSaved(ctx, id)
 	if err == nil {

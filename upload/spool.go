@@ -57,11 +57,11 @@ const defaultSpoolLimit = 1 << 30
 // and the event [InputWaits] has the reason. With an empty dir, new streams are kept in memory, and
 // saved ones can be resumed.
 //
-// An object is published only if its input ended: the reader returned [io.EOF], or the Writer was closed,
-// [CallOptions].Size, [CallOptions].Confirm and the checksum of the Spec agree, and this was recorded on
-// the disk (fsync). A process that dies before leaves a stream that cannot be completed
-// ([ErrIncomplete]). If the call fails or is interrupted before, nothing is kept: the session and the files
-// are removed.
+// An object is published only if its input ended, and this was recorded on the disk (fsync). The input
+// has ended if the reader returned [io.EOF] or the Writer was closed, and if [CallOptions].Size,
+// [CallOptions].Confirm and the checksum of the Spec agree. A process that dies before the record leaves
+// a stream that cannot be completed ([ErrIncomplete]). If the call fails or is interrupted before it,
+// the session and the files are removed.
 //
 // While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
 // stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
@@ -71,9 +71,11 @@ const defaultSpoolLimit = 1 << 30
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the
 // program that writes the stream.
 //
-// If the service loses the session after bytes were removed, the object cannot be
-// completed. The error wraps [session.ErrSessionLost], and the rest of the bytes stays until Cancel or Prune
-// removes it. A stream whose bytes are all on disk is sent again, and Prune keeps it. A stream is read from the beginning of the call, even if a precondition does not hold.
+// If the service loses the session after bytes were removed, the object cannot be completed. The error
+// wraps [ErrIncomplete] and [session.ErrSessionLost], and the other bytes stay until Cancel or Prune
+// removes them. A stream whose bytes are all on disk is sent again, and Prune keeps it.
+//
+// A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 func InSpool(dir string, limit int64) *Spool {
 	s := &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit), engine: newSpoolEngine()}
 	spoolOfSaved.Store(&s.engine)

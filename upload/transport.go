@@ -11,8 +11,8 @@ import (
 const writeBuffer = 64 << 10 // of a connection
 
 // connectionMemory returns the size of the buffers of a connection that sends a small file of size
-// bytes in one request. A thousand files of some KiB need less memory than their connections. net/http passes a request to the
-// connection as a body only if it does not fit in the write buffer.
+// bytes in one request. A thousand files of some KiB need less memory than their connections.
+// net/http passes a request to the connection as a body only if it does not fit in the write buffer.
 func connectionMemory(size int64) int64 {
 	if size < writeBuffer {
 		return writeBuffer

@@ -90,13 +90,13 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 }
 
 // Reader uploads the bytes of r until EOF. No other call can resume it, because r
-// cannot be read again, unless [Options].Spool keeps the bytes. If r fails, the upload fails with [chunk.ErrRead], and there
-// is no object.
+// cannot be read again, unless [Options].Spool keeps the bytes. If r fails, the upload
+// fails with [chunk.ErrRead], and there is no object.
 //
 // A stream of at most 256 KiB is sent in one request. Any other stream gets a
 // session.
 //
-// Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
+// Without a spool, Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
 // and one byte, to determine whether the stream is longer (with Gzip in spec, as many
 // bytes as compress to that), and nothing more before the session is open. After
 // Reader has returned, it reads nothing, so that a caller that can seek may try

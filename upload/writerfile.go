@@ -43,8 +43,8 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// fileFrom returns the rest of the file r and the number of its bytes. It is nil if r is not such a file, or too short for a
-// request that is not the last.
+// fileFrom returns the rest of the file r and the number of its bytes. It is nil if r is not
+// such a file, or too short for a request that is not the last.
 func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 	w.mu.Lock()
 	started := w.state != writerNew

@@ -64,8 +64,8 @@ type Options struct {
 	UserAgent string
 
 	// Transport carries the requests to the endpoint. The default is
-	// [upload.NewTransport] with the client certificate that New finds. A transport that records URLs, such as one for tracing,
-	// must be made with [session.Traced].
+	// [upload.NewTransport] with the client certificate that New finds. A transport that
+	// records URLs, such as one for tracing, must be made with [session.Traced].
 	Transport http.RoundTripper
 }
 

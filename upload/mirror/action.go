@@ -24,7 +24,7 @@ var kindNames = [...]string{Upload: "upload", Compare: "compare", Keep: "keep", 
 // String returns the name of k in lower case.
 func (k Kind) String() string { return kindNames[k] }
 
-// A Reason is why an object without a file is not deleted.
+// A Reason is why an object without a file is not deleted. Excluded is also one of Delete, see Action.
 type Reason int
 
 // The reasons.
@@ -55,7 +55,7 @@ type Action struct {
 type Outcome struct {
 	Kind    Kind            // Upload if this is about a file; otherwise Delete or Protect
 	Result  *upload.Result  // of a file
-	Object  *session.Object // of a deletion: it has the fields Bucket, Name, Generation and Size
+	Object  *session.Object // of Delete and Protect: it has the fields Bucket, Name, Generation and Size
 	Reason  Reason          // of Protect
-	Planned bool            // of a deletion: it was not made, because of DryRun
+	Planned bool            // of a deletion: it was not made (DryRun, or Check)
 }

@@ -21,7 +21,7 @@
 //     deletion.
 //   - Only names below the prefix are deleted. The prefix is a directory: "p" does not include the
 //     object "pq/x".
-//   - An object that [Reason] describes is not deleted.
+//   - An object with a [Reason] is not deleted, except Excluded with [Options].DeleteExcluded.
 //   - Memory does not grow with the number of files and objects. The names of the objects that
 //     will be deleted are in a temporary file, if they need more than 8 MiB.
 //

@@ -37,8 +37,8 @@ type Options struct {
 	Tree tree.Options
 
 	// Batch configures the uploads. Skip is the rule by which a file is compared with its
-	// object: SkipIdentical, which is the default, or SkipSameTime. New sets Sizes. With
-	// DryRun, nothing is uploaded or deleted. Listing is refused.
+	// object: SkipIdentical, which is the default, or SkipSameTime. If Sizes is nil, it is
+	// [Mirror.Sizes]. With DryRun, nothing is uploaded or deleted. Listing is refused.
 	Batch upload.BatchOptions
 
 	// Prepare, if not nil, is called with each job before it is compared, in the order of the names. It
@@ -61,8 +61,8 @@ type Options struct {
 	Strict bool
 
 	// Reserved are prefixes of object names in the bucket that are never deleted, such as that
-	// of a package bucketstore. Names of its objects, and those below gcsup-parts/, are
-	// protected in any case.
+	// of a package bucketstore. Names like those of its objects, and those below gcsup-parts/, are
+	// always protected.
 	Reserved []string
 
 	// TempDir is the directory of temporary files. "" is os.TempDir.

@@ -12,13 +12,13 @@
 // # When a file is complete
 //
 // A file is uploaded when no program writes to it any more. On a local file system of Linux, a
-// file that a process has open for writing is never complete, and these files are complete at once:
+// file that a process has open for writing is not complete. Otherwise these files are complete at once:
 //
 //   - a file that [Put] made;
 //   - a file that was renamed, or linked, into the directory after its last change.
 //
-// Any other file is complete when it was not changed for [Options].Settle. So is every file
-// on other systems, on file servers, and of another user.
+// Any other file is complete when it was not changed for [Options].Settle. This is also the rule for
+// all files on other systems, on file servers, and of other users.
 //
 // # What is removed
 //
@@ -33,7 +33,8 @@
 // [Options].Attempts it is moved to the directory .failed, with the reason in a file beside it.
 // [Retry] moves it back. A failure that is not about the file counts only if another file was
 // uploaded since the previous attempt: an outage moves no file to .failed. If the service refuses a
-// file, that counts only if another one was uploaded since the start: the settings may be wrong.
+// file, that counts only if another one was uploaded since the start, or with Ordered: the settings
+// may be wrong.
 //
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a

@@ -32,8 +32,8 @@ type Options struct {
 	// not complete, or fails, blocks all later ones.
 	Ordered bool
 
-	// Attempts is after how many failures in a row a file is moved to .failed, or, with Ordered, Run
-	// ends. 0 means 10, and a negative number no limit. A failure that any file could
+	// Attempts is the number of failures in a row after which a file is moved to .failed. With
+	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. A failure that any file could
 	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
 	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
 	Attempts int

@@ -21,7 +21,7 @@ type Status struct {
 
 	Backlog Count     `json:"backlog"`         // files that are not uploaded, without those in .failed
 	Oldest  time.Time `json:"oldest,omitzero"` // when the oldest file of the backlog was changed or put there
-	Failed  Count     `json:"failed"`          // in .failed; only of ReadStatus
+	Failed  Count     `json:"failed"`          // in .failed; only ReadStatus sets it
 
 	Settling  int `json:"settling"`  // of the backlog: may still be written to
 	Ready     int `json:"ready"`     // wait for their turn
@@ -29,7 +29,7 @@ type Status struct {
 	Waiting   int `json:"waiting"`   // failed, and wait for the next attempt
 	Kept      int `json:"kept"`      // uploaded, and still there
 
-	Uploaded  Count            `json:"uploaded"`           // since the start, with the next row
+	Uploaded  Count            `json:"uploaded"`           // since the start, those of the next row included
 	Identical int64            `json:"identical"`          // files whose object existed already
 	Sent      int64            `json:"sent"`               // bytes handed to the network
 	Retries   int64            `json:"retries"`            // requests that failed and were repeated
@@ -39,7 +39,9 @@ type Status struct {
 	Notified bool      `json:"notified"`         // new files are noticed at once
 	Turn     time.Time `json:"turn,omitzero"`    // when the loop of Run last made a turn: at least every second, unless it hangs
 
-	Files []FileStatus `json:"files,omitempty"` // that failed, those with the most failures first, and then those under way, by name; at most 100, half of each kind if there are more
+	// Files has at most 100 files: those that failed, the ones with the most failures first, and then
+	// those under way, by name. If there are more, it has half of each kind.
+	Files []FileStatus `json:"files,omitempty"`
 }
 
 // Count is a number of files and of their bytes.

@@ -95,7 +95,7 @@ func (f *fire) copyTree(u *unfit) error {
 	if u.defect == unreadable {
 		mode = 0
 		if os.Getuid() == 0 { // root can read every file
-			const unprivileged = 65534 // the user nobody, who owns no files
+			const unprivileged = 65534 // the user nobody
 			u.user = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
 			u.key = filepath.Join(f.dir, "unprivileged-key")
 			key, err := os.ReadFile(f.key())

@@ -22,7 +22,7 @@ type multipart struct {
 	fresh     bool                         // the upload was just started: it is not saved, and no part was sent
 	completed bool                         // the reply to a completion had the object, so that the upload no longer exists
 	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number
-	hashFirst atomic.Bool                  // a reply did not have the checksum of its part: the service must check those of later parts
+	hashFirst atomic.Bool                  // a reply did not have the checksum of its part: later requests have it, so that the service checks it
 }
 
 var _ way = (*multipart)(nil)
