@@ -18,7 +18,7 @@ var observable = sync.OnceValue(func() bool {
 	return errno == 0 && mode == 0
 })
 
-// absentPages returns the pages of r that are not in the page cache. There are none if the
+// absentPages returns the pages of r that are not in the page cache, or none if they are few. There are none if the
 // process does not own the file and may not write to it. r begins at a multiple of the size of a page.
 //
 // https://man7.org/linux/man-pages/man2/mincore.2.html
@@ -39,10 +39,12 @@ func absentPages(f *os.File, r Range) (absent []Range, err error) {
 	}
 	defer func() { _ = syscall.Munmap(mapped) }()
 	page := int64(os.Getpagesize())
+	if all, err := samplesResident(mapped, int(page)); all || err != nil {
+		return nil, err
+	}
 	resident := make([]byte, (r.Len()+page-1)/page)
-	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&mapped[0])), uintptr(len(mapped)), uintptr(unsafe.Pointer(&resident[0])))
-	if errno != 0 {
-		return nil, errno
+	if err := mincore(mapped, resident); err != nil {
+		return nil, err
 	}
 	for i, in := range resident {
 		at := r.From + int64(i)*page
@@ -55,6 +57,33 @@ func absentPages(f *os.File, r Range) (absent []Range, err error) {
 		}
 	}
 	return absent, nil
+}
+
+// samples is the number of pages of a window that are looked at first. To look at all pages of a file that is
+// in the page cache costs 3 % of the CPU time of its upload.
+const samples = 16
+
+// samplesResident reports whether samples of the pages of a mapped range are all in the page cache. The others then
+// are, too, because the system reads ahead, or are so few that they can stay there.
+func samplesResident(mapped []byte, page int) (bool, error) {
+	last := (len(mapped) - 1) / page
+	for i := range samples {
+		at := last * i / (samples - 1) * page
+		var resident [1]byte
+		if err := mincore(mapped[at:min(at+page, len(mapped))], resident[:]); err != nil || resident[0]&1 == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// mincore records for each page of a mapped range whether it is in the page cache.
+func mincore(mapped, resident []byte) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&mapped[0])), uintptr(len(mapped)), uintptr(unsafe.Pointer(&resident[0])))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // dropPages removes the pages of r from the page cache, unless they are mapped or were changed.
