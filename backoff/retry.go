@@ -40,12 +40,15 @@ type Options struct {
 
 // An Attempt describes one call of an operation, for an observer.
 type Attempt struct {
-	Number   int           // 1 for the first call
-	Err      error         // nil if it succeeded
-	Verdict  Verdict       // the class of Err; meaningless if Err is nil
-	Progress bool          // Err was marked by Progress
-	Held     bool          // there was no new call: the operation's own wait has ended, and the Gate holds the next call
-	Wait     time.Duration // the wait that follows, or its upper bound if Held; 0 if this is the last attempt, or if the next one follows at once with new credentials
+	Number   int     // 1 for the first call
+	Err      error   // nil if it succeeded
+	Verdict  Verdict // the class of Err; meaningless if Err is nil
+	Progress bool    // Err was marked by Progress
+	Held     bool    // there was no new call: the operation's own wait has ended, and the Gate holds the next call
+
+	// Wait is the wait that follows, or its upper bound if Held. It is 0 after the last attempt, and
+	// if the next one follows at once with new credentials.
+	Wait time.Duration
 }
 
 // Retry calls op until it succeeds. Between the calls it waits as long as p

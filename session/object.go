@@ -64,7 +64,9 @@ type Object struct {
 	HardDeleteTime      time.Time `json:"hardDeleteTime,omitzero"`
 	RestoreToken        string    `json:"restoreToken,omitempty"` // of a soft-deleted object in a bucket with a hierarchical namespace
 
-	FileModTime time.Time `json:"fileModTime,omitzero"` // modification time of the source in whole seconds, from FileModTimeKey; zero if the object or the reply does not have it
+	// FileModTime is the modification time of the source in whole seconds, from FileModTimeKey. It is
+	// zero if the object or the reply does not have it.
+	FileModTime time.Time `json:"fileModTime,omitzero"`
 
 	// Gzip reports that the object is a file that was uploaded with Spec.Gzip:
 	// its content encoding is gzip, and it has UncompressedSizeKey.

@@ -42,8 +42,11 @@ type Reply struct {
 	Ours    bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
 	Older   bool // stat: Object was created before the driver's first attempt, or its session
 	Unmet   bool // stat: Object, or its absence, does not meet the preconditions of the caller
-	Differs bool // 308: the checksum differs from that of the source; part: there is none, or another, set by Client; otherwise: the object or the answer differs from what is known
 	Reached bool // the service answered an earlier request, perhaps of another upload
+
+	// Differs reports that the checksum of a 308 is not that of the source, or that the object or the
+	// answer is not what is known. Client sets it for a part whose reply has another checksum, or none.
+	Differs bool
 
 	FromService bool // the error is from Cloud Storage and not from a proxy
 	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the request had no effect

@@ -18,7 +18,7 @@ const (
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
-	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
+	Settling                   // the source is not read yet: its last changes may not be on its disk, or its times cannot show the next change
 	Waiting                    // a request failed, see Store; the next try is in Delay
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
@@ -27,14 +27,15 @@ const (
 	Interrupted // the context of the call was done, or Pause or Cancel ended the upload; Err has the cause
 	Failed      // Err is the reason
 
-	// These are not terminal.
+	// The following are not terminal.
+
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part
 	Undivided // AutoParts sends the file over one connection; Cause is the reason
 	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
-	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, and Err the error of the disk if there is one
+	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, Err that of the disk
 	InputContinues // the input is read again
 
 	kindCount // not a kind
@@ -78,7 +79,7 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // number of the upload, unique in this process; 0 if the event is of no upload. The prefix of a listing is Spec.Object
+	Upload    int64     // number of the upload, unique in this process; 0 if there is none, as for a listing of the prefix Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
@@ -98,9 +99,16 @@ type Event struct {
 	Retry     int           // Waiting: number of consecutive failures, from 1
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
 	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
-	Cause     string        // Waiting, Restarted, Discarded, Undivided, Divided, Warning, InputWaits: the reason, for people; Held: the process
-	Err       error         // Interrupted, Failed: what the call returns; Waiting: why the request failed; Held: a *state.HeldError; Warning: the error in Cause, or nil
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
+
+	// Cause is a reason for people: of Waiting, Restarted, Discarded, Undivided, Divided, Warning and
+	// InputWaits. Of Held, it is the process that holds the lease.
+	Cause string
+
+	// Err is what the call returns (Interrupted, Failed), why the request failed (Waiting), a
+	// *state.HeldError (Held), the error of the disk (InputWaits), or the error in Cause (Warning). It
+	// can be nil.
+	Err error
 
 	ctx context.Context
 	sum counts

@@ -10,22 +10,38 @@ import (
 // Result describes an upload. Every call returns one, even if it fails. Object is
 // then nil, and the other fields show the progress.
 type Result struct {
-	ID     string // of the saved upload; "" for a stream that is not in a spool, or without a store
-	Path   string // of the source; "" for a stream
-	Spec   Spec
-	Object *session.Object // as the service described it: generation, size, CRC32C; of [Uploader.Compare], the object at the destination
+	ID   string // of the saved upload; "" for a stream that is not in a spool, or without a store
+	Path string // of the source; "" for a stream
+	Spec Spec
 
-	Size        int64          // of the source, in bytes; -1 if it was never known
-	Source      chunk.Identity // of the file when its bytes were read; without a change time if a change may not be detectable; zero if it was not opened
-	ResumedFrom int64          // the committed offset at which this call continued an earlier one
-	Resumed     bool           // this call continued the session of an earlier one
-	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it when the cause is removed, such as another process that holds it
-	Skipped     Skip           // the rule of a batch, or of CallOptions, by which the file was not uploaded; Object is the existing object, if it was read
-	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
-	Difference  Difference     // of [Uploader.Compare]: how Object differs from the file
+	// Object is what the service described: generation, size, CRC32C. Of [Uploader.Compare], it is
+	// the object at the destination.
+	Object *session.Object
 
-	SourceRemoved bool  // the file was removed, see [CallOptions].RemoveSource
-	SourceKept    error // why RemoveSource did not remove the file, although its object exists; nil if the bytes of a skipped file were not compared
+	// Size is that of the source, in bytes, -1 if it was never known. Source describes the file when
+	// its bytes were read. It is zero if the file was not opened, and has no change time if a change
+	// may not be detectable.
+	Size   int64
+	Source chunk.Identity
+
+	// Resumed reports that this call continued the session of an earlier one, at the committed
+	// offset ResumedFrom. Resumable reports that the upload failed and is saved: the same call, or
+	// Resume, continues it when the cause is removed.
+	Resumed     bool
+	ResumedFrom int64
+	Resumable   bool
+
+	// Skipped is the rule of a batch, or of CallOptions, by which the file was not uploaded. Object
+	// is then the existing object, if it was read.
+	Skipped    Skip
+	Planned    bool       // the file would have been uploaded, see [BatchOptions].DryRun
+	Difference Difference // of [Uploader.Compare]: how Object differs from the file
+
+	// SourceRemoved reports that the file was removed, see [CallOptions].RemoveSource. SourceKept is
+	// why it was not, although its object exists. It is nil if the bytes of a skipped file were not
+	// compared.
+	SourceRemoved bool
+	SourceKept    error
 
 	Leftover error // what could not be removed from the service, and why; nil if nothing is left. See SavedUpload.ToRemove
 
