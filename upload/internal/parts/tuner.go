@@ -23,7 +23,8 @@ type tuner struct {
 	hold     int     // intervals until the next trial
 	lastHold int     // length of the last hold after a rejected trial
 
-	rejected bool // the last trial that ended was rejected
+	rejected bool    // the last trial that ended was rejected
+	slump    float64 // rate of the last step before it fell, while the trial that followed is under way; otherwise 0
 }
 
 // step is a number of connections and the rate that they reached together, in bytes per second.
@@ -129,6 +130,10 @@ func (t *tuner) observe(iv interval) {
 		return
 	}
 	t.mean += (rate - t.mean) / float64(counted)
+	if t.recovered(rate) {
+		t.settle(trialIntervals)
+		return
+	}
 	switch {
 	case len(t.steps) == 0:
 		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
@@ -171,7 +176,7 @@ func (t *tuner) note(rate float64) {
 // accept ends a trial that showed a gain, and begins the next one.
 func (t *tuner) accept(rate float64) {
 	t.note(rate)
-	t.rejected, t.lastHold = false, 0
+	t.rejected, t.lastHold, t.slump = false, 0, 0
 	t.raise()
 }
 
@@ -195,17 +200,28 @@ func (t *tuner) outdated() bool {
 	return n > 0 && t.mean < 0.6*t.steps[n-1].rate
 }
 
-// restart measures the rate of a number of connections again, and then begins a trial with more. The
-// mean may be that of a short stall: in comparison with it, a link that recovers looks like a gain. The
-// steps whose rates are still possible stay.
+// restart begins a trial with more than a number of connections, which reach the mean rate. It keeps
+// the steps whose rates are still possible.
 func (t *tuner) restart(connections int) {
+	before := t.steps[len(t.steps)-1].rate
 	steps := slices.DeleteFunc(t.steps, func(s step) bool { return s.rate > t.mean || s.connections >= connections })
-	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2}
-	t.settle(trialIntervals)
+	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2, slump: before}
+	t.raise()
+}
+
+// recovered reports whether the rate that had fallen has come back. The fall was then a short stall, in
+// comparison with which any number of connections would look like a gain.
+func (t *tuner) recovered(rate float64) bool {
+	if t.slump == 0 {
+		return false
+	}
+	last := t.steps[len(t.steps)-1]
+	return rate >= 0.8*t.slump && rate < step{last.connections, t.slump}.gain(t.level, 4)
 }
 
 // settle returns to the last step and holds for some intervals.
 func (t *tuner) settle(intervals int) {
+	t.slump = 0
 	if n := len(t.steps); n > 0 {
 		t.level = max(t.steps[n-1].connections, min(minLevel, t.limit))
 		t.trial, t.hold = false, intervals
