@@ -38,7 +38,7 @@ var (
 var routes = []route{
 	{name: "loss", conditions: far, congestion: "bbr", size: 256 << 20, fixed: true, auto: true, off: true},
 	{name: "loss-cubic", conditions: far, congestion: "cubic", size: 64 << 20, fixed: true},
-	{name: "loss-cubic-auto", conditions: far, congestion: "cubic", size: 160 << 20, bare: 32, auto: true},
+	{name: "loss-cubic-auto", conditions: far, congestion: "cubic", size: 256 << 20, bare: 32, auto: true},
 	{name: "reorder", conditions: mixed, congestion: "bbr", size: 160 << 20, fixed: true},
 	{name: "near", conditions: near, congestion: "bbr", size: 160 << 20, auto: true, off: true},
 	{name: "near-cubic", conditions: near, congestion: "cubic", size: 160 << 20, auto: true, off: true},
