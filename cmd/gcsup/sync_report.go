@@ -106,7 +106,11 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 		status = result.Failed
 		d.Failed++
 		s.totals.FailedWith(err)
-		if text := url + ": not deleted: " + deletionText(err); d.Fold(err) {
+		outcome := ": not deleted: "
+		if result.Uncertain(err) {
+			outcome = ": may be deleted: "
+		}
+		if text := url + outcome + deletionText(err); d.Fold(err) {
 			s.console.Log().Error(text, failureAttrs(err)...)
 		} else {
 			s.console.Fail(text, failureAttrs(err)...)
