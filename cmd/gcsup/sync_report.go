@@ -67,11 +67,11 @@ func (s *syncReport) before(outcomes iter.Seq2[*upload.Result, error]) iter.Seq2
 				return
 			}
 		}
-		if s.failed == nil {
-			return
-		}
 		for _, text := range s.totals.Deletions.Folded() {
 			s.console.Fail(text)
+		}
+		if s.failed == nil {
+			return
 		}
 		s.totals.FailedWith(s.failed)
 		s.tracker.refuse(s.whole, s.failed)
