@@ -77,7 +77,7 @@ func (s Skip) unread(job Job) bool {
 	case s == SkipExisting:
 		return true
 	case s == SkipSameTime && !job.ModTime.IsZero():
-		if job.Spec.EncryptionKey.HasSecret() && job.Object.HasCRC32C {
+		if !job.Spec.EncryptionKey.IsZero() && job.Object.HasCRC32C {
 			return false // the object is not encrypted with a key, see skip
 		}
 		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime

@@ -137,7 +137,7 @@ func (m *merger) ofFile(j *upload.Job) Kind {
 		like = batch.CompareTime(j.Spec.Gzip, j.Size, j.ModTime, j.Object)
 	}
 	switch {
-	case like == batch.Differs, j.Spec.EncryptionKey.HasSecret() && j.Object.HasCRC32C: // an object with a key has none in a listing
+	case like == batch.Differs, !j.Spec.EncryptionKey.IsZero() && j.Object.HasCRC32C: // an object with a key has none in a listing
 		return Upload
 	case like == batch.SameTime:
 		return Keep
