@@ -364,6 +364,36 @@ func TestFilesSkip(t *testing.T) {
 	})
 }
 
+// TestFilesSkipKey checks that a file is not skipped if a key is given and its object is not encrypted with
+// one, by each rule that compares.
+func TestFilesSkipKey(t *testing.T) {
+	t.Parallel()
+	key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []upload.Skip{upload.SkipIdentical, upload.SkipSameTime} {
+		for _, listing := range []*upload.Listing{nil, {Bucket: "bkt"}} {
+			for _, given := range []session.EncryptionKey{key, key.WithoutSecret()} { // the Options have the secret
+				inBubble(t, nil, func(w *world) {
+					up := w.uploader(func(o *upload.Options) { o.EncryptionKeys = []session.EncryptionKey{key} })
+					jobs := w.jobs(2, 1000)
+					opts := &upload.BatchOptions{Skip: upload.SkipSameTime} // which writes the times
+					files(w.t.Context(), up, jobs[:1], opts)
+					jobs[0].Spec.EncryptionKey, jobs[1].Spec.EncryptionKey = given, given
+					files(w.t.Context(), up, jobs[1:], opts)
+					got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Skip: rule, Listing: listing})
+					for name, want := range map[string]upload.Skip{"0": upload.SkipNothing, "1": rule} {
+						if o := got[name]; o.err != nil || o.Skipped != want {
+							t.Errorf("%v, listing %v, key %+v: object %s: skipped %v, error %v, want %v", rule, listing != nil, given, name, o.Skipped, o.err, want)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 	t.Helper()
 	client, err := session.NewClient(w.http, "http://gcs.test")

@@ -24,7 +24,8 @@ const (
 	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds,
-	// its modification time under [session.FileModTimeKey]. An upload writes that key,
+	// its modification time under [session.FileModTimeKey]. If the file has an encryption
+	// key, an object without one is replaced. An upload writes that key,
 	// unless the file was modified less than two seconds before. If the object does
 	// not have the key, or if the file was modified less than two seconds before the
 	// object was created, the CRC32C is compared as with SkipIdentical.
@@ -76,6 +77,9 @@ func (s Skip) unread(job Job) bool {
 	case s == SkipExisting:
 		return true
 	case s == SkipSameTime && !job.ModTime.IsZero():
+		if !job.Spec.EncryptionKey.IsZero() && job.Object.HasCRC32C {
+			return false // the object is not encrypted with a key, see skip
+		}
 		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime
 	}
 	return false

@@ -67,11 +67,11 @@ func (s *syncReport) before(outcomes iter.Seq2[*upload.Result, error]) iter.Seq2
 				return
 			}
 		}
-		if s.failed == nil {
-			return
-		}
 		for _, text := range s.totals.Deletions.Folded() {
 			s.console.Fail(text)
+		}
+		if s.failed == nil {
+			return
 		}
 		s.totals.FailedWith(s.failed)
 		s.tracker.refuse(s.whole, s.failed)
@@ -106,7 +106,11 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 		status = result.Failed
 		d.Failed++
 		s.totals.FailedWith(err)
-		if text := url + ": not deleted: " + deletionText(err); d.Fold(err) {
+		outcome := ": not deleted: "
+		if result.Uncertain(err) {
+			outcome = ": may be deleted: "
+		}
+		if text := url + outcome + deletionText(err); d.Fold(err) {
 			s.console.Log().Error(text, failureAttrs(err)...)
 		} else {
 			s.console.Fail(text, failureAttrs(err)...)

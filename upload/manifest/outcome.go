@@ -3,14 +3,16 @@ package manifest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/upload"
+	"gcsup/upload/internal/batch"
 )
 
 // Outcome returns the record of a file whose upload ended with res and err. ok is false if
-// there is nothing to record, because the file was not tried or was interrupted: the next run must
-// upload it.
+// there is nothing to record, because the file was not tried, was interrupted, or was changed after it was
+// skipped by its time: the next run must upload it.
 func Outcome(res *upload.Result, err error) (r Record, ok bool) {
 	if _, interrupted := errors.AsType[*upload.InterruptedError](err); interrupted || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
 		return Record{}, false
@@ -24,6 +26,10 @@ func Outcome(res *upload.Result, err error) (r Record, ok bool) {
 		r.Status = Skipped
 		if r.Source == (chunk.Identity{}) { // it was not opened
 			r.Source, _ = chunk.StatIdentity(res.Path)
+			modified := time.Unix(0, r.Source.ModTimeNS)
+			if res.Skipped == upload.SkipSameTime && (res.Object == nil || batch.CompareTime(res.Spec.Gzip, r.Source.Size, modified, res.Object) != batch.SameTime) {
+				return Record{}, false // it was changed after the walk
+			}
 		}
 	}
 	if o := res.Object; o != nil {

@@ -1,12 +1,14 @@
 package manifest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -32,6 +34,10 @@ func TestOutcome(t *testing.T) {
 		change(&r)
 		return r
 	}
+	modified := time.Unix(0, identity.ModTimeNS)
+	at := func(t time.Time) *session.Object {
+		return &session.Object{Generation: 7, CRC32C: 8, HasCRC32C: true, Size: 1, FileModTime: t, Created: modified.Add(time.Hour)}
+	}
 	for name, c := range map[string]struct {
 		res  upload.Result
 		err  error
@@ -43,6 +49,12 @@ func TestOutcome(t *testing.T) {
 		"skipped, not opened": {upload.Result{Skipped: upload.SkipExisting, Object: object}, nil, with(func(r *manifest.Record) {
 			r.Status, r.Generation, r.CRC32C, r.HasCRC32C = manifest.Skipped, 7, 8, true
 		})},
+		"skipped by its time, not opened": {upload.Result{Skipped: upload.SkipSameTime, Size: 1, Object: at(modified)}, nil, with(func(r *manifest.Record) {
+			r.Status, r.Generation, r.CRC32C, r.HasCRC32C = manifest.Skipped, 7, 8, true
+		})},
+		// The file was changed after it was skipped. The next run must look at it.
+		"skipped by its time, changed": {upload.Result{Skipped: upload.SkipSameTime, Size: 1, Object: at(modified.Add(-time.Minute))}, nil, manifest.Record{}},
+		"skipped by its time, gone":    {upload.Result{Path: path + ".gone", Skipped: upload.SkipSameTime, Size: 1, Object: at(modified)}, nil, manifest.Record{}},
 		"failed": {upload.Result{Source: identity, Object: object}, errors.New("why"), with(func(r *manifest.Record) {
 			r.Status, r.Reason = manifest.Failed, "why"
 		})},
@@ -50,7 +62,7 @@ func TestOutcome(t *testing.T) {
 		"interrupted": {upload.Result{Source: identity}, &upload.InterruptedError{}, manifest.Record{}},
 		"canceled":    {upload.Result{Source: identity}, fmt.Errorf("%w: why", context.Canceled), manifest.Record{}},
 	} {
-		c.res.Path, c.res.Spec = path, spec
+		c.res.Path, c.res.Spec = cmp.Or(c.res.Path, path), spec
 		got, ok := manifest.Outcome(&c.res, c.err)
 		if got != c.want || ok != (c.want != manifest.Record{}) {
 			t.Errorf("%s: Outcome = %+v, %v; want %+v", name, got, ok, c.want)

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"io"
 	"os"
 	"path"
@@ -8,6 +9,19 @@ import (
 	"slices"
 	"strings"
 )
+
+// unlessDone returns the result of f. If ctx ends first, ok is false, and f may still run: a file server that
+// does not respond can block it indefinitely.
+func unlessDone(ctx context.Context, f func() bool) (result, ok bool) {
+	done := make(chan bool, 1)
+	go func() { done <- f() }()
+	select {
+	case result = <-done:
+		return result, true
+	case <-ctx.Done():
+		return false, false
+	}
+}
 
 // hasFile reports whether there is a file for an object, or an entry that is not a directory. The
 // file system may ignore case, the service does not.

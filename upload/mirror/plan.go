@@ -136,10 +136,10 @@ func (m *merger) ofFile(j *upload.Job) Kind {
 	if m.skip == upload.SkipSameTime {
 		like = batch.CompareTime(j.Spec.Gzip, j.Size, j.ModTime, j.Object)
 	}
-	switch like {
-	case batch.Differs:
+	switch {
+	case like == batch.Differs, !j.Spec.EncryptionKey.IsZero() && j.Object.HasCRC32C: // an object with a key has none in a listing
 		return Upload
-	case batch.SameTime:
+	case like == batch.SameTime:
 		return Keep
 	}
 	return Compare

@@ -131,6 +131,43 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMergeKey checks that an object that is not encrypted with a key is replaced if a key is given.
+func TestMergeKey(t *testing.T) {
+	t.Parallel()
+	key, err := session.NewEncryptionKey(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := func(yield func(upload.Job) bool) {
+		for job := range jobsOf("plain sealed") {
+			job.Spec.EncryptionKey = key
+			if !yield(job) {
+				return
+			}
+		}
+	}
+	objects := func(yield func(*session.Object, error) bool) {
+		for o, err := range objectsOf("plain@1000 sealed@1000") {
+			o.HasCRC32C = o.Name == "plain"
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+	for skip, want := range map[upload.Skip][]Kind{upload.SkipSameTime: {Upload, Keep}, upload.SkipIdentical: {Upload, Compare}} {
+		var got []Kind
+		for a, err := range merge(jobs, objects, rules{skip: skip}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, a.Kind)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: %v, want %v", skip, got, want)
+		}
+	}
+}
+
 // TestSkippedNames checks that the names of skipped entries are kept as long as they matter, and that
 // there are not more of them than the newest name has bytes.
 func TestSkippedNames(t *testing.T) {

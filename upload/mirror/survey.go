@@ -146,9 +146,15 @@ func (v *survey) delete(ctx context.Context, m *Mirror, u *upload.Uploader) iter
 		var failed error // written by the goroutine that reads the objects, which ends before the loop
 		objects := func(yield func(*session.Object) bool) {
 			for e, err := range v.deletes.entries() {
-				if err == nil && e.reason == NoReason && m.hasFile(e.object.Name) {
-					if err = v.appeared.add(e.object, Appeared); err == nil {
-						continue
+				if err == nil && e.reason == NoReason {
+					appeared, ok := unlessDone(ctx, func() bool { return m.hasFile(e.object.Name) })
+					if !ok {
+						return // deleteRest reports that ctx is done
+					}
+					if appeared {
+						if err = v.appeared.add(e.object, Appeared); err == nil {
+							continue
+						}
 					}
 				}
 				if err != nil {

@@ -40,7 +40,7 @@ type Kind string
 
 // The kinds of entries that are not files.
 const (
-	Link            Kind = "link"              // a symbolic link, with Options.ReportSymlinks
+	Link            Kind = "link"              // a symbolic link, with Options.ReportSymlinks or Options.ReportLeftOut
 	LinkToDirectory Kind = "link_to_directory" // a symbolic link to a directory
 	LinkOutside     Kind = "link_outside"      // a symbolic link that is absolute, or leads out of the source
 	LinkDangling    Kind = "link_dangling"     // a symbolic link to nothing
@@ -80,6 +80,9 @@ func VanishedError(path string) error { return withPath(path, errVanished) }
 
 // errVanished is the error of a file or directory that was removed during a walk.
 var errVanished = leftOut(Vanished, "it was removed during the walk")
+
+// errUnselected is the error of a symbolic link that Options.Include does not select.
+var errUnselected = notFollowed(Link, "the patterns do not select it, but may select files to which it leads")
 
 // These errors are outcomes of a file that is not reported.
 var (

@@ -140,7 +140,8 @@ type Options struct {
 	// ReportLeftOut reports what a walk leaves out although the patterns select it: with Link a
 	// symbolic link that IgnoreSymlinks leaves out, with LeftOut a file that is not within the
 	// limits of size and time, and with Vanished a file or directory that was removed during the
-	// walk. It is for a program that deletes objects without a file. [Tree.Excludes] has what the
+	// walk. With Link it also reports a symbolic link that Include does not select, and that is not
+	// followed: it may lead to files that Include selects. It is for a program that deletes objects without a file. [Tree.Excludes] has what the
 	// patterns leave out. A List ignores it.
 	ReportLeftOut bool
 

@@ -172,16 +172,36 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 		rel = top.rel + name
 	}
 	if !w.run.wants(object, rel, top.included) {
+		return w.unselected(top, name, rel, object)
+	}
+	info, err := w.inspect(top, name)
+	return w.file(object, top.path+name, info, err)
+}
+
+// inspect returns the size and time of the file name in top.
+func (w *walker) inspect(top *level, name string) (fs.FileInfo, error) {
+	if w.run.opts.FollowSymlinks {
+		return inspectFollowed(top.path + name)
+	}
+	return inspect(w.root, top.rel, top.dir, name, &w.run.opts)
+}
+
+// unselected returns a job for a symbolic link that Include does not select, and that is not followed
+// to a file. It may lead to a directory, and Include may select files below that.
+func (w *walker) unselected(top *level, name, rel, object string) (upload.Job, bool) {
+	if !w.run.opts.ReportLeftOut || w.run.filter.all() || !w.run.opts.Shard.Has(object) {
 		return upload.Job{}, false
 	}
-	var info fs.FileInfo
-	var err error
-	if w.run.opts.FollowSymlinks {
-		info, err = inspectFollowed(top.path + name)
-	} else {
-		info, err = inspect(w.root, top.rel, top.dir, name, &w.run.opts)
+	if excluded, _ := w.run.filter.dir(nil, rel, false); excluded {
+		return upload.Job{}, false
 	}
-	return w.file(object, top.path+name, info, err)
+	if info, err := top.dir.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return upload.Job{}, false
+	}
+	if _, err := w.inspect(top, name); err == nil || err == errGone {
+		return upload.Job{}, false
+	}
+	return w.run.failed(top.path+name, object, errUnselected), true
 }
 
 // dir starts the directory with the given name, which has a slash at the end. It
@@ -199,7 +219,10 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	}
 	err := w.open(top, name, &level{path: dirPath, rel: rel, object: object, included: included})
 	if _, loop := errors.AsType[*EntryError](err); loop {
-		if !included || !w.run.opts.Shard.Has(object) {
+		switch {
+		case !included && w.run.opts.ReportLeftOut:
+			err = errUnselected
+		case !included || !w.run.opts.Shard.Has(object):
 			return upload.Job{}, false
 		}
 		return w.run.failed(dirPath, object, err), true

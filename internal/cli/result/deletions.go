@@ -38,17 +38,22 @@ func (d *Deletions) Fold(err error) bool {
 	return false
 }
 
-// Folded returns a message for the deletions that were only counted. d may be nil.
+// Uncertain reports whether the object of a deletion that ended with err may be deleted, because no reply to
+// its last request arrived.
+func Uncertain(err error) bool {
+	return !errors.Is(err, upload.ErrNotTried) && (errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, context.Canceled))
+}
+
+// Folded returns a message for each group of deletions that were only counted. d may be nil.
 func (d *Deletions) Folded() (messages []string) {
 	if d == nil {
 		return nil
 	}
-	n := 0
-	for _, count := range []int{d.notTried, d.exhausted, d.interrupted} {
-		n += max(count-MaxNamed, 0)
-	}
-	if n > 0 {
+	if n := d.notTried - MaxNamed; n > 0 {
 		messages = append(messages, "and "+readable.Plural(n, "more object was not deleted", "more objects were not deleted"))
+	}
+	if n := max(d.exhausted-MaxNamed, 0) + max(d.interrupted-MaxNamed, 0); n > 0 {
+		messages = append(messages, "and "+readable.Plural(n, "more object", "more objects")+" may be deleted")
 	}
 	return messages
 }
@@ -67,8 +72,12 @@ func (d *Deletions) texts() (parts []string) {
 	if d.Protected > 0 {
 		parts = append(parts, readable.Plural(d.Protected, "object", "objects")+" without a file kept")
 	}
-	if d.Failed > 0 {
-		parts = append(parts, readable.Plural(d.Failed, "object", "objects")+" not deleted")
+	uncertain := d.exhausted + d.interrupted
+	if n := d.Failed - uncertain; n > 0 {
+		parts = append(parts, readable.Plural(n, "object", "objects")+" not deleted")
+	}
+	if uncertain > 0 {
+		parts = append(parts, readable.Plural(uncertain, "object", "objects")+" that may be deleted")
 	}
 	return parts
 }
