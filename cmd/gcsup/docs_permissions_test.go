@@ -109,7 +109,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	const (
-		create   = "`cp` of new objects, from files or a stream, with `--spool`"
+		create   = "`cp` of new objects, from files or a stream, also with `--spool`"
 		replace  = "`cp` that replaces objects"
 		compare  = "`cp -r` with `--no-clobber` or `--skip-identical`, `sync`"
 		session  = "`resume`, `sessions cancel`, `show` and `prune` of an upload over one connection"
