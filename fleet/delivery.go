@@ -190,10 +190,23 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	}
 	d.w.rate(d.id, t)
 	d.discardOthers(t)
+	if len(t.failed) > 0 && d.gone() {
+		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)
+		return
+	}
 	if t.verdict == failed && d.retryLater(log, t) {
 		return
 	}
 	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
+}
+
+// gone reports whether the message has left the queue: the queue was canceled, and this worker has not read that
+// yet, or another worker has finished the task. A record of a failure would then stay forever.
+func (d *delivery) gone() bool {
+	ctx, cancel := d.settling()
+	defer cancel()
+	_, err := d.w.q.open.Load().stream.GetMsg(ctx, d.sequence)
+	return errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
 // retryLater records a failed delivery and returns the message to the queue. If the task failed too
