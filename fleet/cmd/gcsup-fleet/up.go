@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -66,7 +68,12 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 		return s, nil
 	}
 	s.keyFile = filepath.Join(dir, "state.key")
-	return s, makeStateKey(s.keyFile)
+	if _, err := os.Lstat(s.keyFile); !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	return s, replaceFile(s.keyFile, key)
 }
 
 func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
