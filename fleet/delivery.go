@@ -128,15 +128,14 @@ type tally struct {
 	verdict   verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
 }
 
-// sum sums up outcomes. proven is the result of health.proves. files is the number of files of the
-// task.
-func sum(outcomes []outcome, proven bool, files int) tally {
+// sum sums up outcomes. proven and ended are as in judge. files is the number of files of the task.
+func sum(outcomes []outcome, proven, ended bool, files int) tally {
 	var t tally
 	if len(outcomes) < files {
 		t.verdict = handedOver
 	}
 	for _, o := range outcomes {
-		switch v := judge(o.err, proven); v {
+		switch v := judge(o.err, proven, ended); v {
 		case finished:
 			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
 			if o.skipped {
@@ -166,8 +165,8 @@ func sum(outcomes []outcome, proven bool, files int) tally {
 
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
-	t := sum(outcomes, d.w.health.proves(d.claim), len(d.task.Files))
 	cause := context.Cause(d.ctx)
+	t := sum(outcomes, d.w.health.proves(d.claim), cause != nil, len(d.task.Files))
 	switch {
 	case errors.Is(cause, errClaimLost):
 		log.Warn("claim of the task expired", "err", cause)
