@@ -261,6 +261,11 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		}
 		var written bool
 		if before.Superseded {
+			// First the acknowledgment. Without it, the next worker needs the record. Before it, a submit could find the
+			// task in the queue, and no record.
+			if err := d.acknowledge(ctx); err != nil {
+				return err
+			}
 			written, err = q.purgeRecord(ctx, d.id, revision)
 		} else {
 			written, err = q.putRecord(ctx, d.id, record{
@@ -356,9 +361,17 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 		log.Warn("record cannot be written", "err", err)
 		return
 	}
-	if err := d.msg.DoubleAck(ctx); err != nil {
+	if err := d.acknowledge(ctx); err != nil {
 		log.Warn("task cannot be acknowledged", "err", err)
 	}
+}
+
+// acknowledge removes the message from the queue, unless an earlier call did.
+func (d *delivery) acknowledge(ctx context.Context) error {
+	if err := d.msg.DoubleAck(ctx); !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+		return err
+	}
+	return nil
 }
 
 // giveBack returns the message to the queue, which delivers it again after delay.
