@@ -128,15 +128,14 @@ type tally struct {
 	verdict   verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
 }
 
-// sum sums up outcomes. proven is the result of health.proves. files is the number of files of the
-// task.
-func sum(outcomes []outcome, proven bool, files int) tally {
+// sum sums up outcomes. proven and ended are as in judge. files is the number of files of the task.
+func sum(outcomes []outcome, proven, ended bool, files int) tally {
 	var t tally
 	if len(outcomes) < files {
 		t.verdict = handedOver
 	}
 	for _, o := range outcomes {
-		switch v := judge(o.err, proven); v {
+		switch v := judge(o.err, proven, ended); v {
 		case finished:
 			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
 			if o.skipped {
@@ -166,8 +165,8 @@ func sum(outcomes []outcome, proven bool, files int) tally {
 
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
-	t := sum(outcomes, d.w.health.proves(d.claim), len(d.task.Files))
 	cause := context.Cause(d.ctx)
+	t := sum(outcomes, d.w.health.proves(d.claim), cause != nil, len(d.task.Files))
 	switch {
 	case errors.Is(cause, errClaimLost):
 		log.Warn("claim of the task expired", "err", cause)
@@ -190,10 +189,23 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	}
 	d.w.rate(d.id, t)
 	d.discardOthers(t)
+	if len(t.failed) > 0 && d.gone() {
+		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)
+		return
+	}
 	if t.verdict == failed && d.retryLater(log, t) {
 		return
 	}
 	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
+}
+
+// gone reports whether the message has left the queue: the queue was canceled, and this worker has not read that
+// yet, or another worker has finished the task. A record of a failure would then stay forever.
+func (d *delivery) gone() bool {
+	ctx, cancel := d.settling()
+	defer cancel()
+	_, err := d.w.q.open.Load().stream.GetMsg(ctx, d.sequence)
+	return errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
 // retryLater records a failed delivery and returns the message to the queue. If the task failed too
@@ -249,6 +261,11 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		}
 		var written bool
 		if before.Superseded {
+			// First the acknowledgment. Without it, the next worker needs the record. Before it, a submit could find the
+			// task in the queue, and no record.
+			if err := d.acknowledge(ctx); err != nil {
+				return err
+			}
 			written, err = q.purgeRecord(ctx, d.id, revision)
 		} else {
 			written, err = q.putRecord(ctx, d.id, record{
@@ -344,9 +361,17 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 		log.Warn("record cannot be written", "err", err)
 		return
 	}
-	if err := d.msg.DoubleAck(ctx); err != nil {
+	if err := d.acknowledge(ctx); err != nil {
 		log.Warn("task cannot be acknowledged", "err", err)
 	}
+}
+
+// acknowledge removes the message from the queue, unless an earlier call did.
+func (d *delivery) acknowledge(ctx context.Context) error {
+	if err := d.msg.DoubleAck(ctx); !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+		return err
+	}
+	return nil
 }
 
 // giveBack returns the message to the queue, which delivers it again after delay.

@@ -22,12 +22,12 @@ const (
 )
 
 // judge returns the verdict on a file whose upload ended with err. proven is the result of
-// health.proves.
-func judge(err error, proven bool) verdict {
+// health.proves. ended reports whether the delivery was ended. Otherwise a timeout is that of the network.
+func judge(err error, proven, ended bool) verdict {
 	switch {
 	case err == nil:
 		return finished
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return handedOver
 	case errors.Is(err, state.ErrInUse):
 		return inUse

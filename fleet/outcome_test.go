@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"testing"
+	"time"
 
 	"gcsup/session"
 	"gcsup/session/state"
@@ -15,16 +17,19 @@ import (
 
 func TestJudge(t *testing.T) {
 	exhausted := &session.Error{Kind: session.ErrRetriesExhausted}
+	_, timeout := (&net.Dialer{Deadline: time.Now().Add(-time.Second)}).Dial("tcp", "127.0.0.1:1")
 	for _, c := range []struct {
 		err    error
 		proven bool
 		want   verdict
 	}{
 		{nil, true, finished},
-		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
 		{&state.HeldError{}, true, inUse},
 		{exhausted, true, failed},
 		{exhausted, false, unreached},
+		{&session.Error{Kind: session.ErrRetriesExhausted, Err: timeout}, false, unreached},
+		{&session.Error{Kind: session.ErrRetriesExhausted, Err: timeout}, true, failed},
+		{&session.Error{Kind: session.ErrCredentials, Err: context.DeadlineExceeded}, false, failed},
 		{&session.Error{Kind: session.ErrPrecondition}, true, hopeless},
 		{&session.Error{Kind: session.ErrInvalid}, true, hopeless},
 		{session.ErrSourceChanged, true, hopeless},
@@ -32,9 +37,12 @@ func TestJudge(t *testing.T) {
 		{&fs.PathError{Err: fs.ErrNotExist}, false, failed}, // the volume may be missing on this machine only
 		{errors.New("disk"), true, failed},
 	} {
-		if got := judge(c.err, c.proven); got != c.want {
+		if got := judge(c.err, c.proven, false); got != c.want {
 			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.proven, got, c.want)
 		}
+	}
+	if got := judge(fmt.Errorf("x: %w", context.Canceled), true, true); got != handedOver {
+		t.Errorf("interrupted: %v, want %v", got, handedOver)
 	}
 }
 
@@ -102,7 +110,7 @@ func TestSum(t *testing.T) {
 		"in use":               {[]outcome{busy}, 1, inUse, 0, 0, 0, 0},
 		"stopped after in use": {[]outcome{busy, stopped}, 2, handedOver, 0, 0, 0, 0},
 	} {
-		got := sum(c.outcomes, true, c.files)
+		got := sum(c.outcomes, true, true, c.files)
 		if got.verdict != c.verdict || got.bytes != c.bytes || len(got.failed) != c.failed || len(got.finished) != c.done || got.skipped != c.skipped {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -87,9 +88,10 @@ func TestSubmitWhileFinishing(t *testing.T) {
 	ctx, q := t.Context(), newQueue(t)
 	task := sampleTask()
 	failed := tally{verdict: failed, failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}
+	var msg jetstream.Msg
 	finish := func(other func()) {
 		t.Helper()
-		d := &delivery{w: &Worker{q: q.overtake(other)}, id: task.ID(), task: task}
+		d := &delivery{w: &Worker{q: q.overtake(other)}, msg: msg, id: task.ID(), task: task}
 		noError(t, d.finish(ctx, slog.New(slog.DiscardHandler), failed))
 	}
 	letters := func() (n int) {
@@ -97,8 +99,14 @@ func TestSubmitWhileFinishing(t *testing.T) {
 		noError(t, q.Failed(ctx, func(string, DeadLetter) error { n++; return nil }))
 		return n
 	}
-	_, _, err := q.enqueue(ctx, task, []string{"a"}, stored{})
-	noError(t, err)
+	submit := func() {
+		t.Helper()
+		_, _, err := q.enqueue(ctx, task, []string{"a"}, read(t, q, task))
+		noError(t, err)
+		msg, err = q.next(ctx, time.Minute)
+		noError(t, err)
+	}
+	submit()
 
 	var now contents // a group with the file that fails
 	now.add(&Task{Settings: task.Settings, Files: append([]File{task.Files[0]}, File{Object: "z"})})
@@ -111,11 +119,43 @@ func TestSubmitWhileFinishing(t *testing.T) {
 		t.Helper()
 		noError(t, q.join(ctx, task, []string{submission}, read(t, q, task)))
 	}
-	join("a")
+	submit()
 	noError(t, q.leave(ctx, task.ID(), "a", now))
 	finish(func() { join("b") })
 	if r, _, err := q.record(ctx, task.ID()); err != nil || r.State != stateDone || !slices.Equal(r.Submissions, []string{"b"}) || letters() != 1 {
 		t.Errorf("submitted again meanwhile: record %+v, %v, %d dead letters, want that it is done and one", r, err, letters())
+	}
+}
+
+// unacknowledgedTask is a message whose acknowledgment is lost.
+type unacknowledgedTask struct{ jetstream.Msg }
+
+func (unacknowledgedTask) DoubleAck(context.Context) error { return context.DeadlineExceeded }
+
+// TestSupersededTaskWhoseAckIsLost finishes a superseded task whose acknowledgment is lost. The next worker
+// finds it superseded, too: its files do not count, and a failure is excused.
+func TestSupersededTaskWhoseAckIsLost(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	task := sampleTask()
+	_, _, err := q.enqueue(ctx, task, []string{"a"}, stored{})
+	noError(t, err)
+	noError(t, q.leave(ctx, task.ID(), "a", contents{}))
+	msg, err := q.next(ctx, time.Minute)
+	noError(t, err)
+	done := tally{finished: task.Files}
+	d := &delivery{w: &Worker{q: q}, msg: unacknowledgedTask{msg}, id: task.ID(), task: task}
+	log := slog.New(slog.DiscardHandler)
+	if err := d.finish(ctx, log, done); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("finish = %v, want that it was not acknowledged", err)
+	}
+	if r := read(t, q, task); !r.Superseded {
+		t.Errorf("record %+v, want that it is superseded", r.record)
+	}
+	d.msg = msg
+	noError(t, d.finish(ctx, log, done))
+	if r := read(t, q, task); r.State != "" {
+		t.Errorf("record %+v, want none", r.record)
 	}
 }
 

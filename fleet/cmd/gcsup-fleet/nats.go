@@ -405,6 +405,5 @@ func writeAddress(dir string, a address) (remove func(), err error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, addressFile)
-	_ = os.Remove(path) // WriteFile would keep the mode of an old file
-	return func() { _ = os.Remove(path) }, os.WriteFile(path, data, 0o600)
+	return func() { _ = os.Remove(path) }, replaceFile(path, data)
 }

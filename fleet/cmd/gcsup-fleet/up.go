@@ -57,8 +57,8 @@ again. With --emulator nothing leaves the machine.`,
 	return cmd
 }
 
-// state returns the flags of the saved uploads. With --state and no key, it creates a key in dir,
-// which all workers on this machine can read.
+// state returns the flags of the saved uploads. With --state and no key, it creates a key in dir, which the caller
+// has locked. All workers on this machine can read it.
 func (f *upFlags) state(dir string) (stateFlags, error) {
 	s := f.work.state
 	if s.url == "" && f.emulator {
@@ -68,20 +68,12 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 		return s, nil
 	}
 	s.keyFile = filepath.Join(dir, "state.key")
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	file, err := os.OpenFile(s.keyFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return s, nil
-	}
-	if err != nil {
+	if _, err := os.Lstat(s.keyFile); !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	_, err = file.Write(key)
-	if err = errors.Join(err, file.Close()); err != nil {
-		_ = os.Remove(s.keyFile)
-	}
-	return s, err
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	return s, replaceFile(s.keyFile, key)
 }
 
 func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
@@ -96,13 +88,6 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	if err != nil {
 		return err
 	}
-	if f.work.state, err = f.state(dir); err != nil {
-		return err
-	}
-	opts, err := f.work.options(std)
-	if err != nil {
-		return err
-	}
 	lock, err := lockDir(dir)
 	if errors.Is(err, errLocked) {
 		return fmt.Errorf("%w in %s: stop it, or give another --fleet-dir", err, dir)
@@ -111,6 +96,13 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 		return err
 	}
 	defer func() { _ = lock.Unlock() }()
+	if f.work.state, err = f.state(dir); err != nil {
+		return err
+	}
+	opts, err := f.work.options(std)
+	if err != nil {
+		return err
+	}
 	a := address{Token: newToken()}
 	server, err := startServer(dir, -1, a.Token, opts.Logger, std)
 	if err != nil {

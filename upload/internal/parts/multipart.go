@@ -96,7 +96,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 		m.Journal.Change(func(p *state.Parts) { p.Upload = uri })
 	}
 	m.fresh = false
-	if err = m.Journal.Save(ctx); err != nil {
+	if err = m.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
 		abortUnsaved(ctx, m.Uplink, m.Wire, m.common().Upload) // no later call could
 	}
 	return nil, err

@@ -242,7 +242,7 @@ func (j *Journal) Old() bool {
 // Save writes the newest Token, unless the store has it. It returns an error if the store has
 // none, or another process has the lease.
 func (j *Journal) Save(ctx context.Context) error {
-	err := j.trySave(ctx)
+	err := j.Persist(ctx)
 	if err == nil || errors.Is(err, state.ErrInUse) {
 		return err
 	}
@@ -256,8 +256,8 @@ func (j *Journal) Save(ctx context.Context) error {
 	return err
 }
 
-// trySave is Save, but returns every error.
-func (j *Journal) trySave(ctx context.Context) error {
+// Persist is Save, but returns every error: the caller needs the newest Token in the store.
+func (j *Journal) Persist(ctx context.Context) error {
 	if j.lease == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func Move(ctx context.Context, store state.Store, id, path string, withSource fu
 	if err := from.Save(ctx, &old); err != nil {
 		return "", err
 	}
-	return moved.ID, move(ctx, &old, from, to)
+	return moved.ID, move(ctx, store, &old, from, to)
 }
 
 // Add saves an upload from elsewhere, whose source is at path.
@@ -135,7 +135,7 @@ func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*stat
 	if t.MovedTo == "" {
 		return arrived(ctx, t, other, lease)
 	}
-	if err := move(ctx, t, lease, other); err != nil {
+	if err := move(ctx, store, t, lease, other); err != nil {
 		return nil, err
 	}
 	return t, fmt.Errorf("%w: %s was moved to %s", state.ErrNoToken, t.ID, t.MovedTo)
@@ -143,7 +143,7 @@ func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*stat
 
 // move makes the steps of a move after the first, with the leases of both IDs. old is
 // the saved Token of the old ID.
-func move(ctx context.Context, old *state.Token, from, to state.Lease) error {
+func move(ctx context.Context, store state.Store, old *state.Token, from, to state.Lease) error {
 	moved, err := to.Load(ctx)
 	switch {
 	case unusable(err):
@@ -157,7 +157,12 @@ func move(ctx context.Context, old *state.Token, from, to state.Lease) error {
 		return err
 	}
 	if moved.MovedFrom != old.ID {
-		// The user deleted the upload and started another.
+		// The user started another upload of the file at the new path.
+		if old.Parts != nil {
+			if _, err := Retire(ctx, store, old); err != nil {
+				return err
+			}
+		}
 		return from.Delete(ctx)
 	}
 	_, err = arrived(ctx, moved, from, to)

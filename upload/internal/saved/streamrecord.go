@@ -44,7 +44,7 @@ func (r *StreamRecord) Sending(ctx context.Context, committed, _, _ int64) error
 	j := r.journal
 	r.Ended(committed)
 	if !j.covered(0, 0) {
-		if err := j.trySave(ctx); err != nil {
+		if err := j.Persist(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnsaved, err)
 		}
 		return nil
