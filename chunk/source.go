@@ -217,13 +217,15 @@ func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too
-// short, and [ErrRead] if it cannot be read.
+// short, and [ErrRead] if it cannot be read. An error that the source returns with
+// all bytes counts, too: a reader that compares a checksum finds it with the last byte.
 func (s *Source) ReadFull(p []byte, off int64) error {
 	n, err := s.ReadAt(p, off)
+	ended := err == nil || errors.Is(err, io.EOF)
 	switch {
-	case n == len(p):
+	case n == len(p) && ended:
 		return nil
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case ended || n < len(p) && errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("read: source ends at byte %d, before %d: %w: %w",
 			off+int64(n), off+int64(len(p)), ErrChanged, io.ErrUnexpectedEOF)
 	}

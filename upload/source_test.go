@@ -44,6 +44,36 @@ func TestReaderAt(t *testing.T) {
 	})
 }
 
+// TestReaderAtReportsAnErrorLate checks that no object is made if ReadAt returns all bytes and an
+// error, such as a reader that compares a checksum when it has read the last byte.
+func TestReaderAtReportsAnErrorLate(t *testing.T) {
+	t.Parallel()
+	errDamaged := errors.New("the entry does not have its checksum")
+	for _, size := range []int64{1, q, 9 * mib} {
+		inBubble(t, nil, func(w *world) {
+			_, err := w.uploader().ReaderAt(w.t.Context(), damagedAt{data(size), errDamaged}, size, "", spec)
+			if !errors.Is(err, chunk.ErrRead) || !errors.Is(err, errDamaged) {
+				t.Errorf("%d bytes: error = %v, want ErrRead and that of ReadAt", size, err)
+			}
+			w.wantNoObject("obj")
+		})
+	}
+}
+
+// damagedAt returns err with the last byte.
+type damagedAt struct {
+	content []byte
+	err     error
+}
+
+func (d damagedAt) ReadAt(p []byte, off int64) (int, error) {
+	n := copy(p, d.content[off:])
+	if off+int64(n) == int64(len(d.content)) {
+		return n, d.err
+	}
+	return n, nil
+}
+
 // interruptReaderAt uploads until the server has at bytes, and then cancels.
 func (w *world) interruptReaderAt(content []byte, identity string, at int64) *upload.Result {
 	w.t.Helper()

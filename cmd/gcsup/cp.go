@@ -168,7 +168,7 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	ctx, jobs := cmd.Context(), chosen.jobs
 	var progress *record
 	if f.batch.manifest != "" {
-		if progress, err = openRecord(f.batch.manifestFile(chosen.shard)); err != nil {
+		if progress, err = openRecord(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
 			return r.refuse(chosen.named, err)
 		}
 		jobs = progress.unfinished(ctx, jobs)

@@ -17,8 +17,8 @@ type record struct {
 	err error // the first failure to read or write
 }
 
-func openRecord(path string) (*record, error) {
-	m, err := manifest.Open(path)
+func openRecord(path, endpoint string) (*record, error) {
+	m, err := manifest.Open(path, endpoint)
 	if err != nil {
 		return nil, err // contains the path
 	}

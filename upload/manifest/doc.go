@@ -1,7 +1,7 @@
 // Package manifest records the outcome of each file of a batch in a file, so that
 // the batch can continue after a crash or a failure:
 //
-//	m, err := manifest.Open("upload.jsonl")
+//	m, err := manifest.Open("upload.jsonl", uploader.Endpoint())
 //	...
 //	for job, err := range m.Skip(ctx, jobs) {
 //		...                                              // upload the job
@@ -20,12 +20,13 @@
 //
 //	{"v":1,"time":"2026-11-22T10:00:00.123Z","status":"done","source":"a.txt",
 //	 "identity":{"size":5,"mod_time_ns":1,"change_time_ns":2,"device":3,"inode":4},
-//	 "destination":"gs://my-bucket/a.txt","generation":"1763769254000001","crc32c":"yZRlqg=="}
+//	 "destination":"gs://my-bucket/a.txt","endpoint":"https://storage.googleapis.com",
+//	 "generation":"1763769254000001","crc32c":"yZRlqg=="}
 //
 // The status is done, skipped or failed. A failed file has an error, which is
 // text for people. A link or a socket that was skipped has an error too, and no
 // identity. The source is the path as it was given; bytes that are not UTF-8 are
-// replaced. If a destination has several records, the last one counts.
+// replaced. If a destination has several records at one endpoint, the last one counts.
 //
 // A manifest holds no secret, but names of files. It is created with mode 0600.
 //
@@ -42,6 +43,6 @@
 //   - Memory does not grow with the number of records: Skip sorts them on disk,
 //     in temporary files beside the manifest.
 //
-// A manifest records no options, and Skip does not read the bucket. Use another
+// A manifest records no options except the endpoint, and Skip does not read the bucket. Use another
 // manifest if the options change. Remove it if objects were deleted.
 package manifest

@@ -42,7 +42,7 @@ func Example() {
 }
 
 func batch(path string, jobs iter.Seq[upload.Job]) error {
-	m, err := manifest.Open(path)
+	m, err := manifest.Open(path, "https://storage.googleapis.com") // or Uploader.Endpoint
 	if err != nil {
 		return err
 	}

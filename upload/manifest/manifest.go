@@ -29,10 +29,11 @@ var (
 
 // Manifest is an open manifest. It is safe for concurrent use.
 type Manifest struct {
-	path   string
-	read   *os.File // also truncates
-	unlock func()
-	before int64 // size when it was opened; Skip reads these bytes
+	path     string
+	endpoint string   // of the objects; "" if it is not compared
+	read     *os.File // also truncates
+	unlock   func()
+	before   int64 // size when it was opened; Skip reads these bytes
 
 	finished, damaged atomic.Int64
 
@@ -50,9 +51,13 @@ type Stats struct {
 // Open opens the manifest at path, or creates it. If the last line is incomplete,
 // Open removes it. The caller must call Close.
 //
+// endpoint is that of the objects, see [upload.Uploader.Endpoint]. It is recorded, and Skip
+// ignores the records of other endpoints: an object in an emulator is not one at the
+// service. If endpoint is "", it is not recorded, and Skip reads all records.
+//
 // The error wraps [ErrLocked], [ErrVersion], [ErrFormat] or an error of the file
 // system.
-func Open(path string) (_ *Manifest, err error) {
+func Open(path, endpoint string) (_ *Manifest, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("manifest %s: %w", path, err)
@@ -75,7 +80,7 @@ func Open(path string) (_ *Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{path: abs, unlock: unlock, identity: chunk.StatIdentity}
+	m := &Manifest{path: abs, endpoint: endpoint, unlock: unlock, identity: chunk.StatIdentity}
 	if err := m.open(); err != nil {
 		if m.read != nil {
 			_ = m.read.Close()
@@ -192,6 +197,7 @@ func lastBreak(r io.ReaderAt, size int64) (int64, error) {
 // would not be valid, for example because its object name is missing or not UTF-8. A
 // file without a record is tried again, like one that failed.
 func (m *Manifest) Record(r Record) error {
+	r.endpoint = m.endpoint
 	text, err := r.encode()
 	if err != nil {
 		if !r.finished() {

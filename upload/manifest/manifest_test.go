@@ -26,7 +26,7 @@ import (
 
 func open(t testing.TB, path string) *Manifest {
 	t.Helper()
-	m, err := Open(path)
+	m, err := Open(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,43 @@ func TestSkip(t *testing.T) {
 	}
 	if s := m.Stats(); s.Finished != int64(len(names)+1-len(want)) || s.Damaged != 0 {
 		t.Errorf("stats %+v", s)
+	}
+}
+
+// TestSkipOfAnotherEndpoint checks that a record describes an object of one endpoint: that of
+// an emulator, for example, is none of the service.
+func TestSkipOfAnotherEndpoint(t *testing.T) {
+	const service, emulator = "https://storage.googleapis.com", "http://127.0.0.1:4443"
+	dir := t.TempDir()
+	source := filepath.Join(dir, "a")
+	if err := os.WriteFile(source, []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id, err := chunk.StatIdentity(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := upload.Job{Path: source, Spec: upload.Spec{Bucket: "bkt", Object: "a"}}
+	for i, run := range []struct {
+		endpoint string
+		left     int
+	}{
+		{emulator, 1}, {service, 1}, {emulator, 0}, {service, 0}, {"", 0}, // the last record is that of the service
+	} {
+		m, err := Open(filepath.Join(dir, "m"), run.endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := remaining(t, m, slices.Values([]upload.Job{job}))
+		if len(left) != run.left {
+			t.Errorf("run %d at %q: %d jobs are left, want %d", i, run.endpoint, len(left), run.left)
+		}
+		if len(left) > 0 {
+			record(t, m, Record{Status: Done, Path: source, Source: id, Bucket: "bkt", Object: "a"})
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -339,7 +376,7 @@ func TestOpenRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(path)
+		_, err := Open(path, "")
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
@@ -350,10 +387,10 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: the lock remains", test.name)
 		}
 	}
-	if _, err := Open(t.TempDir()); !errors.Is(err, ErrFormat) {
+	if _, err := Open(t.TempDir(), ""); !errors.Is(err, ErrFormat) {
 		t.Errorf("a directory: %v", err)
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "missing", "m")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(filepath.Join(t.TempDir(), "missing", "m"), ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "m")
@@ -370,12 +407,12 @@ func TestOpenRefuses(t *testing.T) {
 func TestOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m")
 	m := open(t, path)
-	if _, err := Open(path); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) && runtime.GOOS != "windows" {
+	if _, err := Open(path, ""); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) && runtime.GOOS != "windows" {
 		t.Errorf("second Open: %v", err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(path, link); err == nil {
-		if _, err := Open(link); !errors.Is(err, ErrLocked) {
+		if _, err := Open(link, ""); !errors.Is(err, ErrLocked) {
 			t.Errorf("Open by another name: %v", err)
 		}
 	}
@@ -490,7 +527,7 @@ func TestRecordOfRefusedNames(t *testing.T) {
 func TestSync(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m")
 	synctest.Test(t, func(t *testing.T) {
-		m, err := Open(path)
+		m, err := Open(path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -518,7 +555,7 @@ func TestSync(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		m, err := Open(path)
+		m, err := Open(path, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,6 +51,8 @@ type Record struct {
 
 	Reason string    // why the file failed or is no file, for people; at most 1 KiB is kept
 	Time   time.Time // zero means now
+
+	endpoint string // of the object, see Open
 }
 
 // finished reports whether the file need not be uploaded as long as it does not change.
@@ -66,6 +68,7 @@ type line struct {
 	Source      string          `json:"source"`
 	Identity    *chunk.Identity `json:"identity,omitempty"`
 	Destination string          `json:"destination"`
+	Endpoint    string          `json:"endpoint,omitempty"`
 	Generation  string          `json:"generation,omitempty"` // a string, because JSON numbers lose digits
 	CRC32C      string          `json:"crc32c,omitempty"`
 	Error       string          `json:"error,omitempty"`
@@ -84,7 +87,7 @@ func (r Record) encode() ([]byte, error) {
 	}
 	l := line{
 		V: version, Time: r.Time.UTC().Truncate(time.Millisecond), Status: r.Status, Source: r.Path,
-		Destination: "gs://" + r.Bucket + "/" + r.Object, Error: r.Reason,
+		Destination: "gs://" + r.Bucket + "/" + r.Object, Endpoint: r.endpoint, Error: r.Reason,
 	}
 	if len(l.Error) > reasonLimit {
 		l.Error = strings.ToValidUTF8(l.Error[:reasonLimit], "") + "…"
@@ -124,7 +127,7 @@ func decode(text []byte) (Record, error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return Record{}, err
 	}
-	r := Record{Status: l.Status, Path: l.Source, Reason: l.Error, Time: l.Time}
+	r := Record{Status: l.Status, Path: l.Source, Reason: l.Error, Time: l.Time, endpoint: l.Endpoint}
 	if !slices.Contains(statuses, l.Status) {
 		return Record{}, fmt.Errorf("unknown status %q", l.Status)
 	}

@@ -22,7 +22,7 @@ import (
 // compares its CRC32C with that of the object. The device number may differ. If
 // the platform has no inodes, the path must be the same.
 //
-// Skip reads the records that existed when the manifest was opened. If there are any,
+// Skip reads the records of the endpoint that existed when the manifest was opened. If there are any,
 // the jobs must be sorted by the raw bytes of the bucket name, and then of the object
 // name. Otherwise the last pair has an error that wraps [ErrUnsorted]. Jobs with an
 // Err are yielded in their position.
@@ -121,6 +121,8 @@ func (m *Manifest) sort(ctx context.Context, sorter *runsort.Sorter) error {
 			return err
 		case err != nil:
 			m.damaged.Add(1)
+			continue
+		case m.endpoint != "" && record.endpoint != m.endpoint:
 			continue
 		}
 		packed = record.pack(packed[:0])

@@ -17,8 +17,8 @@ const uploadedFile = stateDir + "/uploaded.jsonl"
 // memory records the files that were uploaded and are kept. Its file is a manifest.
 type memory struct{ manifest *manifest.Manifest }
 
-func openMemory(dir string) (*memory, error) {
-	m, err := manifest.Open(filepath.Join(dir, uploadedFile))
+func openMemory(dir, endpoint string) (*memory, error) {
+	m, err := manifest.Open(filepath.Join(dir, uploadedFile), endpoint)
 	if err != nil {
 		return nil, err
 	}

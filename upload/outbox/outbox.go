@@ -183,7 +183,7 @@ func (o *Outbox) open() (err error) {
 		return err
 	}
 	if o.opts.Then.keep {
-		o.memory, err = openMemory(o.dir)
+		o.memory, err = openMemory(o.dir, o.up.Endpoint())
 	}
 	return err
 }

@@ -271,7 +271,7 @@ func (f *submitFlags) unfinished(ctx context.Context, jobs iter.Seq[upload.Job],
 	if _, err := os.Stat(f.manifest); err != nil {
 		return nil, done, exit.WithKind(fmt.Errorf("--manifest: %w", err), exit.ErrSource) // manifest.Open would create it
 	}
-	m, err := manifest.Open(f.manifest)
+	m, err := manifest.Open(f.manifest, "") // the workers decide on the endpoint
 	if err != nil {
 		return nil, done, err
 	}

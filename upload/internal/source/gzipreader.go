@@ -98,6 +98,10 @@ const maxEmptyReads = 100
 // fill compresses one more block.
 func (z *gzipReader) fill() {
 	n, err := z.r.Read(z.block)
+	if n < 0 || n > len(z.block) {
+		z.err = errors.New("the reader returned an invalid count")
+		return
+	}
 	if z.empty++; n > 0 {
 		z.empty = 0
 	}
