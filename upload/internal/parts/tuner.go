@@ -24,7 +24,7 @@ type tuner struct {
 	lastHold int     // length of the last hold after a rejected trial
 
 	rejected bool    // the last trial that ended was rejected
-	slump    float64 // rate of the last step before it fell, while the trial that followed is under way; otherwise 0
+	fellFrom float64 // rate of the last step before it fell, during the trial that followed; otherwise 0
 }
 
 // step is a number of connections and the rate that they reached together, in bytes per second.
@@ -176,7 +176,7 @@ func (t *tuner) note(rate float64) {
 // accept ends a trial that showed a gain, and begins the next one.
 func (t *tuner) accept(rate float64) {
 	t.note(rate)
-	t.rejected, t.lastHold, t.slump = false, 0, 0
+	t.rejected, t.lastHold, t.fellFrom = false, 0, 0
 	t.raise()
 }
 
@@ -205,23 +205,23 @@ func (t *tuner) outdated() bool {
 func (t *tuner) restart(connections int) {
 	before := t.steps[len(t.steps)-1].rate
 	steps := slices.DeleteFunc(t.steps, func(s step) bool { return s.rate > t.mean || s.connections >= connections })
-	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2, slump: before}
+	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2, fellFrom: before}
 	t.raise()
 }
 
 // recovered reports whether the rate that had fallen has come back. The fall was then a short stall, in
 // comparison with which any number of connections would look like a gain.
 func (t *tuner) recovered(rate float64) bool {
-	if t.slump == 0 {
+	if t.fellFrom == 0 {
 		return false
 	}
 	last := t.steps[len(t.steps)-1]
-	return rate >= 0.8*t.slump && rate < step{last.connections, t.slump}.gain(t.level, 4)
+	return rate >= 0.8*t.fellFrom && rate < step{last.connections, t.fellFrom}.gain(t.level, 4)
 }
 
 // settle returns to the last step and holds for some intervals.
 func (t *tuner) settle(intervals int) {
-	t.slump = 0
+	t.fellFrom = 0
 	if n := len(t.steps); n > 0 {
 		t.level = max(t.steps[n-1].connections, min(minLevel, t.limit))
 		t.trial, t.hold = false, intervals
