@@ -128,7 +128,7 @@ func TestCutInserts(t *testing.T) {
 
 // TestKnobs checks the options that have no other test.
 func TestKnobs(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{RunningHash: true, Query308: true, CreateBuckets: true})
+	w := newWorld(t, &fakegcs.Options{Query308: true, CreateBuckets: true})
 	uri := w.start("x", "X-Forwarded-Proto: https")
 	if !strings.HasPrefix(uri, "https://") {
 		t.Errorf("behind a TLS proxy the session URI is %s", uri)
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/storage/v1/b", `{}`, nil, 400, "Required parameter: name"},
 		{"POST", "/storage/v1/b", `{"name":"bkt"}`, nil, 409, "conflict"},
 		{"POST", "/storage/v1/b", `{"name":"Not_Valid"}`, nil, 400, "bucket name"},
-		{"POST", "/storage/v1/b", `{`, nil, 400, "parseError"},
+		{"POST", "/storage/v1/b", `{`, nil, 400, "invalid"},
 		{"DELETE", "/storage/v1/b/bkt", "", nil, 409, "not empty"},
 		{"DELETE", "/storage/v1/b/nothing", "", nil, 404, "notFound"},
 		{"GET", "/storage/v1/b/bkt?ifMetagenerationNotMatch=1", "", nil, 304, ""},
@@ -179,7 +179,7 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/bkt", "", nil, 409, "<Code>BucketAlreadyOwnedByYou<"},
 		{"PUT", "/Not_Valid", "", nil, 400, "<Code>InvalidBucketName<"},
 		{"DELETE", "/bkt", "", nil, 409, "<Code>BucketNotEmpty<"},
-		{"PATCH", "/storage/v1/b/bkt/o/a", "[", nil, 400, "parseError"},
+		{"PATCH", "/storage/v1/b/bkt/o/a", "[", nil, 400, "invalid"},
 		{"POST", "/storage/v1/b/bkt/o/a/compose", `{}`, nil, 400, "at least one"},
 		{"POST", "/storage/v1/b/bkt/o/a/fly", "", nil, 400, "does not implement"},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x", "", nil, 400, `"reason": "wrongUrlForUpload"`},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,13 +25,13 @@ type bucketResource struct {
 	StorageClass          string            `json:"storageClass"`
 	Metageneration        int64             `json:"metageneration,string"`
 	Etag                  string            `json:"etag"`
-	TimeCreated           time.Time         `json:"timeCreated"`
-	Updated               time.Time         `json:"updated"`
+	TimeCreated           timestamp         `json:"timeCreated"`
+	Updated               timestamp         `json:"updated"`
 	DefaultEventBasedHold bool              `json:"defaultEventBasedHold,omitempty"`
 	Versioning            *versioning       `json:"versioning,omitempty"`
 	RetentionPolicy       *retentionPolicy  `json:"retentionPolicy,omitempty"`
 	SoftDeletePolicy      *softDeletePolicy `json:"softDeletePolicy,omitempty"`
-	IamConfiguration      json.RawMessage   `json:"iamConfiguration,omitempty"` // kept as given
+	IamConfiguration      iamConfiguration  `json:"iamConfiguration"`
 	Labels                map[string]string `json:"labels,omitempty"`
 	Lifecycle             *lifecycle        `json:"lifecycle,omitempty"`
 	CORS                  []corsRule        `json:"cors,omitempty"`
@@ -51,13 +50,13 @@ type versioning struct {
 
 type retentionPolicy struct {
 	RetentionPeriod int64Text `json:"retentionPeriod"` // seconds
-	EffectiveTime   time.Time `json:"effectiveTime"`
+	EffectiveTime   timestamp `json:"effectiveTime"`
 	IsLocked        bool      `json:"isLocked,omitempty"`
 }
 
 type softDeletePolicy struct {
 	RetentionDurationSeconds int64Text `json:"retentionDurationSeconds"`
-	EffectiveTime            time.Time `json:"effectiveTime"`
+	EffectiveTime            timestamp `json:"effectiveTime"`
 }
 
 // bucketRecord is the record of a bucket in the directory.
@@ -103,7 +102,7 @@ func newBucket(name string, now time.Time) *bucket {
 		bucketRecord: bucketRecord{bucketResource: bucketResource{
 			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: "0",
 			Location: "US", LocationType: "multi-region", StorageClass: "STANDARD",
-			Metageneration: 1, TimeCreated: now, Updated: now,
+			IamConfiguration: newIAMConfiguration(), Metageneration: 1, TimeCreated: timestamp{now}, Updated: timestamp{now},
 		}},
 		objects: map[string]*generations{},
 	}
@@ -133,7 +132,7 @@ func checkBucketName(name string) *apiError {
 func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	for name, raw := range fields {
 		var err error
@@ -158,7 +157,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			r.DefaultEventBasedHold = false
 			err = json.Unmarshal(raw, &r.DefaultEventBasedHold)
 		case "iamConfiguration":
-			r.IamConfiguration = slices.Clone(raw)
+			err = r.IamConfiguration.change(raw, now)
 		case "versioning":
 			r.Versioning = nil
 			err = strictjson.Decode(raw, &r.Versioning, name)
@@ -172,12 +171,12 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 				if p.RetentionPeriod < 1 || p.RetentionPeriod > 3_155_760_000 { // https://cloud.google.com/storage/docs/bucket-lock
 					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
 				}
-				p.EffectiveTime, p.IsLocked = now, false
+				p.EffectiveTime, p.IsLocked = timestamp{now}, false
 			}
 		case "softDeletePolicy":
 			r.SoftDeletePolicy = nil
 			if err = strictjson.Decode(raw, &r.SoftDeletePolicy, name); err == nil && r.SoftDeletePolicy != nil {
-				r.SoftDeletePolicy.EffectiveTime = now
+				r.SoftDeletePolicy.EffectiveTime = timestamp{now}
 			}
 		case "labels":
 			if string(raw) == "null" {

@@ -41,7 +41,7 @@ func (q *request) withPredefinedACLs(body []byte) ([]byte, *apiError) {
 	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(body, &fields); len(body) > 0 && err != nil {
-		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return nil, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	for field, rules := range lists {
 		if raw := fields[field]; raw != nil && !empty(raw) {

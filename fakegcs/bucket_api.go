@@ -53,7 +53,7 @@ func (a bucketAPI) answer(q *request) *reply {
 	if q.xml {
 		return newReply(http.StatusOK)
 	}
-	return jsonReply(http.StatusOK, q.bucketResource(res))
+	return jsonReply(http.StatusOK, q.bucketResource(res)).set("Etag", res.Etag)
 }
 
 // shownBucket is a bucketResource in a reply. Its lists replace those of the resource.
@@ -64,11 +64,17 @@ type shownBucket struct {
 	Owner            *Owner           `json:"owner,omitempty"`
 }
 
+// showsACL reports whether the reply to a request for a bucket has its access control lists: if the request
+// asks for them or sets them.
+func (q *request) showsACL() bool {
+	return q.query.Get("projection") == "full" || q.query.Get("projection") == "" && (q.query.Has("predefinedAcl") || q.query.Has("predefinedDefaultObjectAcl"))
+}
+
 // bucketResource returns r for the reply to q, with its access control lists if q asks for them.
 func (q *request) bucketResource(r bucketResource) shownBucket {
 	shown := shownBucket{bucketResource: r}
 	shown.SelfLink = q.base() + "/storage/v1/b/" + r.Name
-	if q.query.Get("projection") != "full" || r.uniform() {
+	if !q.showsACL() || r.uniform() {
 		return shown
 	}
 	for _, rule := range r.acl(false) {
@@ -93,7 +99,7 @@ func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 		Name string `json:"name"`
 	}
 	if err := json.Unmarshal(body, &named); err != nil {
-		return bucketResource{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return bucketResource{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	if named.Name == "" {
 		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")

@@ -46,7 +46,7 @@ func (a notificationAPI) answer(q *request) *reply {
 		if err != nil {
 			return err.reply(false)
 		}
-		return jsonReply(http.StatusOK, n)
+		return jsonReply(http.StatusOK, n.shown(q))
 	case faults.OpNotificationDelete:
 		if err := a.removeNotification(q.bucket, q.rest[0]); err != nil {
 			return err.reply(false)
@@ -56,6 +56,10 @@ func (a notificationAPI) answer(q *request) *reply {
 	list, err := a.notifications(q.bucket)
 	if err != nil {
 		return err.reply(false)
+	}
+	list = slices.Clone(list) // it is that of the bucket
+	for i, n := range list {
+		list[i] = n.shown(q)
 	}
 	if q.op == faults.OpNotificationList {
 		return jsonReply(http.StatusOK, struct {
@@ -68,6 +72,12 @@ func (a notificationAPI) answer(q *request) *reply {
 		return err.reply(false)
 	}
 	return jsonReply(http.StatusOK, list[i])
+}
+
+// shown returns n for the reply to q.
+func (n notification) shown(q *request) notification {
+	n.SelfLink = q.base() + "/storage/v1/b/" + q.bucket + "/notificationConfigs/" + n.ID
+	return n
 }
 
 func indexNotification(list []notification, id string) (int, *apiError) {

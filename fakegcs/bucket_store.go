@@ -37,7 +37,7 @@ func (s *store) patchBucket(name string, body []byte, cond conditions) (bucketRe
 		return was, nil
 	}
 	if err == nil {
-		err = was.RetentionPolicy.checkChange(b.RetentionPolicy)
+		err = was.RetentionPolicy.checkChange(b.RetentionPolicy, b.Name)
 	}
 	if err != nil {
 		b.bucketResource = was

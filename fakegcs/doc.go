@@ -1,6 +1,6 @@
-// Package fakegcs is a strict Cloud Storage server for tests and demos. It answers
-// like the real service, even if an upload fails, and keeps objects in memory or in a
-// directory.
+// Package fakegcs is a strict Cloud Storage server for tests and demos. Its replies are
+// compared in CI with public recordings of the real service; docs/emulator.md says of
+// which years, and what no recording has. It keeps objects in memory or in a directory.
 //
 // In a test, one call starts a server that ends with the test:
 //
@@ -44,9 +44,9 @@
 //     process at any moment, but not a crash of the machine. An upload of any size
 //     needs less than 1 MiB of memory.
 //
-// This behavior follows the service's documentation. Where the documentation has no
-// statement, it follows the observations of client libraries. Package fakegcstest
-// lists the facts with their sources.
+// This behavior follows recordings of the service, or else its documentation, or else the
+// observations of client libraries. Package fakegcstest lists the facts with their
+// sources.
 //
 // # Limits
 //

@@ -118,7 +118,7 @@ func TestEffects(t *testing.T) {
 		{do: faults.Action{Effect: faults.EffectCanceled}, status: 499, after: "499 status code 499", dead: true},
 	} {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
-			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
+			bubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
 				uri := w.start("x")
 				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
 					t.Fatalf("first chunk: %v %v", a, err)
@@ -172,7 +172,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		t.Skip("sends many MiB, or many requests")
 	}
 	on := func(op faults.Op, do faults.Action) *fakegcs.Options {
-		return &fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}}
+		return &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}}
 	}
 	t.Run("retry-after", func(t *testing.T) {
 		bubble(t, on("", faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,20 @@ type multiparts struct {
 	store *store
 	mu    sync.Mutex // may be locked while an upload is
 	byID  map[string]*multipartUpload
+	ended []*endedUpload // the latest ones
 }
+
+// endedUpload is an upload that was completed or aborted. The service answers a repetition of the
+// request that ended it, for a time that it does not document:
+// https://github.com/getsentry/objectstore/pull/575.
+type endedUpload struct {
+	id, bucket, object string
+	by                 faults.Op // OpPartsComplete or OpPartsAbort
+	reply              *reply
+}
+
+// keepEnded is how many ended uploads are remembered.
+const keepEnded = 1000
 
 // multipartRecord is the record of an upload in the directory. Each part has its
 // own.
@@ -69,7 +83,7 @@ func (m *multiparts) answer(q *request) *reply {
 		r, err = m.list(q)
 	default:
 		var p *multipartUpload
-		if p, err = m.find(q); err != nil {
+		if p, r, err = m.find(q); p == nil {
 			break
 		}
 		switch q.op {
@@ -78,7 +92,7 @@ func (m *multiparts) answer(q *request) *reply {
 		case faults.OpPartsComplete:
 			r, err = m.complete(q, p)
 		case faults.OpPartsAbort:
-			r, err = m.abort(p)
+			r, err = m.abort(q, p)
 		case faults.OpPartsList:
 			r, err = p.list(q)
 		}
@@ -109,21 +123,27 @@ func (m *multiparts) start(q *request) (*reply, *apiError) {
 		Namespace   string   `xml:"xmlns,attr"`
 		Bucket, Key string
 		UploadID    string `xml:"UploadId"`
-	}{Namespace: xmlNamespace, Bucket: o.Bucket, Key: o.Name, UploadID: p.ID}), nil
+	}{Namespace: multipartNamespace, Bucket: o.Bucket, Key: o.Name, UploadID: p.ID}), nil
 }
 
 func errNoUpload() *apiError {
 	return refuse(http.StatusNotFound, "noUpload", "The requested upload was not found.")
 }
 
-func (m *multiparts) find(q *request) (*multipartUpload, *apiError) {
+// find returns the upload that q names, or the reply if q repeats the request that ended it.
+func (m *multiparts) find(q *request) (*multipartUpload, *reply, *apiError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.byID[q.query.Get("uploadId")]
-	if p == nil || p.Meta.Bucket != q.bucket || p.Meta.Name != q.object {
-		return nil, errNoUpload()
+	id := q.query.Get("uploadId")
+	if p := m.byID[id]; p != nil && p.Meta.Bucket == q.bucket && p.Meta.Name == q.object {
+		return p, nil, nil
 	}
-	return p, nil
+	for _, e := range m.ended {
+		if e.id == id && e.bucket == q.bucket && e.object == q.object && e.by == q.op {
+			return nil, e.reply.clone(), nil
+		}
+	}
+	return nil, nil, errNoUpload()
 }
 
 func (m *multiparts) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
@@ -201,8 +221,9 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return nil, errNoUpload()
+	if p.ended { // meanwhile
+		_, r, err := m.find(q)
+		return r, err
 	}
 	parts, err := p.choose(ask)
 	if err != nil {
@@ -219,16 +240,16 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 		content.Release()
 		return nil, err
 	}
-	m.end(p)
 	r := xmlReply(http.StatusOK, struct {
 		XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
 		Namespace                   string   `xml:"xmlns,attr"`
 		Location, Bucket, Key, ETag string
-	}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
+	}{Namespace: multipartNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: made.xmlTag()})
 	r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
 	if made.CustomerEncryption == nil {
 		r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
 	}
+	m.end(p, &endedUpload{by: q.op, reply: r.clone()})
 	return r, nil
 }
 
@@ -253,15 +274,17 @@ func (p *multipartUpload) choose(ask completeRequest) ([]*version, *apiError) {
 	return parts, nil
 }
 
-func (m *multiparts) abort(p *multipartUpload) (*reply, *apiError) {
+func (m *multiparts) abort(q *request, p *multipartUpload) (*reply, *apiError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return nil, errNoUpload()
+	if p.ended { // meanwhile
+		_, r, err := m.find(q)
+		return r, err
 	}
 	m.removeRecord(p)
-	m.end(p)
-	return newReply(http.StatusNoContent), nil
+	r := newReply(http.StatusNoContent)
+	m.end(p, &endedUpload{by: q.op, reply: r.clone()})
+	return r, nil
 }
 
 // removeRecord removes an upload from the directory.
@@ -271,14 +294,23 @@ func (m *multiparts) removeRecord(p *multipartUpload) {
 	}
 }
 
-// end removes an upload and releases its parts. The caller holds p.mu.
-func (m *multiparts) end(p *multipartUpload) {
+// end removes an upload and releases its parts. It remembers by, which is nil if no request ended the
+// upload. The caller holds p.mu.
+func (m *multiparts) end(p *multipartUpload, by *endedUpload) {
 	p.ended = true
 	for _, part := range p.parts {
 		part.blob.Release()
 	}
 	p.parts = nil
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	delete(m.byID, p.ID)
-	m.mu.Unlock()
+	if by == nil {
+		return
+	}
+	by.id, by.bucket, by.object = p.ID, p.Meta.Bucket, p.Meta.Name
+	if len(m.ended) == keepEnded {
+		m.ended = slices.Delete(m.ended, 0, 1)
+	}
+	m.ended = append(m.ended, by)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 type xmlPart struct {
@@ -54,8 +53,11 @@ func (p *multipartUpload) list(q *request) (*reply, *apiError) {
 			break
 		}
 		o := p.parts[n].Object
-		out.Part = append(out.Part, xmlPart{n, o.Updated.Format(time.RFC3339Nano), partTag(o), o.Size})
+		out.Part = append(out.Part, xmlPart{n, o.Updated.Format(timeFormat), partTag(o), o.Size})
 		out.NextPartNumberMarker = n
+	}
+	if !out.IsTruncated { // https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/transfers.md
+		out.NextPartNumberMarker = 0
 	}
 	return xmlReply(http.StatusOK, out), nil
 }
@@ -99,7 +101,7 @@ func (m *multiparts) list(q *request) (*reply, *apiError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.byID {
-		u := xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)}
+		u := xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(timeFormat)}
 		if p.Meta.Bucket == q.bucket && strings.HasPrefix(u.Key, out.Prefix) && after(u) {
 			out.Upload = append(out.Upload, u)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,18 +91,21 @@ func TestMultipartUpload(t *testing.T) {
 			if got, err := w.gcs.ReadObject("bkt", "a/b"); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("the object has %d bytes, %v", len(got), err)
 			}
-			if a := complete(uri, part(1, first)); a.StatusCode != 404 {
-				t.Errorf("second complete: %d", a.StatusCode)
+			before := o.Generation
+			o, _ = w.gcs.Object("bkt", "a/b")
+			if a := complete(uri, part(1, first)); a.StatusCode != 200 || o.Generation != before || a.Header.Get("X-Goog-Generation") != strconv.FormatInt(before, 10) {
+				t.Errorf("second complete: %d, generation %d, before %d", a.StatusCode, o.Generation, before)
 			}
 			uri = initiate("c")
 			put(uri, 1, []byte("x"))
 			if a := w.do("DELETE", uri, nil); a.StatusCode != 204 {
 				t.Errorf("abort: %d", a.StatusCode)
 			}
-			for _, method := range []string{"DELETE", "GET"} {
-				if a := w.do(method, uri, nil); a.StatusCode != 404 || !strings.Contains(a.body, "NoSuchUpload") {
-					t.Errorf("%s after abort: %d %s", method, a.StatusCode, a.body)
-				}
+			if a := w.do("DELETE", uri, nil); a.StatusCode != 204 {
+				t.Errorf("second abort: %d %s", a.StatusCode, a.body)
+			}
+			if a := w.do("GET", uri, nil); a.StatusCode != 404 || !strings.Contains(a.body, "NoSuchUpload") {
+				t.Errorf("GET after abort: %d %s", a.StatusCode, a.body)
 			}
 		})
 	}

@@ -3,11 +3,13 @@ package fakegcs
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -106,6 +108,15 @@ func (o *Object) sign() {
 	o.Etag = string(text[:])
 }
 
+// xmlTag returns the entity tag in the XML API: the MD5 if there is one and the bytes are not encrypted by a
+// key of the client, otherwise an opaque value.
+func (o *Object) xmlTag() string {
+	if o.MD5 != nil && o.CustomerEncryption == nil {
+		return `"` + hex.EncodeToString(o.MD5) + `"`
+	}
+	return `"-` + o.Etag + `"`
+}
+
 // hashes returns the value of the x-goog-hash header of o's bytes.
 func (o *Object) hashes() []string {
 	h := []string{"crc32c=" + o.CRC32C.String()}
@@ -123,11 +134,20 @@ type objectResource struct {
 	MediaLink string `json:"mediaLink"`
 	*Object
 	// These fields replace those of Object, and can be omitted.
-	Size   *int64     `json:"size,string,omitempty"`
-	CRC32C *CRC32C    `json:"crc32c,omitempty"`
-	MD5    []byte     `json:"md5Hash,omitempty"`
-	ACL    []aclEntry `json:"acl,omitempty"`   // see projected
-	Owner  *Owner     `json:"owner,omitempty"` // see projected
+	Size                    *int64     `json:"size,string,omitempty"`
+	CRC32C                  *CRC32C    `json:"crc32c,omitempty"`
+	MD5                     []byte     `json:"md5Hash,omitempty"`
+	ACL                     []aclEntry `json:"acl,omitempty"`   // see projected
+	Owner                   *Owner     `json:"owner,omitempty"` // see projected
+	TimeCreated             timestamp  `json:"timeCreated,omitzero"`
+	Updated                 timestamp  `json:"updated,omitzero"`
+	TimeFinalized           timestamp  `json:"timeFinalized,omitzero"`
+	TimeStorageClassUpdated timestamp  `json:"timeStorageClassUpdated,omitzero"`
+	TimeDeleted             timestamp  `json:"timeDeleted,omitzero"`
+	SoftDeleteTime          timestamp  `json:"softDeleteTime,omitzero"`
+	HardDeleteTime          timestamp  `json:"hardDeleteTime,omitzero"`
+	RetentionExpirationTime timestamp  `json:"retentionExpirationTime,omitzero"`
+	CustomTime              timestamp  `json:"customTime,omitzero"`
 }
 
 // withoutChecksums returns r without checksums if the object has a customer-supplied key that
@@ -140,8 +160,20 @@ func (r objectResource) withoutChecksums(key *Encryption) objectResource {
 	return r
 }
 
+// linkEscape escapes an object's name for the links in a resource as the service does: all but some
+// punctuation. internal/compat/recorded has the names.
+func linkEscape(name string) string {
+	s := url.PathEscape(name)
+	if !strings.ContainsAny(s, "%+") {
+		return s
+	}
+	return linkPunctuation.Replace(s)
+}
+
+var linkPunctuation = strings.NewReplacer("+", "%2B", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*", "%2C", ",", "%3B", ";")
+
 func (o *Object) resource(base string) objectResource {
-	bucket, name := url.PathEscape(o.Bucket), url.PathEscape(o.Name)
+	bucket, name := url.PathEscape(o.Bucket), linkEscape(o.Name)
 	// The texts are parts of one, because each is an allocation.
 	p := make([]byte, 0, len(o.Bucket)+len(o.Name)+2*(len(base)+len(bucket)+len(name))+2*20+100)
 	p = append(append(append(append(p, o.Bucket...), '/'), o.Name...), '/')
@@ -161,5 +193,9 @@ func (o *Object) resource(base string) objectResource {
 		Size:      &o.Size,
 		CRC32C:    &o.CRC32C,
 		MD5:       o.MD5,
+
+		TimeCreated: timestamp{o.TimeCreated}, Updated: timestamp{o.Updated}, TimeFinalized: timestamp{o.TimeFinalized},
+		TimeStorageClassUpdated: timestamp{o.TimeStorageClassUpdated}, TimeDeleted: timestamp{o.TimeDeleted}, SoftDeleteTime: timestamp{o.SoftDeleteTime},
+		HardDeleteTime: timestamp{o.HardDeleteTime}, RetentionExpirationTime: timestamp{o.RetentionExpirationTime}, CustomTime: timestamp{o.CustomTime},
 	}
 }

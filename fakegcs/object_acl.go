@@ -44,7 +44,7 @@ var predefinedACLs = map[string][]ACLRule{
 func parseACL(raw json.RawMessage, roles []string) ([]ACLRule, *apiError) {
 	var rules []ACLRule
 	if err := json.Unmarshal(raw, &rules); err != nil {
-		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return nil, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	if len(rules) == 0 {
 		return nil, nil
@@ -97,20 +97,6 @@ func (o *Object) grant(predefined string) *apiError {
 		}
 	}
 	return nil
-}
-
-// uniform reports whether the bucket has no ACLs,
-// https://cloud.google.com/storage/docs/uniform-bucket-level-access.
-func (r *bucketResource) uniform() bool {
-	var c struct {
-		UniformBucketLevelAccess struct {
-			Enabled bool `json:"enabled"`
-		} `json:"uniformBucketLevelAccess"`
-	}
-	if len(r.IamConfiguration) == 0 { // of every object that is made
-		return false
-	}
-	return json.Unmarshal(r.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
 }
 
 // own sets the owner and the ACL of a new object of b.
@@ -180,7 +166,7 @@ func (o *Object) entry(base string, r ACLRule) aclEntry {
 	return aclEntry{
 		Kind: "storage#objectAccessControl", Bucket: o.Bucket, Object: o.Name, Generation: o.Generation, aclEntity: newACLEntity(r, o.Etag),
 		ID:       o.Bucket + "/" + o.Name + "/" + strconv.FormatInt(o.Generation, 10) + "/" + r.Entity,
-		SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
+		SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + linkEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
 	}
 }
 

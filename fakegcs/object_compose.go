@@ -45,7 +45,7 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	}
 	var ask composeRequest
 	if err := strictjson.Decode(body, &ask); err != nil {
-		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return nil, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	switch n := len(ask.SourceObjects); {
 	case n == 0:
@@ -115,9 +115,6 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 			return nil, err
 		}
 		o.ComponentCount += max(v.ComponentCount, 1)
-	}
-	if o.ContentType == "" {
-		o.ContentType = sources[0].ContentType
 	}
 	content := join(o, sources)
 	if err := want.check(o); err != nil {

@@ -14,10 +14,7 @@ func (a objectAPI) insert(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	if q.xml {
-		r := newReply(http.StatusOK).set("Content-Type", "text/html; charset=UTF-8")
-		q.objectHeaders(r, o)
-		r.set("Content-Type", "text/html; charset=UTF-8")
-		return r
+		return q.writtenReply(o)
 	}
 	return objectReply(http.StatusOK, q.resource(o))
 }
@@ -87,13 +84,13 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 func (a objectAPI) insertRelated(q *request, parts relatedParts, cond conditions) (*Object, *apiError) {
 	o, want, err := decodeObject(parts.metadata)
 	if err != nil {
-		return nil, err
+		return nil, err.ofMetadata()
 	}
 	if err := o.setType(parts.mediaType); err != nil {
 		return nil, err
 	}
 	if err := q.address(o, a.now()); err != nil {
-		return nil, err
+		return nil, err.ofMetadata()
 	}
 	content := a.newBlob()
 	err = a.fillSmall(content, o, parts.media)
@@ -155,9 +152,12 @@ func (a objectAPI) openRelated(q *request) (*multipart.Reader, io.Reader, *Objec
 	}
 	o, want, refused := decodeObject(data)
 	if refused != nil {
-		return fail(refused)
+		return fail(refused.ofMetadata())
 	}
 	media, err := parts.NextRawPart()
+	if err == io.EOF {
+		return fail(refuse(http.StatusBadRequest, "invalidPayloadSize", "Payload size invalid. Expected 2-3 payloads. Actual size: 1"))
+	}
 	if err != nil {
 		return fail(refuse(http.StatusBadRequest, "badContent", "Malformed multipart body: %v", err))
 	}
@@ -165,7 +165,7 @@ func (a objectAPI) openRelated(q *request) (*multipart.Reader, io.Reader, *Objec
 		return fail(refused)
 	}
 	if refused := q.address(o, a.now()); refused != nil {
-		return fail(refused)
+		return fail(refused.ofMetadata())
 	}
 	return parts, media, o, want, nil
 }

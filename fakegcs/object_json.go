@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"crypto/md5"
 	"encoding/base64"
 	"encoding/binary"
 	"maps"
@@ -49,10 +50,6 @@ func (r *objectResource) appendJSON(p []byte) (_ []byte, ok bool) {
 	w.optionalFlag("eventBasedHold", o.EventBasedHold)
 	w.optionalText("kmsKeyName", o.KMSKeyName)
 	w.optionalText("etag", o.Etag)
-	w.optionalTime("timeCreated", o.TimeCreated)
-	w.optionalTime("updated", o.Updated)
-	w.optionalTime("timeFinalized", o.TimeFinalized)
-	w.optionalTime("timeStorageClassUpdated", o.TimeStorageClassUpdated)
 	w.name("size")
 	w.number(*r.Size)
 	w.name("crc32c")
@@ -63,6 +60,10 @@ func (r *objectResource) appendJSON(p []byte) (_ []byte, ok bool) {
 		w.name("md5Hash")
 		w.base64(r.MD5)
 	}
+	w.optionalTime("timeCreated", o.TimeCreated)
+	w.optionalTime("updated", o.Updated)
+	w.optionalTime("timeFinalized", o.TimeFinalized)
+	w.optionalTime("timeStorageClassUpdated", o.TimeStorageClassUpdated)
 	return append(w.p, "\n}\n"...), w.ok
 }
 
@@ -143,7 +144,7 @@ func (w *jsonWriter) optionalTime(name string, t time.Time) {
 	if !t.IsZero() {
 		w.name(name)
 		w.p = append(w.p, '"')
-		w.p = t.AppendFormat(w.p, time.RFC3339Nano) // a time of the server's clock
+		w.p = t.AppendFormat(w.p, timeFormat) // a time of the server's clock
 		w.p = append(w.p, '"')
 	}
 }
@@ -214,7 +215,7 @@ func decodePlain(data []byte) (_ *Object, want checksums, ok bool) {
 		case "md5Hash":
 			var err error
 			want.md5, err = base64.StdEncoding.DecodeString(string(value))
-			return ok && err == nil
+			return ok && err == nil && len(want.md5) == md5.Size
 		}
 		return false
 	})

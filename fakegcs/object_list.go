@@ -2,6 +2,7 @@ package fakegcs
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"net/http"
 	"regexp"
 	"slices"
@@ -60,17 +61,35 @@ func (q *request) listQuery() (listQuery, *apiError) {
 		return l, invalid("versions and softDeleted can't be listed together.")
 	}
 	if token != "" {
-		after, err := base64.URLEncoding.DecodeString(token)
-		if err != nil {
+		after, ok := parsePageToken(token)
+		if !ok {
 			return l, invalid("Invalid page token '%s'.", token)
 		}
-		l.after = string(after)
+		l.after = after
 	}
 	return l, nil
 }
 
-// pageToken returns the token for the page that begins after a name.
-func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
+// pageToken returns the token for the page that begins after a name. It is that of the service:
+// the first field of a protocol buffer.
+func pageToken(after string) string {
+	p := binary.AppendUvarint([]byte{pageTokenField}, uint64(len(after)))
+	return base64.StdEncoding.EncodeToString(append(p, after...))
+}
+
+const pageTokenField = 1<<3 | 2 // number 1, of bytes
+
+func parsePageToken(token string) (after string, ok bool) {
+	p, err := base64.StdEncoding.DecodeString(token)
+	if err != nil || len(p) == 0 || p[0] != pageTokenField {
+		return "", false
+	}
+	n, width := binary.Uvarint(p[1:])
+	if width <= 0 || n != uint64(len(p)-1-width) {
+		return "", false
+	}
+	return string(p[1+width:]), true
+}
 
 // page is one page of a listing. next is its last name or prefix, or "" if it is the
 // last page.

@@ -3,14 +3,17 @@ package fakegcs
 import (
 	"encoding/xml"
 	"net/http"
-	"strconv"
-	"time"
 )
 
 // Listings of the XML API,
 // https://cloud.google.com/storage/docs/xml-api/get-bucket-list.
 
-const xmlNamespace = "http://doc.s3.amazonaws.com/2006-03-01"
+const (
+	xmlNamespace = "http://doc.s3.amazonaws.com/2006-03-01"
+	// multipartNamespace is that of multipart uploads, except for lists. Recordings have both.
+	// Google's client for Python requires this one.
+	multipartNamespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+)
 
 type xmlObjectList struct {
 	XMLName               xml.Name `xml:"ListBucketResult"`
@@ -47,7 +50,7 @@ func xmlListing(q *request, l listQuery, p page) *reply {
 		out.NextContinuationToken = pageToken(p.next)
 	}
 	for _, o := range p.objects {
-		out.Contents = append(out.Contents, xmlContents{o.Name, o.Generation, o.Metageneration, o.Updated.Format(time.RFC3339Nano), strconv.Quote(o.Etag), o.Size})
+		out.Contents = append(out.Contents, xmlContents{o.Name, o.Generation, o.Metageneration, o.Updated.Format(timeFormat), o.xmlTag(), o.Size})
 	}
 	for _, prefix := range p.prefixes {
 		out.CommonPrefixes = append(out.CommonPrefixes, xmlPrefix{prefix})
@@ -63,13 +66,13 @@ type xmlBucketList struct {
 
 type xmlBucket struct {
 	Name         string
-	CreationDate time.Time
+	CreationDate string
 }
 
 func xmlBuckets(list bucketList) *reply {
 	out := xmlBucketList{Namespace: xmlNamespace}
 	for _, b := range list.Items {
-		out.Buckets = append(out.Buckets, xmlBucket{b.Name, b.TimeCreated})
+		out.Buckets = append(out.Buckets, xmlBucket{b.Name, b.TimeCreated.Format(timeFormat)})
 	}
 	return xmlReply(http.StatusOK, out)
 }

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -171,14 +172,6 @@ func addMetadataHeaders(m map[string]string, h http.Header, prefix string) map[s
 	return m
 }
 
-// declared is the metadata body of an upload: an object resource whose checksums
-// must match.
-type declared struct {
-	Object
-	CRC32C *CRC32C `json:"crc32c"`
-	MD5    []byte  `json:"md5Hash"`
-}
-
 // objectInput lists the fields that the metadata of an upload may have.
 var objectInput = strings.Fields("acl bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
 	"retention storageClass temporaryHold")
@@ -192,12 +185,15 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 
 // decodeGeneral is decodeObject for any metadata.
 func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
-	var d declared
-	var acl []ACLRule
+	var (
+		d    Object
+		acl  []ACLRule
+		sums checksums
+	)
 	if len(data) > 0 {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(data, &fields); err != nil {
-			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+			return nil, checksums{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 		}
 		for name, raw := range fields {
 			if name == "acl" {
@@ -216,15 +212,20 @@ func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 			}
 			delete(fields, name)
 		}
+		want, refused := declaredChecksums(fields)
+		if refused != nil {
+			return nil, checksums{}, refused
+		}
+		sums = want
 		kept, err := json.Marshal(fields)
 		if err == nil {
 			err = strictjson.Decode(kept, &d)
 		}
 		if err != nil {
-			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+			return nil, checksums{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 		}
 	}
-	o := d.Object
+	o := d
 	class, err := storageClass(o.StorageClass)
 	if err != nil {
 		return nil, checksums{}, err
@@ -233,22 +234,42 @@ func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 		Bucket: o.Bucket, Name: o.Name, ContentType: o.ContentType, ContentEncoding: o.ContentEncoding, ContentDisposition: o.ContentDisposition,
 		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: class, Metadata: o.Metadata, Contexts: o.Contexts, ACL: acl,
 		TemporaryHold: o.TemporaryHold, EventBasedHold: o.EventBasedHold, Retention: o.Retention, CustomTime: o.CustomTime, KMSKeyName: o.KMSKeyName,
-	}, checksums{d.CRC32C, d.MD5}, nil
+	}, sums, nil
+}
+
+// declaredChecksums removes the checksums, which must match, from the fields of an upload's metadata.
+func declaredChecksums(fields map[string]json.RawMessage) (checksums, *apiError) {
+	var c checksums
+	if raw, ok := fields["md5Hash"]; ok {
+		var text string
+		if json.Unmarshal(raw, &text) != nil || c.setMD5(text) != nil {
+			return c, invalid("Provided value (%s) is not a base64-encoded 128-bit MD5 hash.", cmp.Or(text, string(raw)))
+		}
+	}
+	if raw, ok := fields["crc32c"]; ok {
+		c.crc = new(CRC32C)
+		if json.Unmarshal(raw, c.crc) != nil {
+			return c, invalid("Invalid argument.")
+		}
+	}
+	delete(fields, "md5Hash")
+	delete(fields, "crc32c")
+	return c, nil
 }
 
 // checkName applies https://cloud.google.com/storage/docs/objects#naming.
 func checkName(name string) *apiError {
 	switch {
 	case name == "":
-		return refuse(http.StatusBadRequest, "required", "Required parameter: name")
+		return refuse(http.StatusBadRequest, "required", "No object name")
 	case len(name) > 1024:
-		return invalid("The specified object name is not valid: it has %d bytes of UTF-8, at most 1024 are allowed.", len(name))
+		return invalid("The maximum object length is 1024 characters, but got a name with %d characters: ''%s...''", len(name), strings.ToValidUTF8(name[:77], ""))
 	case !utf8.ValidString(name), name == ".", name == "..", strings.HasPrefix(name, ".well-known/acme-challenge/"):
 		return invalid("The specified object name is not valid.")
 	}
 	for _, r := range name {
 		if r == '\r' || r == '\n' {
-			return invalid("Disallowed unicode characters present in object name '%s'", name)
+			return invalid("Disallowed unicode characters present in object name ''%s''", name)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func (a objectAPI) performPatch(q *request, key *Encryption) (*Object, *apiError
 	}
 	return a.patchObject(objectPatch{
 		bucket: q.bucket, name: q.object, generation: generation, fields: body, cond: cond, key: key,
-		overrideRetention: q.query.Get("overrideUnlockedRetention") == "true",
+		predefinedACL: q.query.Get("predefinedAcl"), overrideRetention: q.query.Get("overrideUnlockedRetention") == "true",
 	})
 }
 
@@ -44,6 +44,7 @@ type objectPatch struct {
 	fields            []byte // JSON
 	cond              conditions
 	key               *Encryption // that the caller has, or nil
+	predefinedACL     string      // replaces the access control list; "" for none
 	overrideRetention bool        // remove or shorten a retention that is not locked
 }
 
@@ -67,6 +68,15 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 	if err := o.change(p.fields, now); err != nil {
 		return nil, err
 	}
+	if p.predefinedACL != "" {
+		if o.Owner == nil {
+			return nil, errUniform("update")
+		}
+		o.ACL = nil
+		if err := o.grant(p.predefinedACL); err != nil {
+			return nil, err
+		}
+	}
 	if err := checkRetention(v.Retention, o.Retention, p.overrideRetention, now); err != nil {
 		return nil, err
 	}
@@ -86,7 +96,7 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 func (o *Object) change(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		return refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	texts := map[string]*string{
 		"contentType": &o.ContentType, "contentEncoding": &o.ContentEncoding, "contentDisposition": &o.ContentDisposition,

@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -34,7 +35,7 @@ func (a objectAPI) get(q *request) *reply {
 		r.length = v.Size
 		return r
 	}
-	return objectReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
+	return objectReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key))
 }
 
 // lookup finds the generation that a request names and checks its
@@ -62,7 +63,7 @@ func (a objectAPI) lookup(q *request) (*version, *apiError) {
 // https://cloud.google.com/storage/docs/xml-api/reference-headers.
 func (q *request) objectHeaders(r *reply, o *Object) {
 	o = q.shown(o)
-	r.set("Content-Type", o.ContentType)
+	r.set("Content-Type", cmp.Or(o.ContentType, "application/octet-stream"))
 	for name, value := range map[string]string{
 		"Cache-Control": o.CacheControl, "Content-Disposition": o.ContentDisposition,
 		"Content-Encoding": o.ContentEncoding, "Content-Language": o.ContentLanguage,
@@ -71,11 +72,12 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 			r.set(name, value)
 		}
 	}
-	encoding := o.ContentEncoding
-	if encoding == "" {
-		encoding = "identity"
+	encoding := cmp.Or(o.ContentEncoding, "identity")
+	if encoding == "identity" {
+		r.header.Del("Content-Encoding")
 	}
-	r.set("Etag", `"`+o.Etag+`"`)
+	r.set("Accept-Ranges", "bytes")
+	r.set("Etag", o.xmlTag())
 	r.set("Last-Modified", o.Updated.UTC().Format(http.TimeFormat))
 	r.set("X-Goog-Generation", strconv.FormatInt(o.Generation, 10))
 	r.set("X-Goog-Metageneration", strconv.FormatInt(o.Metageneration, 10))
@@ -85,6 +87,16 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 	if q.fault.object.omitSize {
 		r.header.Del("X-Goog-Stored-Content-Length")
 	}
+	if e := o.CustomerEncryption; e != nil {
+		r.set("X-Goog-Encryption-Algorithm", e.EncryptionAlgorithm)
+		r.set("X-Goog-Encryption-Key-Sha256", e.KeySHA256)
+	}
+	if o.KMSKeyName != "" {
+		r.set("X-Goog-Encryption-Kms-Key-Name", o.KMSKeyName)
+	}
+	if o.ContentEncoding == "gzip" { // the bytes depend on it
+		r.set("Vary", "Accept-Encoding")
+	}
 	if o.ComponentCount > 0 {
 		r.set("X-Goog-Component-Count", strconv.Itoa(o.ComponentCount))
 	}
@@ -93,6 +105,31 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 	}
 	for k, v := range o.Metadata {
 		r.set("X-Goog-Meta-"+k, v)
+	}
+}
+
+// writtenReply returns the reply of the XML API to a request that made o.
+func (q *request) writtenReply(o *Object) *reply {
+	r := newReply(http.StatusOK)
+	q.objectHeaders(r, o)
+	for _, name := range []string{"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Last-Modified", "Vary", "X-Goog-Storage-Class"} {
+		r.header.Del(name)
+	}
+	for name := range r.header {
+		if strings.HasPrefix(name, "X-Goog-Meta-") {
+			r.header.Del(name)
+		}
+	}
+	return r.set("Content-Type", "text/html; charset=UTF-8")
+}
+
+// mediaHeaders changes the headers of an object's bytes to those of the JSON API.
+func (q *request) mediaHeaders(r *reply, o *Object) {
+	r.header.Del("Accept-Ranges")
+	r.set("Etag", o.Etag)
+	r.set("X-Goog-Hash", strings.Join(q.shown(o).hashes(), ","))
+	if o.ContentDisposition == "" {
+		r.set("Content-Disposition", "attachment")
 	}
 }
 
@@ -107,11 +144,16 @@ func (a objectAPI) read(q *request) *reply {
 		return e.mediaReply(q.xml)
 	}
 	if err := checkRead(v.Object, q.Header, "X-Goog-Encryption-"); err != nil {
+		if q.xml && err.reason == "resourceIsEncryptedWithCustomerEncryptionKey" {
+			err.message = "The requested object is encrypted by a customer-supplied encryption key."
+		}
 		return fail(err)
 	}
 	r := newReply(http.StatusOK)
 	q.objectHeaders(r, v.Object)
-	r.set("Accept-Ranges", "bytes")
+	if !q.xml {
+		q.mediaHeaders(r, v.Object)
+	}
 	from, to := int64(0), v.Size
 	unzip := v.ContentEncoding == "gzip" && !acceptsGzip(q.Header) && !strings.Contains(v.CacheControl, "no-transform")
 	if spec := q.Header.Get("Range"); spec != "" && !unzip {
@@ -121,11 +163,20 @@ func (a objectAPI) read(q *request) *reply {
 		case !valid: // an invalid Range is ignored, RFC 9110, section 14.2
 			from, to = 0, v.Size
 		case !ok:
-			e := fail(refuse(http.StatusRequestedRangeNotSatisfiable, "requestedRangeNotSatisfiable", "Request range not satisfiable"))
-			return e.set("Content-Range", "bytes */"+strconv.FormatInt(v.Size, 10))
+			e := refuse(http.StatusRequestedRangeNotSatisfiable, "requestedRangeNotSatisfiable", "Request range not satisfiable")
+			if !q.xml {
+				return fail(e).set("Content-Range", "bytes */"+strconv.FormatInt(v.Size, 10))
+			}
+			e.message = spec
+			refused := fail(e)
+			r.status, r.body = refused.status, refused.body
+			return r.set("Content-Type", refused.header.Get("Content-Type"))
+		case q.xml && from == 0 && to == v.Size: // the whole object
 		default:
 			r.status = http.StatusPartialContent
-			r.header.Del("X-Goog-Hash") // it is that of the whole object
+			if !q.xml {
+				r.header.Del("X-Goog-Hash")
+			}
 			r.set("Content-Range", "bytes "+strconv.FormatInt(from, 10)+"-"+strconv.FormatInt(to-1, 10)+"/"+strconv.FormatInt(v.Size, 10))
 		}
 	}
@@ -148,7 +199,9 @@ func (a objectAPI) read(q *request) *reply {
 		r.stream, r.length = &unzipped{z, r.stream}, -1
 		r.header.Del("Content-Encoding")
 		r.header.Del("Accept-Ranges")
+		r.set("Etag", "W/"+r.header.Get("Etag"))
 		r.set("Warning", "214 UploadServer gunzipped")
+		r.set("X-Guploader-Response-Body-Transformations", "gunzipped")
 	}
 	return r
 }

@@ -60,14 +60,14 @@ func (p *retentionPolicy) period() time.Duration {
 
 // checkChange returns an error if the policy p may not become is: a locked one can only be
 // extended. It stays locked.
-func (p *retentionPolicy) checkChange(is *retentionPolicy) *apiError {
+func (p *retentionPolicy) checkChange(is *retentionPolicy, bucket string) *apiError {
 	switch {
 	case p == nil || !p.IsLocked:
 		return nil
 	case is == nil:
 		return refuse(http.StatusForbidden, "forbidden", "Cannot remove a locked Retention Policy from a bucket.")
 	case is.RetentionPeriod < p.RetentionPeriod:
-		return refuse(http.StatusForbidden, "forbidden", "Cannot reduce the retention duration of a locked Retention Policy.")
+		return refuse(http.StatusForbidden, "forbidden", "Cannot reduce retention duration of a locked Retention Policy for bucket '%s'.", bucket)
 	}
 	is.EffectiveTime, is.IsLocked = p.EffectiveTime, true
 	return nil

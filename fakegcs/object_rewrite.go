@@ -19,7 +19,7 @@ func (a objectAPI) rewrite(q *request) *reply {
 	}
 	switch {
 	case q.xml:
-		return xmlReply(http.StatusOK, xmlCopyResult{ETag: `"` + o.Etag + `"`, LastModified: o.Updated.Format(time.RFC3339Nano)})
+		return xmlReply(http.StatusOK, xmlCopyResult{ETag: o.xmlTag(), LastModified: o.Updated.Format(timeFormat)})
 	case q.rest[0] == "copyTo":
 		return objectReply(http.StatusOK, q.resource(o))
 	}
@@ -89,9 +89,14 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	o.TemporaryHold, o.EventBasedHold, o.Retention, o.ACL = false, false, nil, nil
 	if given, _, err := decodeObject(body); err != nil {
 		return release(err)
-	} else if hasMetadata(body) {
+	} else if fields := named(body); len(fields) == 1 && fields["bucket"] != nil {
+		return release(refuse(http.StatusBadRequest, "required", "Required"))
+	} else if len(fields) > 0 {
 		given.Size, given.CRC32C, given.MD5, given.ComponentCount = o.Size, o.CRC32C, o.MD5, o.ComponentCount
 		o = given
+	}
+	if key := q.query.Get("destinationKmsKeyName"); key != "" {
+		o.KMSKeyName = key
 	}
 	o.Bucket, o.Name = toBucket, toName
 	o.TimeDeleted, o.RetentionExpirationTime = time.Time{}, time.Time{}
@@ -119,8 +124,9 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	return made, nil
 }
 
-// hasMetadata reports whether the body of a rewrite names any field.
-func hasMetadata(body []byte) bool {
+// named returns the fields that the body of a rewrite names.
+func named(body []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
-	return json.Unmarshal(body, &fields) == nil && len(fields) > 0
+	_ = json.Unmarshal(body, &fields) // decodeObject has checked it
+	return fields
 }

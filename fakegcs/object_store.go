@@ -78,9 +78,6 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 	if o.StorageClass == "" {
 		o.StorageClass = b.StorageClass
 	}
-	if o.ContentType == "" {
-		o.ContentType = "application/octet-stream"
-	}
 	if b.Encryption != nil && o.KMSKeyName == "" && o.CustomerEncryption == nil {
 		o.KMSKeyName = b.Encryption.DefaultKMSKeyName
 	}
@@ -146,7 +143,7 @@ func (s *store) replaceLocked(b *bucket, v, changed *version, now time.Time) (*v
 // fails, b stays as it was. The caller holds s.mu.
 func (s *store) bucketChanged(b *bucket, was bucketResource) (bucketResource, *apiError) {
 	b.Metageneration++
-	b.Updated = s.now()
+	b.Updated = timestamp{s.now()}
 	b.sign()
 	if err := s.saveBucket(b); err != nil {
 		b.bucketResource = was

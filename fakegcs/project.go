@@ -35,8 +35,8 @@ type hmacKey struct {
 	ProjectID           string    `json:"projectId"`
 	ServiceAccountEmail string    `json:"serviceAccountEmail"`
 	State               string    `json:"state"`
-	TimeCreated         time.Time `json:"timeCreated"`
-	Updated             time.Time `json:"updated"`
+	TimeCreated         timestamp `json:"timeCreated"`
+	Updated             timestamp `json:"updated"`
 	Etag                string    `json:"etag"`
 	version             int
 }
@@ -132,7 +132,7 @@ func (p *projects) answerList(q *request, project string) *reply {
 func (p *projects) add(project, account string, now time.Time) hmacKey {
 	k := hmacKey{
 		AccessID: ("GOOG1E" + rand.Text() + rand.Text() + rand.Text())[:61], ProjectID: project, ServiceAccountEmail: account,
-		State: hmacActive, TimeCreated: now, Updated: now, version: 1,
+		State: hmacActive, TimeCreated: timestamp{now}, Updated: timestamp{now}, version: 1,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *projects) update(project, id, state, etag string, now time.Time) (hmacK
 	case etag != "" && etag != k.shown("").Etag:
 		return hmacKey{}, refuse(http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
 	}
-	k.State, k.Updated = state, now
+	k.State, k.Updated = state, timestamp{now}
 	k.version++
 	return *k, nil
 }
@@ -205,7 +205,7 @@ func (p *projects) delete(project, id string, now time.Time) *apiError {
 	case k.State != hmacInactive:
 		return invalid("Cannot delete keys in '%s' state.", k.State)
 	}
-	k.State, k.Updated = hmacDeleted, now
+	k.State, k.Updated = hmacDeleted, timestamp{now}
 	k.version++
 	return nil
 }

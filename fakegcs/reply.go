@@ -48,12 +48,6 @@ func (r *reply) mark(id string) *reply {
 	return r.set("X-Guploader-Uploadid", id)
 }
 
-// The values of headers that most replies of uploads have. Replies share them.
-var (
-	jsonType     = []string{"application/json; charset=UTF-8"}
-	uploadServer = []string{"UploadServer"}
-)
-
 // truncate shortens the body to n bytes, with a matching Content-Length.
 func (r *reply) truncate(n int64) {
 	if r.stream == nil {
@@ -97,13 +91,13 @@ func jsonReply(status int, v any) *reply {
 	return r
 }
 
-// objectReply is jsonReply for an object.
+// objectReply is jsonReply for an object. Its entity tag is that of the resource.
 func objectReply(status int, o objectResource) *reply {
 	body, ok := o.appendJSON(make([]byte, 0, 1024))
 	if !ok {
-		return jsonReply(status, o)
+		return jsonReply(status, o).set("Etag", o.Etag)
 	}
-	r := newReply(status)
+	r := newReply(status).set("Etag", o.Etag)
 	r.header["Content-Type"], r.body = jsonType, body
 	return r
 }
@@ -126,6 +120,9 @@ type apiError struct {
 	message string
 	text    bool   // reply with text/plain instead of JSON, as the upload servers do
 	missing string // see errUnimplemented
+	// inMetadata is set for an error of the metadata in a multipart body, which the service
+	// sends as JSON with the type of HTML.
+	inMetadata bool
 }
 
 func (e *apiError) Error() string { return e.message }
@@ -136,6 +133,12 @@ func refuse(status int, reason, format string, args ...any) *apiError {
 
 func invalid(format string, args ...any) *apiError {
 	return refuse(http.StatusBadRequest, "invalid", format, args...)
+}
+
+// ofMetadata marks an error of the metadata in a multipart body.
+func (e *apiError) ofMetadata() *apiError {
+	e.inMetadata = true
+	return e
 }
 
 // serviceText is an error whose text is that of the service.
@@ -154,9 +157,11 @@ type jsonErrorBody struct {
 }
 
 type jsonErrorItem struct {
-	Message string `json:"message"`
-	Domain  string `json:"domain"`
-	Reason  string `json:"reason"`
+	Message      string `json:"message"`
+	Domain       string `json:"domain"`
+	Reason       string `json:"reason"`
+	LocationType string `json:"locationType,omitempty"`
+	Location     string `json:"location,omitempty"`
 }
 
 type xmlError struct {
@@ -170,32 +175,60 @@ type xmlError struct {
 func (e *apiError) reply(asXML bool) *reply {
 	var r *reply
 	switch {
-	case e.status == http.StatusNotModified || e.status == statusClientClosed:
-		r = newReply(e.status) // no body
+	case e.status == http.StatusNotModified: // no body
+		r = newReply(e.status)
 	case e.text:
 		r = textReply(e.status, e.message)
 	case asXML:
-		x := xmlError{Code: xmlCode(e.reason), Message: e.message}
-		switch e.reason { // the XML API puts the object into Details
-		case "activeHold":
-			x.Message, x.Details = "Object overwrite or deletion is not allowed due to active hold on the object.", e.message
-		case "retentionPolicyNotMet":
-			x.Message, x.Details = "Object overwrite or deletion is not allowed due to retention policy.", e.message
-		case "bucketRateLimitExceeded":
-			x.Message, x.Details = "You have exceeded your bucket's IO capacity. Please follow the request rate and access distribution guidelines at https://cloud.google.com/storage/docs/conformance in order to avoid temporary limits on your bucket.", e.message
-		}
-		r = xmlReply(e.status, x)
+		r = xmlReply(e.status, e.xml())
 	default:
-		r = jsonReply(e.status, jsonError{jsonErrorBody{
-			Code: e.status, Message: e.message,
-			Errors: []jsonErrorItem{{Message: e.message, Domain: domain(e.reason), Reason: jsonReason(e.reason)}},
-		}})
+		item := jsonErrorItem{Message: e.message, Domain: domain(e.reason), Reason: jsonReason(e.reason)}
+		if e.reason == "conditionNotMet" {
+			item.LocationType, item.Location = "header", "If-Match"
+		}
+		r = jsonReply(e.status, jsonError{jsonErrorBody{Code: e.status, Message: e.message, Errors: []jsonErrorItem{item}}})
+	}
+	if e.inMetadata {
+		r.set("Content-Type", "text/html; charset=UTF-8")
 	}
 	r.missing = e.missing
 	if e.status == http.StatusUnauthorized {
 		r.set("WWW-Authenticate", `Bearer realm="https://accounts.google.com/"`)
 	}
 	return r
+}
+
+// xml returns the body of the error in the XML API. The message is the text of the code, and only
+// the details say more: internal/compat/recorded.
+func (e *apiError) xml() xmlError {
+	x := xmlError{Code: xmlCode(e.reason), Message: e.message}
+	text := xmlMessages[x.Code]
+	if e.reason == "bucketRateLimitExceeded" {
+		text = "You have exceeded your bucket's IO capacity. Please follow the request rate and access distribution guidelines at https://cloud.google.com/storage/docs/conformance in order to avoid temporary limits on your bucket."
+	}
+	if text != "" && text != e.message {
+		x.Message, x.Details = text, e.message
+	}
+	return x
+}
+
+// xmlMessages are the texts of error codes. Those from NoSuchKey to ResourceIsEncrypted… were
+// recorded, SlowDown in https://github.com/nextcloud/server/issues/12537, and the others follow
+// https://cloud.google.com/storage/docs/xml-api/reference-status. Other codes have only
+// the specific text, because no recording shows them.
+var xmlMessages = map[string]string{
+	"NoSuchKey":          "The specified key does not exist.",
+	"AccessDenied":       "Access denied.",
+	"InvalidRange":       "The requested range cannot be satisfied.",
+	"UserProjectMissing": "Bucket is a requester pays bucket but no user project provided.",
+	"ResourceIsEncryptedWithCustomerEncryptionKey": "The resource is encrypted with a customer encryption key.",
+	"SlowDown":               "Please reduce your request rate.",
+	"NoSuchBucket":           "The specified bucket does not exist.",
+	"PreconditionFailed":     "At least one of the pre-conditions you specified did not hold.",
+	"InvalidArgument":        "Invalid argument.",
+	"AuthenticationRequired": "Authentication required.",
+	"ObjectUnderActiveHold":  "Object overwrite or deletion is not allowed due to active hold on the object.",
+	"RetentionPolicyNotMet":  "Object overwrite or deletion is not allowed due to retention policy.",
 }
 
 // mediaReply returns the error as a reply to a request for an object's bytes. For

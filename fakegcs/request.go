@@ -290,13 +290,6 @@ func (q *request) base() string {
 	return scheme + "://" + q.Host
 }
 
-// toUploadServer reports whether an upload server answers the request. Upload servers
-// also answer reads of an object, even with 404:
-// https://github.com/firebase/firebase-tools/pull/3647
-func (q *request) toUploadServer() bool {
-	return q.isSession() || q.op == faults.OpStart || q.op == faults.OpInsert || q.op == faults.OpGet || q.op == faults.OpRead || q.query.Has("upload_id")
-}
-
 // isSession reports whether the request goes to a session URI.
 func (q *request) isSession() bool {
 	switch q.op {

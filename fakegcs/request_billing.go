@@ -24,7 +24,11 @@ func (s *Server) checkBilling(q *request) *apiError {
 		names = append(names, q.rest[2])
 	}
 	if s.store.requesterPays(names...) {
-		return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
+		text := "Bucket is requester pays bucket but no user project provided."
+		if q.xml {
+			text = "Bucket is Requester Pays bucket but no billing project id provided for non-owner."
+		}
+		return refuse(http.StatusBadRequest, "userProjectMissing", "%s", text)
 	}
 	return nil
 }

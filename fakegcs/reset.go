@@ -112,9 +112,12 @@ func (m *multiparts) clear() {
 	for _, p := range list {
 		p.mu.Lock()
 		m.removeRecord(p)
-		m.end(p)
+		m.end(p, nil)
 		p.mu.Unlock()
 	}
+	m.mu.Lock()
+	m.ended = nil
+	m.mu.Unlock()
 }
 
 func (t *retryTests) clear() {

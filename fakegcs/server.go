@@ -46,10 +46,10 @@ type Options struct {
 	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that declares an
 	// MD5 is refused.
 	NoMD5 bool
-	// RunningHash adds x-goog-running-hash, the CRC32C of the committed bytes, to the
-	// replies of incomplete uploads. The service sometimes sends it, but does not
-	// document it.
-	RunningHash bool
+	// NoRunningHash omits x-goog-running-hash, the CRC32C of the committed bytes, from the
+	// replies of incomplete uploads. The service sends it, but does not document it, so
+	// that a client must not need it.
+	NoRunningHash bool
 	// Query308 answers status queries with a real 308 even if the request
 	// has X-GUploader-No-308, as Google's storage-testbench does. The service
 	// answers 200 with an override header.
@@ -270,12 +270,8 @@ func (s *Server) answer(q *request) *reply {
 			q.fault = newFault(do, q.sessionData())
 		}
 	}
-	if q.toUploadServer() && !r.foreign && r.header.Get("X-Guploader-Uploadid") == "" {
-		id := q.query.Get("upload_id")
-		if id == "" { // each request has an ID
-			id = newUploadID()
-		}
-		r.mark(id)
+	if !r.foreign {
+		r.complete(q, s.now())
 	}
 	if f := &q.fault.reply; f.truncate {
 		r.truncate(f.truncateTo)

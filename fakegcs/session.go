@@ -249,7 +249,7 @@ func (u *session) closedReplyLocked(q *request) *reply {
 	case final:
 		return u.finishedReply(q)
 	case canceled:
-		return u.mark(newReply(statusClientClosed))
+		return u.canceledReply()
 	case dead:
 		// The status is always 410; the body has the cause.
 		cause := &apiError{status: u.Status, reason: u.Reason, message: u.Message}
@@ -258,6 +258,16 @@ func (u *session) closedReplyLocked(q *request) *reply {
 		return u.mark(r)
 	}
 	return nil
+}
+
+// canceledReply returns the reply to a cancellation and to every request after it. The body is that of
+// a recording of the JSON API; none of the XML API is known.
+func (u *session) canceledReply() *reply {
+	if u.XML {
+		return u.mark(newReply(statusClientClosed))
+	}
+	const text = "clientClosedRequest"
+	return u.mark(refuse(statusClientClosed, text, text).reply(false))
 }
 
 // mark adds the headers of every reply of the upload servers.
@@ -269,11 +279,7 @@ func (u *session) mark(r *reply) *reply {
 // return it in headers, without a body.
 func (u *session) finishedReply(q *request) *reply {
 	if u.XML {
-		r := newReply(http.StatusOK)
-		q.objectHeaders(r, u.Object)
-		r.set("Content-Type", "text/html; charset=UTF-8")
-		r.header.Del("Last-Modified")
-		return u.mark(r)
+		return u.mark(q.writtenReply(u.Object))
 	}
 	return u.mark(objectReply(http.StatusOK, q.resource(u.Object)))
 }
@@ -287,7 +293,7 @@ func (u *session) incompleteLocked(q *request) *reply {
 	if q.Header.Get("X-Guploader-No-308") == "yes" && (!q.contentRange.query || !u.store.opts.Query308) {
 		r = newReply(http.StatusOK).set("X-Http-Status-Code-Override", "308")
 	}
-	r.set("Content-Type", "text/html; charset=UTF-8")
+	r.set("Content-Type", "text/plain; charset=utf-8")
 	claimed := n
 	if by := q.fault.session.rangeBy; by != 0 {
 		claimed = max(0, n+by)
@@ -306,7 +312,7 @@ func (u *session) incompleteLocked(q *request) *reply {
 		if sum != nil {
 			r.set("X-Range-Md5", hex.EncodeToString(sum))
 		}
-		if u.store.opts.RunningHash {
+		if !u.store.opts.NoRunningHash {
 			r.set("X-Goog-Running-Hash", "crc32c="+crc.String())
 		}
 	}

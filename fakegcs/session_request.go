@@ -76,7 +76,7 @@ func (u *session) cancel(q *request) *reply {
 	if err := u.endLocked(canceled, nil); err != nil {
 		return err.reply(q.xml)
 	}
-	return u.mark(newReply(statusClientClosed))
+	return u.canceledReply()
 }
 
 // query returns the committed offset. "bytes */T" makes the object if T bytes are

@@ -26,20 +26,37 @@ func (s *sessions) start(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	s.endByFault(&q.fault.session, u)
-	// The service includes the request's query in the session URI. Clients use the URI
-	// unchanged.
-	values := cloneValues(q.query)
-	values.Set("upload_id", u.ID)
 	r := newReply(http.StatusOK).set("Content-Type", "text/plain; charset=utf-8")
 	path := "/upload/storage/v1/b/" + url.PathEscape(u.Meta.Bucket) + "/o"
 	if u.XML {
 		r.status = http.StatusCreated
 		path = "/" + url.PathEscape(u.Meta.Bucket) + "/" + escapePath(u.Meta.Name)
-	} else {
-		values.Set("name", u.Meta.Name)
 	}
-	r.set("Location", q.base()+path+"?"+values.Encode())
+	r.set("Location", q.base()+path+"?"+u.uriQuery(q.URL.RawQuery))
 	return u.mark(r)
+}
+
+// uriQuery returns the query of the session URI: that of the request in its order, with uploadType
+// first and upload_id last. Clients use the URI unchanged.
+func (u *session) uriQuery(asked string) string {
+	var first, rest []string
+	for param := range strings.SplitSeq(asked, "&") {
+		switch name, _, _ := strings.Cut(param, "="); name {
+		case "", "upload_id":
+		case "uploadType":
+			first = append(first, param)
+		case "name":
+			if !u.XML {
+				rest = append(rest, "name="+url.QueryEscape(u.Meta.Name))
+			}
+		default:
+			rest = append(rest, param)
+		}
+	}
+	if !u.XML && !strings.Contains("&"+asked, "&name=") { // it was in the metadata
+		first = append(first, "name="+url.QueryEscape(u.Meta.Name))
+	}
+	return strings.Join(append(append(first, rest...), "upload_id="+u.ID), "&")
 }
 
 // newUpload is what a client gives at the start of a session.
@@ -98,14 +115,6 @@ func newUploadID() string {
 	var text [64]byte
 	base64.RawURLEncoding.Encode(text[:], b[:])
 	return string(text[:])
-}
-
-func cloneValues(v url.Values) url.Values {
-	c := url.Values{}
-	for k := range v {
-		c[k] = v[k]
-	}
-	return c
 }
 
 // escapePath escapes an object name for an XML API path, in which "/" is not escaped.

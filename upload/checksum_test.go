@@ -52,7 +52,7 @@ func TestResultHasNoChecksumOfOurs(t *testing.T) {
 func TestRunningHash(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
-		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+		inBubble(t, &fakegcs.Options{}, func(w *world) {
 			content := data(12*q + 1)
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 			if stream {
@@ -76,7 +76,7 @@ func TestRunningHash(t *testing.T) {
 // before: damage at the same offset is noticed at the first reply after it, too.
 func TestRunningHashAfterRestart(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 2, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)

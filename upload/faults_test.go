@@ -84,7 +84,7 @@ func eachFault(t *testing.T, of int, points []point, check func(w *world, at str
 			}
 			t.Run(p.name+"/"+f.name, func(t *testing.T) {
 				f.plan.Match = p.match
-				inBubble(t, &fakegcs.Options{RunningHash: true, NoMD5: true, Faults: []faults.Fault{f.plan}}, func(w *world) {
+				inBubble(t, &fakegcs.Options{NoMD5: true, Faults: []faults.Fault{f.plan}}, func(w *world) {
 					check(w, p.name, f.plan.Do)
 				})
 			})

@@ -81,7 +81,7 @@ func TestGzip(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+how, func(t *testing.T) {
-				inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+				inBubble(t, &fakegcs.Options{}, func(w *world) {
 					path := w.file(content)
 					up := w.uploader(with, func(o *upload.Options) { o.DetectContentType = http.DetectContentType })
 					check := func(what string, metadata bool, res *upload.Result, err error) {
@@ -191,7 +191,7 @@ func TestGzipResume(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprint(at, " by ", by, ", window ", window), func(t *testing.T) {
-					inBubble(t, &fakegcs.Options{RunningHash: window == 1}, func(w *world) {
+					inBubble(t, &fakegcs.Options{NoRunningHash: window != 1}, func(w *world) {
 						path := w.file(content)
 						first := w.interruptZipped(path, at, zippedParts)
 						up := w.uploader(zippedParts, func(o *upload.Options) { o.Window = int(window * q) })

@@ -100,10 +100,10 @@ func TestImport(t *testing.T) {
 	}{
 		{name: "the same bytes", at: 6 * mib, copy: content},
 		{name: "the same bytes, compared by MD5 only", at: 34 * mib, copy: long, edit: noChecksums},
-		{name: "the same bytes, compared by CRC32C only", at: 6 * mib, copy: content, edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}},
+		{name: "the same bytes, compared by CRC32C only", at: 6 * mib, copy: content, edit: noChecksums, opts: fakegcs.Options{NoMD5: true}},
 		{name: "a byte of what was sent", at: 6 * mib, copy: flipped(content, 100), err: session.ErrSourceChanged},
 		{name: "a byte of what was sent, seen by MD5 only", at: 34 * mib, copy: flipped(long, 33*mib), edit: noChecksums, err: session.ErrSourceChanged, asks: 1},
-		{name: "a byte of what was sent, seen by CRC32C only", at: 6 * mib, copy: flipped(content, 5*mib), edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
+		{name: "a byte of what was sent, seen by CRC32C only", at: 6 * mib, copy: flipped(content, 5*mib), edit: noChecksums, opts: fakegcs.Options{NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
 		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
 	} {
 		by := []string{"File", "Resume"}[i%2] // in turn: both use the same code for the comparison

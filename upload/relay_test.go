@@ -30,7 +30,7 @@ func TestRelay(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
-			opts := &fakegcs.Options{NoMD5: rnd.IntN(3) > 0, RunningHash: rnd.IntN(3) == 0}
+			opts := &fakegcs.Options{NoMD5: rnd.IntN(3) > 0, NoRunningHash: rnd.IntN(3) > 0}
 			content := data(sizes[rnd.IntN(len(sizes))])
 			inBubbleWithMD5(t, opts, func(w *world) {
 				r := relay{w: w, rnd: rnd}

@@ -62,7 +62,7 @@ func TestResume(t *testing.T) {
 		}
 		for _, by := range []string{"File", "Resume"} {
 			t.Run(fmt.Sprint(at, " by ", by), func(t *testing.T) {
-				inBubble(t, &fakegcs.Options{RunningHash: at%2 == 0}, func(w *world) {
+				inBubble(t, &fakegcs.Options{NoRunningHash: at%2 != 0}, func(w *world) {
 					path := w.file(content)
 					first := w.interrupt(path, at)
 					held := chunk.Floor(at)
@@ -625,7 +625,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 		opts    fakegcs.Options
 		resumes bool
 	}{
-		{"running hash", fakegcs.Options{RunningHash: true, NoMD5: true}, true},
+		{"running hash", fakegcs.Options{NoMD5: true}, true},
 		{"MD5", fakegcs.Options{}, true},
 		{"no checksum", fakegcs.Options{NoMD5: true}, false},
 	} {
@@ -643,7 +643,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 		})
 	}
 	t.Run("other bytes", func(t *testing.T) {
-		run(t, &fakegcs.Options{RunningHash: true}, true, func(w *world, path string) {
+		run(t, &fakegcs.Options{}, true, func(w *world, path string) {
 			now := bytes.Clone(content)
 			now[2*mib] ^= 1
 			if err := editQuietly(path, 2*mib); err != nil {

@@ -293,7 +293,7 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 
 func (s *simulation) run(t *testing.T, dir string) {
 	stream := s.chance(25)
-	opts := &fakegcs.Options{RunningHash: s.chance(50), NoMD5: s.chance(50)}
+	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
 		opts.Rate, opts.Latency = 256<<10<<s.rnd.IntN(5), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
 	}

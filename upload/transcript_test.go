@@ -220,7 +220,7 @@ and it differs from the file's. Committed bytes cannot be replaced, so the clien
 a new session. If the service does not send this header, it refuses the object after the last
 byte.`,
 		url: docValidation,
-		opts: fakegcs.Options{RunningHash: true, Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
+		opts: fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1,
 			Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}}},
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},

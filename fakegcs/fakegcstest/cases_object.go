@@ -82,7 +82,7 @@ func objectCases() []Case {
 			Steps: []Step{patch("", `{"contentType":"text/x"}`, 404).match(reason("notFound"))},
 		}, {
 			Name: "patch-malformed", Fact: "A patch with a body that isn't JSON is 400.", Source: status, Size: 9,
-			Steps: []Step{insert("", 0, 9), patch("", `{"contentType":`, 400).match(reason("parseError"))},
+			Steps: []Step{insert("", 0, 9), patch("", `{"contentType":`, 400).match(reason("invalid"))},
 		}, {
 			Name: "user-project", Fact: "userProject may be named wherever the caller may bill the project.", Source: docs + "requester-pays", Size: 9,
 			Steps: []Step{

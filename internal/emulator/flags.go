@@ -19,7 +19,7 @@ type Flags struct {
 	createBuckets, discard, noMD5 bool
 	tls, http2                    bool
 	requireToken, noTokens        bool
-	runningHash, query308         bool
+	noRunningHash, query308       bool
 	latency                       time.Duration
 	splitAfter                    time.Duration
 	rate, totalRate, faultSpan    size
@@ -52,14 +52,14 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than everything else together")
 	fs.BoolVar(&f.noTokens, "no-idempotency-tokens", false, "execute a request again even if it repeats an idempotency token")
 	fs.BoolVar(&f.requireToken, "require-token", false, "answer 401 to requests without an access token of this emulator")
-	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of the committed bytes, as the service sometimes does")
+	fs.BoolVar(&f.noRunningHash, "no-running-hash", false, "do not send the CRC32C of the committed bytes, on which a client must not depend")
 	fs.BoolVar(&f.query308, "query-308", false, "answer status queries with 308 even if the client asks for 200, as Google's test bench does")
 	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text|json`")
 }
 
 // Names returns the names of the flags in the order in which a help shows them.
 func Names() []string {
-	return strings.Fields(`addr dir memory seed faults random-faults fault-seed fault-span create-buckets tls http2 latency rate total-rate bucket-rate bucket-split-after discard no-md5 no-idempotency-tokens require-token running-hash query-308 log`)
+	return strings.Fields(`addr dir memory seed faults random-faults fault-seed fault-span create-buckets tls http2 latency rate total-rate bucket-rate bucket-split-after discard no-md5 no-idempotency-tokens require-token no-running-hash query-308 log`)
 }
 
 // options returns the options for the flags. given reports whether a flag was given. stderr gets the
@@ -70,7 +70,7 @@ func (f *Flags) options(given func(name string) bool, stderr io.Writer) (fakegcs
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
 		BucketRate: f.bucketRate, SplitAfter: f.splitAfter,
 		Logger:       slog.New(slog.NewTextHandler(stderr, nil)), // the directory, and what is not implemented
-		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
+		RequireToken: f.requireToken, NoRunningHash: f.noRunningHash, Query308: f.query308,
 		NoIdempotencyTokens: f.noTokens,
 	}
 	if opts.Memory = int64(f.memory); f.memory == 0 {
