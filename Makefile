@@ -27,7 +27,7 @@ test:
 	go test ./...
 
 # The directories of the modules.
-MODULES = . fleet fleet/deploy upload/otel docs/examples
+MODULES = . fleet fleet/deploy upload/otel docs/examples internal/compat/recorded
 
 test-all:
 	for dir in $(MODULES); do (cd $$dir && go test ./...) || exit 1; done
