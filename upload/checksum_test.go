@@ -91,7 +91,7 @@ func TestRunningHashAfterRestart(t *testing.T) {
 // server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
 	t.Parallel()
-	inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
+	inBubbleWithMD5(t, &fakegcs.Options{NoRunningHash: true}, func(w *world) {
 		content := data(12*q + 1)
 		w.addFaults(
 			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}},
@@ -111,7 +111,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	for _, op := range []faults.Op{faults.OpPut, faults.OpFinalize} {
-		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		inBubble(t, &fakegcs.Options{NoMD5: true, NoRunningHash: true}, func(w *world) {
 			const size = 9 * mib
 			content := data(size)
 			w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 100}})
