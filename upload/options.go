@@ -73,7 +73,8 @@ type Options struct {
 
 	// A request is canceled and replaced by a status query if it is slower than
 	// StallRate, in bytes per second, and is late by StallTimeout. The defaults are 64
-	// KiB/s and 2 minutes. A negative StallTimeout disables this.
+	// KiB/s and 2 minutes. A negative StallTimeout disables this. A request that makes an
+	// object from its parts gets at least 10 minutes, because the service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 

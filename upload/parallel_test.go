@@ -685,3 +685,23 @@ func (w *world) request(method, path, body string) string {
 	}
 	return string(text)
 }
+
+// TestJoinMayTakeMinutes checks that a request that makes the object from its parts is not canceled
+// while the service is silent for minutes, and that it is in the end.
+func TestJoinMayTakeMinutes(t *testing.T) {
+	t.Parallel()
+	for op, by := range map[faults.Op]func(*upload.Options){faults.OpPartsComplete: byMultipart, faults.OpCompose: byParts} {
+		for after, retries := range map[time.Duration]int64{9 * time.Minute: 0, 11 * time.Minute: 1} {
+			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
+				{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStallReply, For: after}},
+			}}, func(w *world) {
+				content := data(3*session.MultipartMinPart + 1)
+				res, err := w.uploader(by).File(w.t.Context(), w.file(content), spec)
+				if err != nil || min(int64(res.Retries), 1) != retries {
+					t.Errorf("%s, silent for %s: %+v, %v", op, after, res, err)
+				}
+				w.wantObject("obj", content)
+			})
+		}
+	}
+}

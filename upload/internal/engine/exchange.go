@@ -47,7 +47,7 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 		defer end()
 		ctx = permitted
 	}
-	watched, w := watchStall(ctx, u.StallTimeout, u.StallRate)
+	watched, w := watchStall(ctx, x.stallTimeout(u.StallTimeout), u.StallRate)
 	defer w.stop()
 	if x.body != nil {
 		held, end := context.WithCancelCause(ctx)
@@ -66,6 +66,19 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	q.answered(r)
 	q.judge(rate, x, r)
 	return r
+}
+
+// joinTimeout is the time after which a silent request counts as stalled if the service makes an
+// object from many. The service documents that this "may take several minutes":
+// https://cloud.google.com/storage/docs/xml-api/post-object-complete.
+const joinTimeout = 10 * time.Minute
+
+// stallTimeout returns the stall timeout of the exchange. usual is that of other requests; 0 means none.
+func (x exchange) stallTimeout(usual time.Duration) time.Duration {
+	if usual > 0 && (x.op == session.OpComplete || x.op == session.OpCompose) {
+		return max(usual, joinTimeout)
+	}
+	return usual
 }
 
 // errReplied ends the wait of a body for the limit.
