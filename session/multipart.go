@@ -279,15 +279,21 @@ func (c *Client) AdoptMultipart(uri URI, spec Spec) error {
 	return nil
 }
 
-// readXMLError sets r from the XML error in the body of a reply.
+// readXMLError sets r from the XML error in the body of a reply. Its Message is the text of
+// the code, such as "Access denied.". Only its Details name the principal, the permission or
+// the object, and are optional.
 // https://cloud.google.com/storage/docs/xml-api/reference-status
 func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
 	var e struct {
-		XMLName       xml.Name `xml:"Error"`
-		Code, Message string
+		XMLName                xml.Name `xml:"Error"`
+		Code, Message, Details string
 	}
 	isError := readXML(resp.Body, &e) == nil && e.Code != ""
-	r.setError(scrub, resp, isError, e.Code, e.Message)
+	text := e.Message
+	if e.Details != "" && e.Details != text { // first, because ObjectRateLimit needs its beginning
+		text = e.Details + " (" + strings.TrimSuffix(e.Message, ".") + ")"
+	}
+	r.setError(scrub, resp, isError, e.Code, text)
 	if r.Reason == "SlowDown" {
 		r.Reason = "rateLimitExceeded" // as the JSON API names it
 	}

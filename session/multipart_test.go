@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -293,4 +294,27 @@ func FuzzMultipart(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The Details of an error of the XML API are part of its message: only they name the principal,
+// the permission or the object.
+func TestMultipartErrorDetails(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status      int
+		body        string
+		message     string
+		objectLimit bool
+	}{
+		{403, "<Code>AccessDenied</Code><Message>Access denied.</Message><Details>a@b does not have storage.objects.create access</Details>", "a@b does not have storage.objects.create access (Access denied)", false},
+		{404, "<Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message>", "The specified bucket does not exist.", false},
+		{429, "<Code>SlowDown</Code><Message>Please reduce your request rate.</Message><Details>Changing object b/o too quickly, please slow down</Details>", "Changing object b/o too quickly, please slow down (Please reduce your request rate)", true},
+		{429, "<Code>SlowDown</Code><Message>Please reduce your request rate.</Message>", "Please reduce your request rate.", false},
+	} {
+		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", "<?xml version='1.0'?><Error>"+test.body+"</Error>"))
+		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
+		if r.Message != test.message || backoff.ObjectRateLimit(r.Status, r.Reason, r.Message) != test.objectLimit {
+			t.Errorf("message %q, want %q; limit of an object %t", r.Message, test.message, !test.objectLimit)
+		}
+	}
 }
