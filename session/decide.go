@@ -50,11 +50,12 @@ type State struct {
 	Temporary bool
 
 	trouble
-	beyond    bool  // the last reply claimed bytes that were never sent
-	rangeless bool  // the last reply had no Range
-	suspect   int   // 200, 404 or 400: a query must confirm such an answer; 0 if none
-	doubt     Reply // the 400 to be confirmed, or the reply that made a check of the destination necessary
-	guarded   bool  // an insert carries the precondition ifGenerationMatch=guard
+	beyond    bool    // the last reply claimed bytes that were never sent
+	rangeless bool    // the last reply had no Range
+	suspect   int     // 200, 404 or 400: a query must confirm such an answer; 0 if none
+	doubt     Reply   // the 400 to be confirmed, or the reply that made a check of the destination necessary
+	finished  *Object // of a session that an earlier process finished; nil until a query returns it
+	guarded   bool    // an insert carries the precondition ifGenerationMatch=guard
 	guard     int64
 }
 
@@ -76,7 +77,10 @@ func (s State) Guarded(generation int64) State {
 // function, and contains all knowledge of the protocol's failures.
 //
 //	reply                                    action
-//	200, 201 with an object                  done: compare it with the source
+//	200, 201 with an object                  done: compare it with the source. To the first
+//	                                         query of an adopted session: check the
+//	                                         destination, because the object may have
+//	                                         been deleted since
 //	200, 201 without one (lost, cut, HTML)   wait, query
 //	200, 201 with an object of other bytes   wait, query; again: unexpected data. To an
 //	                                         insert: unexpected data
@@ -125,6 +129,12 @@ func (s State) Guarded(generation int64) State {
 //
 //	the source's bytes                       done; State.MayExist is false
 //	anything else                            insert, without the guard
+//
+// If an adopted session is finished, the destination is checked:
+//
+//	an object                                done
+//	no object                                a new session from byte 0
+//	no permission to read it                 fail: the outcome is unknown
 //
 // Sources, reply by reply:
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#handling_errors,
@@ -255,7 +265,30 @@ func (s *State) complete(r *Reply) Action {
 		}
 		return r.end(ErrUnexpectedData)
 	}
+	if s.Adopted && !s.Temporary && r.Op == OpQuery {
+		s.finished, s.MayExist = r.Object, true
+		return Action{Step: Check}
+	}
 	return Action{Step: Done, Object: r.Object}
+}
+
+// confirm handles the reply to the check of the destination after another process has finished the
+// session. The service describes the object of a finished session even if the object was deleted
+// since.
+func (s *State) confirm(r *Reply) Action {
+	switch found := r.Status == 200 && r.Object != nil; {
+	case found: // perhaps already another object
+		return Action{Step: Done, Object: s.finished}
+	case r.Status == 200, verdict(r, true) == backoff.Transient, r.Status == 404 && !r.FromService:
+		return s.again(r)
+	case verdict(r, true) == backoff.Credentials && !s.refreshed:
+		return s.refresh(r, Check)
+	case r.Status == 404:
+		return s.restart(r, ErrSessionLost)
+	case r.Status == 0:
+		return r.end(permanent(r, 0))
+	}
+	return r.end(ErrOutcomeUnknown) // no permission to read
 }
 
 // incomplete handles a 308: the session is open and the server holds r.Committed
@@ -386,7 +419,7 @@ func (s *State) restart(r *Reply, kind error) Action {
 	s.Committed, s.Sent, s.refreshed = 0, 0, false
 	s.MayExist = s.MayExist && r.Op == OpInsert // a lost session made no object, but an earlier insert may have
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
-	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
+	s.reconnected, s.suspect, s.doubt, s.finished = false, 0, Reply{}, nil
 	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil)}
 	if r.Inner == 429 || r.Inner == 403 {
 		// The session ended because of a rate limit on the object, which also
@@ -411,6 +444,9 @@ func (s *State) check(r *Reply) Action {
 
 // checked handles the reply to the check of the destination.
 func (s *State) checked(r *Reply) Action {
+	if s.finished != nil {
+		return s.confirm(r)
+	}
 	found := r.Status == 200 && r.Object != nil
 	older := r.Older || found && s.guarded && r.Object.Generation == s.guard
 	switch {

@@ -104,6 +104,54 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeFinishedAndDeleted checks that an object is not reported if it was deleted after an
+// earlier process had finished its session, although the session still describes it. Without the
+// permission to read the object, the outcome is unknown.
+func TestResumeFinishedAndDeleted(t *testing.T) {
+	t.Parallel()
+	remove := func(w *world) {
+		if err := w.srv.DeleteObject("bkt", "obj"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		before  func(w *world)
+		want    error
+		restart int
+	}{
+		{"deleted", remove, nil, 1},
+		{"deleted, and the session is gone", func(w *world) {
+			remove(w)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
+		}, nil, 1},
+		{"no permission to read", func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
+		}, session.ErrOutcomeUnknown, 0},
+		{"404 of a proxy", func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>"}})
+		}, nil, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(9 * mib)
+				path := w.file(content)
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStallReply}})
+				w.timeOut(path, spec)
+				test.before(w)
+				res, err := w.uploader().File(w.t.Context(), path, spec)
+				if !errors.Is(err, test.want) {
+					t.Fatalf("%v, want %v\n%s", err, test.want, w.trace())
+				}
+				if w.saw(upload.Restarted) != test.restart || test.want != nil && res.Object != nil {
+					t.Errorf("%+v, %d sessions started over\n%s", res, w.saw(upload.Restarted), w.trace())
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}
+
 // TestResumeFinished checks that an upload is complete if the first process
 // sent the last byte and ended before the reply.
 func TestResumeFinished(t *testing.T) {
@@ -118,7 +166,7 @@ func TestResumeFinished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.BytesSent != 0 || res.Requests != 1 || !res.Resumed || res.ResumedFrom != 9*mib || res.Object.Generation == 0 {
+		if res.BytesSent != 0 || res.Requests != 2 || !res.Resumed || res.ResumedFrom != 9*mib || res.Object.Generation == 0 {
 			t.Errorf("Result = %+v", res)
 		}
 		w.wantSaved(0)
@@ -626,8 +674,8 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 		resumes bool
 	}{
 		{"running hash", fakegcs.Options{NoMD5: true}, true},
-		{"MD5", fakegcs.Options{}, true},
-		{"no checksum", fakegcs.Options{NoMD5: true}, false},
+		{"MD5", fakegcs.Options{NoRunningHash: true}, true},
+		{"no checksum", fakegcs.Options{NoMD5: true, NoRunningHash: true}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, &tt.opts, true, func(w *world, path string) {
