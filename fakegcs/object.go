@@ -147,7 +147,6 @@ type objectResource struct {
 	SoftDeleteTime          timestamp  `json:"softDeleteTime,omitzero"`
 	HardDeleteTime          timestamp  `json:"hardDeleteTime,omitzero"`
 	RetentionExpirationTime timestamp  `json:"retentionExpirationTime,omitzero"`
-	CustomTime              timestamp  `json:"customTime,omitzero"`
 }
 
 // withoutChecksums returns r without checksums if the object has a customer-supplied key that
@@ -196,6 +195,6 @@ func (o *Object) resource(base string) objectResource {
 
 		TimeCreated: timestamp{o.TimeCreated}, Updated: timestamp{o.Updated}, TimeFinalized: timestamp{o.TimeFinalized},
 		TimeStorageClassUpdated: timestamp{o.TimeStorageClassUpdated}, TimeDeleted: timestamp{o.TimeDeleted}, SoftDeleteTime: timestamp{o.SoftDeleteTime},
-		HardDeleteTime: timestamp{o.HardDeleteTime}, RetentionExpirationTime: timestamp{o.RetentionExpirationTime}, CustomTime: timestamp{o.CustomTime},
+		HardDeleteTime: timestamp{o.HardDeleteTime}, RetentionExpirationTime: timestamp{o.RetentionExpirationTime},
 	}
 }
