@@ -26,12 +26,3 @@ func MarkAnonymous(resp *http.Response, reason string) {
 	}
 	resp.Header[anonymousHeader] = []string{reason}
 }
-
-// anonymous returns the error that MarkAnonymous recorded in the header of a reply, or
-// nil if it recorded none or the reply is not a 401.
-func anonymous(resp *http.Response) error {
-	if reason := resp.Header[anonymousHeader]; len(reason) > 0 && resp.StatusCode == http.StatusUnauthorized {
-		return &AnonymousError{reason[0]}
-	}
-	return nil
-}

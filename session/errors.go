@@ -40,7 +40,8 @@ import (
 // endpoint. No request is sent to another one.
 //
 // An error that wraps ErrCredentials also wraps an [AnonymousError] if the request had no
-// credentials. ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
+// credentials, and one that wraps ErrPermission a [ScopeError] if the access scopes of the
+// machine permit no uploads. ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
 // [backoff.ErrRetriesExhausted]. ErrStalled is always the cause of another error.
 var (
 	// The request and the destination.

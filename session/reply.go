@@ -98,7 +98,7 @@ func (r Reply) Canceled() bool {
 // the missing data. It requires no particular error body, because the upload server also sends
 // text and HTML. scrub removes the secrets of the request from a text.
 func (x *call) parseReply(scrub func(string) string, resp *http.Response) Reply {
-	r := Reply{Op: x.op, Status: resp.StatusCode, Err: anonymous(resp), Committed: -1}
+	r := Reply{Op: x.op, Status: resp.StatusCode, Err: marked(resp), Committed: -1}
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if r.Status >= 300 && r.Status < 400 {

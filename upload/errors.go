@@ -22,6 +22,7 @@ import (
 //	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
 //	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
+//	*session.ScopeError    its cause is that the machine's access scopes permit no uploads  [2]  give the machine another scope
 //	*state.HeldError       another process holds the lease of the upload            yes        wait until the lease runs out
 //
 //	chunk.ErrRead          the file or the reader failed                            [3]        correct the source

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -40,7 +41,8 @@ const tokenTimeout = 30 * time.Second
 // credentials returns access tokens. After rejected it fetches a new one.
 type credentials struct {
 	find         func() (*google.Credentials, error)
-	quotaProject string // from the credentials file
+	machine      *machineScopes // nil unless the metadata server gives the tokens
+	quotaProject string         // from the credentials file
 	service      *tokenTransport
 
 	mu     sync.Mutex
@@ -60,7 +62,7 @@ type fetch struct {
 // Default Credentials. With them it impersonates a service account, if opts has one.
 func findCredentials(ctx context.Context, opts *Options, universe string) (*credentials, error) {
 	// Tokens are refreshed even after ctx is done.
-	service := &tokenTransport{}
+	service := &tokenTransport{lastOutcome: &lastOutcome{}}
 	client := &http.Client{
 		Timeout:   tokenTimeout,
 		Transport: service,
@@ -108,6 +110,9 @@ func findCredentials(ctx context.Context, opts *Options, universe string) (*cred
 	c := &credentials{find: find, service: service, source: found.TokenSource}
 	if account == "" {
 		c.quotaProject = quotaProject(found)
+	}
+	if found.JSON == nil && account == "" {
+		c.machine = &machineScopes{}
 	}
 	return c, nil
 }
@@ -161,7 +166,12 @@ func find(ctx context.Context, file, scope string) (*google.Credentials, error) 
 	if kind.Type == google.ServiceAccount && !validKey(kind.PrivateKey) {
 		return nil, unusable("%s: private_key is not an RSA key in PEM; %s", named, advice) // the library's message is a dump of ASN.1
 	}
-	creds, err := google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
+	var creds *google.Credentials
+	if f := certificateFile(data); f != nil && kind.Type == google.ExternalAccount {
+		creds, err = f.credentials(ctx, data, scope)
+	} else {
+		creds, err = google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
+	}
 	if err != nil {
 		return nil, unusable("%s: %w; %s", named, err, advice)
 	}
@@ -283,12 +293,33 @@ type tokenOutcome struct {
 // tokenTransport makes the requests to token services. It keeps the outcome of
 // the last request, because some token sources return errors as text only.
 type tokenTransport struct {
+	base http.RoundTripper // nil for the default transport
+	*lastOutcome
+}
+
+type lastOutcome struct {
 	mu   sync.Mutex
 	last tokenOutcome
 }
 
+// with returns a transport whose connections show a client certificate. Each request has a connection of its
+// own, because the next certificate may be another one.
+func (t *tokenTransport) with(certificate certificateSource) *tokenTransport {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	if base.TLSClientConfig == nil {
+		base.TLSClientConfig = &tls.Config{}
+	}
+	base.TLSClientConfig.GetClientCertificate = certificate
+	base.DisableKeepAlives = true
+	return &tokenTransport{base, t.lastOutcome}
+}
+
 func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	base := t.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(req)
 	o := tokenOutcome{host: req.URL.Scheme + "://" + req.URL.Host, err: err}
 	if err == nil {
 		o.status = resp.StatusCode
@@ -300,13 +331,13 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (t *tokenTransport) forget() {
+func (t *lastOutcome) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = tokenOutcome{}
 }
 
-func (t *tokenTransport) outcome() tokenOutcome {
+func (t *lastOutcome) outcome() tokenOutcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
@@ -420,6 +451,11 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		// The uploader retries once. The retry gets another token.
 		a.creds.rejected(token)
+	}
+	if err == nil && resp.StatusCode == http.StatusForbidden && a.creds.machine != nil {
+		if scopes := a.creds.machine.tooFew(req.Context()); scopes != nil {
+			session.MarkScopes(resp, scopes)
+		}
 	}
 	return resp, err
 }

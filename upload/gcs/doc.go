@@ -17,8 +17,12 @@
 // file in GOOGLE_APPLICATION_CREDENTIALS, the file of gcloud, or the metadata
 // server
 // (https://cloud.google.com/docs/authentication/application-default-credentials).
-// Files of service accounts, users, external accounts and impersonated service
-// accounts work. After a 401 the next request uses a new token.
+// Files of service accounts, users, external accounts, also those with an X.509
+// certificate, and impersonated service accounts work. After a 401 the next request
+// uses a new token.
+//
+// The access scopes of a Compute Engine machine limit its tokens. If they are the
+// reason of a refusal, the error wraps a [session.ScopeError].
 //
 // Credentials and Options.Header go to the configured scheme and host only. Over
 // plain HTTP, credentials go to this machine only, and only if a credentials file

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -169,6 +170,56 @@ func TestMetadataServerInTrouble(t *testing.T) {
 			_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 			if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), "token service "+metadata.URL) {
 				t.Errorf("%v, want %v of %s", err, tt.want, metadata.URL)
+			}
+		})
+	}
+}
+
+// TestMachineScopes checks that an error names the access scopes of a machine if they are the reason of a
+// refusal, and only then.
+func TestMachineScopes(t *testing.T) {
+	for _, test := range []struct {
+		name, scopes string
+		status       int
+		named        bool
+	}{
+		{"the default scopes of a machine", "https://www.googleapis.com/auth/devstorage.read_only\nhttps://www.googleapis.com/auth/logging.write\n", 403, true},
+		{"all scopes", "https://www.googleapis.com/auth/cloud-platform\n", 403, false},
+		{"no answer", "", 403, false},
+		{"another refusal", "https://www.googleapis.com/auth/devstorage.read_only\n", 400, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []faults.Fault{
+				{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: test.status}},
+			}})
+			srv.AllowToken("ya29.metadata")
+			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/token"):
+					w.Write([]byte(`{"access_token":"ya29.metadata","expires_in":3600,"token_type":"Bearer"}`))
+				case strings.HasSuffix(r.URL.Path, "/service-accounts/default/scopes") && test.scopes != "":
+					w.Write([]byte(test.scopes))
+				default:
+					w.WriteHeader(404)
+				}
+			}))
+			defer metadata.Close()
+			t.Setenv("GCE_METADATA_HOST", metadata.Listener.Addr().String())
+			service, err := url.Parse(endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Credentials of a machine are not sent over plain HTTP.
+			c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
+				return http.DefaultTransport.RoundTrip(r)
+			})})
+			path, _ := source(t, 100)
+			_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			scopes, named := errors.AsType[*session.ScopeError](err)
+			if err == nil || named != test.named || named && (!errors.Is(err, session.ErrPermission) || len(scopes.Scopes) != 2 || !strings.Contains(err.Error(), "devstorage.read_only")) {
+				t.Errorf("%v, want the scopes: %t", err, test.named)
 			}
 		})
 	}

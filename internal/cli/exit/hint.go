@@ -38,6 +38,9 @@ func WithHint(err error, endpoint, gcsup string) error {
 			hint = "the account needs " + needed
 		}
 	}
+	if _, scopes := errors.AsType[*session.ScopeError](err); scopes {
+		hint = "no role helps: stop the machine and give it another scope (gcloud compute instances set-service-account MACHINE --scopes=cloud-platform), or name a key file"
+	}
 	if _, anonymous := errors.AsType[*session.AnonymousError](err); anonymous || !refused && errors.Is(err, session.ErrCredentials) {
 		hint = "" // no credentials were sent, and the error explains why
 	}
