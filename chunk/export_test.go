@@ -31,3 +31,11 @@ func (m *Memory) Used() (bytes int64, streams int) {
 	defer m.mu.Unlock()
 	return m.used, m.streams
 }
+
+// OnIdentity calls f before each identity of the source is taken.
+func (s *Source) OnIdentity(f func()) {
+	s.sys.identify = func(file *os.File, info fs.FileInfo) (Identity, error) {
+		f()
+		return identify(file, info)
+	}
+}

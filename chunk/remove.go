@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,50 +9,32 @@ import (
 	"runtime"
 )
 
-// Remove removes the file that [Open] opened, and closes the Source. want is the identity
+// Remove removes the file that [Open] or [OpenBelow] opened, and closes the Source. want is the identity
 // of the bytes that the caller has used. If the file has another identity, or if its path
 // names another file, nothing is removed, and the error wraps [ErrChanged]. If the path is
 // a symbolic link, the error wraps [ErrNotRegular], and neither the link nor its target is
 // removed.
 //
 // On a local file system of Linux, a file that a process has open for writing is not removed
-// ([syscall.ETXTBSY]), and no process can open it for writing during the removal. Elsewhere,
-// what a process writes after the comparison is lost.
+// ([syscall.ETXTBSY]). Elsewhere, what a process writes after the comparison is lost.
 //
-// The path is compared in its open directory, immediately before the file is removed there. A
-// file that replaces it in the few microseconds between the two is removed instead.
-func (s *Source) Remove(want Identity) error {
-	return s.release(want, func(dir *os.Root, _ fs.FileInfo) error {
-		if err := dir.Remove(filepath.Base(s.path)); err != nil {
-			return s.removal(err)
-		}
-		return nil
-	})
-}
+// The file is removed as [Held.Remove] describes.
+func (s *Source) Remove(want Identity) error { return s.Dispose(want, (*Held).Remove) }
 
-// Dispose is like Remove, but calls dispose instead of removing the file. dispose gets the path
-// and the metadata of the file. It can rename the file, and then compare what it has renamed with
-// [os.SameFile].
-func (s *Source) Dispose(want Identity, dispose func(path string, file fs.FileInfo) error) error {
-	return s.release(want, func(_ *os.Root, info fs.FileInfo) error { return dispose(s.path, info) })
-}
-
-// release checks the file as Remove describes, calls do, and closes the Source.
-func (s *Source) release(want Identity, do func(dir *os.Root, file fs.FileInfo) error) error {
+// Dispose is like Remove, but calls dispose instead of removing the file. dispose can give the file another name, and
+// then calls [Held.Unchanged].
+func (s *Source) Dispose(want Identity, dispose func(*Held) error) error {
 	defer s.Close()
 	if s.path == "" {
 		return fmt.Errorf("remove: %w that was opened by its path", ErrNotRegular)
 	}
-	dir, err := os.OpenRoot(filepath.Dir(s.path))
+	dir, err := s.dir()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	name := filepath.Base(s.path)
-	if s.sys.fileSystem(s.file).local { // some others allow a lease only to the server
-		if err := denyWriters(s.file); err != nil {
-			return s.removal(err)
-		}
+	if err := s.denyWriters(); err != nil {
+		return err
 	}
 	switch now, err := s.Identity(); {
 	case err != nil:
@@ -63,24 +46,127 @@ func (s *Source) release(want Identity, do func(dir *os.Root, file fs.FileInfo) 
 	if err != nil {
 		return fmt.Errorf("remove: %w: %w", ErrRead, err)
 	}
-	switch entry, err := dir.Lstat(name); {
-	case err != nil:
-		return s.removal(err)
-	case entry.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("remove %s: %w but a symbolic link", s.path, ErrNotRegular)
-	case !os.SameFile(info, entry):
-		return fmt.Errorf("remove: %s was replaced by another file: %w", s.path, ErrChanged)
+	h := &Held{Path: s.path, Info: info, src: s, want: want, dir: dir, name: filepath.Base(s.path)}
+	if err := h.check(h.name); err != nil {
+		return err
 	}
-	if runtime.GOOS == "windows" { // which does not remove an open file
+	if runtime.GOOS == "windows" { // which does not rename or remove an open file
 		_ = s.file.Close()
 	}
-	return do(dir, info)
+	return dispose(h)
+}
+
+// denyWriters gets a lease on a local file.
+func (s *Source) denyWriters() error {
+	if !s.sys.fileSystem(s.file).local { // some others allow a lease only to the server
+		return nil
+	}
+	if err := denyWriters(s.file); err != nil {
+		return s.removal(err)
+	}
+	return nil
 }
 
 // removal returns an error of the directory with the path of the file.
 func (s *Source) removal(err error) error {
-	if pe, ok := err.(*fs.PathError); ok {
-		err = pe.Err
+	return &fs.PathError{Op: "remove", Path: s.path, Err: cause(err)}
+}
+
+// Held is a file that is being removed, see [Source.Dispose]. On a local file system of Linux, a process that opens it
+// for writing waits.
+type Held struct {
+	Path string      // absolute
+	Info fs.FileInfo // of the file, not of its path
+
+	src  *Source
+	want Identity
+	dir  *os.Root
+	name string
+}
+
+// Unchanged returns an error if the file has changed, or if a process has it open for writing. A process that opened
+// the file by its name before the file got another one may wait for the end of the lease, and would then write to a
+// file that is removed. Unchanged therefore ends the lease and gets it again. The error wraps [ErrChanged] or
+// [syscall.ETXTBSY]. The caller then gives the file its name back.
+func (h *Held) Unchanged() error {
+	if runtime.GOOS == "windows" { // the file is closed
+		return nil
 	}
-	return &fs.PathError{Op: "remove", Path: s.path, Err: err}
+	before, err := h.src.openIdentity()
+	if err != nil {
+		return err
+	}
+	if h.want.Compare(before) == Different { // the new name changes the change time
+		return fmt.Errorf("remove %s: %w after it was read", h.Path, ErrChanged)
+	}
+	allowWriters(h.src.file)
+	if err := h.src.denyWriters(); err != nil {
+		return err
+	}
+	switch after, err := h.src.openIdentity(); {
+	case err != nil:
+		return err
+	case after != before:
+		return fmt.Errorf("remove %s: %w while it was being removed", h.Path, ErrChanged)
+	}
+	return nil
+}
+
+// Remove removes the file. It first gives it the name that [Aside] returns, compares what has that name with the open
+// file, and calls Unchanged. If the file has changed or is open, it gets its name back. If another file has that name
+// then, it stays aside, and the error says so. If the process is killed meanwhile, it stays aside, too.
+//
+// What remains: a process that found the file by its name before it was renamed, and was then suspended in the system
+// call open until the file was removed, writes to the removed file.
+func (h *Held) Remove() error {
+	aside := Aside(h.name)
+	if _, err := h.dir.Lstat(aside); err == nil {
+		return &fs.PathError{Op: "remove", Path: h.Path, Err: fmt.Errorf("%s exists: a process was killed while it removed a file; rename or remove it", filepath.Join(h.dir.Name(), aside))}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return h.src.removal(err)
+	}
+	if err := h.dir.Rename(h.name, aside); err != nil {
+		return h.src.removal(err)
+	}
+	err := h.check(aside)
+	if err == nil {
+		err = h.Unchanged()
+	}
+	if err == nil {
+		err = h.check(aside)
+	}
+	if err == nil {
+		if err = h.dir.Remove(aside); err != nil {
+			err = h.src.removal(err)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, giveBack(h.dir, aside, h.name))
+	}
+	return nil
+}
+
+// check returns an error unless name names the open file.
+func (h *Held) check(name string) error {
+	switch entry, err := h.dir.Lstat(name); {
+	case err != nil:
+		return h.src.removal(err)
+	case entry.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("remove %s: %w but a symbolic link", h.Path, ErrNotRegular)
+	case !os.SameFile(h.Info, entry):
+		return fmt.Errorf("remove: %s was replaced by another file: %w", h.Path, ErrChanged)
+	}
+	return nil
+}
+
+// openIdentity returns the identity of the open file, whatever its name is.
+func (s *Source) openIdentity() (Identity, error) {
+	info, err := s.file.Stat()
+	if err == nil {
+		var id Identity
+		if id, err = s.identify(info); err == nil {
+			return id, nil
+		}
+	}
+	return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"gcsup/internal/nolink"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -21,6 +23,7 @@ type Source struct {
 	open File     // nil for FromReaderAt
 	file *os.File // open as an *os.File; nil if it is another File
 	path string   // absolute, because the working directory may change; "" if Open did not open it
+	base string   // no link below it is followed; "" if links are, see OpenBelow
 	from int64    // offset in the file at which the source begins
 	sys  system   // for open
 	info fs.FileInfo
@@ -44,6 +47,71 @@ func Open(path string) (*Source, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// OpenBelow is like [Open] for the file rel below the directory base. It follows no symbolic link below base, and
+// neither do the other methods of the Source: if rel, or a directory above it, is a link or was replaced by one, the
+// error wraps [ErrNotRegular]. Use it if other users can write to base. rel must be local, see [filepath.IsLocal].
+func OpenBelow(base, rel string) (*Source, error) {
+	f, err := openBelow(base, rel)
+	if err != nil {
+		return nil, err
+	}
+	s, err := fromFile(f, filepath.Join(base, rel))
+	if err == nil {
+		s.base, err = absolute(base)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openBelow opens a regular file below base.
+func openBelow(base, rel string) (*os.File, error) {
+	dir, err := nolink.Dir(base, filepath.Dir(rel))
+	if err != nil {
+		return nil, belowError(err)
+	}
+	defer dir.Close()
+	return openIn(dir, filepath.Base(rel))
+}
+
+// openIn opens the regular file name in dir.
+func openIn(dir *os.Root, name string) (*os.File, error) {
+	path := filepath.Join(dir.Name(), name)
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return nil, openError{&fs.PathError{Op: "open", Path: path, Err: cause(err)}}
+	}
+	if info.Mode()&fs.ModeSymlink == 0 {
+		if err := checkRegular(path, info.Mode()); err != nil {
+			return nil, err
+		}
+	}
+	f, err := nolink.Open(dir, name)
+	if err != nil {
+		return nil, belowError(err)
+	}
+	return f, nil
+}
+
+// belowError returns the error of Open for an error of package nolink.
+func belowError(err error) error {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	if ok && (errors.Is(err, nolink.ErrLink) || errors.Is(err, nolink.ErrNotRegular)) {
+		return fmt.Errorf("open %s: %w: %w", pe.Path, ErrNotRegular, pe.Err)
+	}
+	return openError{err}
+}
+
+// cause returns the error of the system in an error with a path.
+func cause(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
 }
 
 func fromFile(f *os.File, path string) (*Source, error) {
@@ -183,9 +251,9 @@ func (s *Source) Identity() (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
-	// An error of os.Stat does not mean that the path names another file.
+	// An error of stat does not mean that the path names another file.
 	if s.path != "" {
-		if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
+		if now, err := s.stat(); err == nil && !os.SameFile(info, now) {
 			return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
 		}
 	}
@@ -194,6 +262,31 @@ func (s *Source) Identity() (Identity, error) {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
 	return id, nil
+}
+
+// stat returns the metadata of the file that the path names now.
+func (s *Source) stat() (fs.FileInfo, error) {
+	if s.base == "" {
+		return os.Stat(s.path)
+	}
+	dir, err := s.dir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Lstat(filepath.Base(s.path))
+}
+
+// dir opens the directory of the file.
+func (s *Source) dir() (*os.Root, error) {
+	if s.base == "" {
+		return os.OpenRoot(filepath.Dir(s.path))
+	}
+	rel, err := filepath.Rel(s.base, filepath.Dir(s.path))
+	if err != nil {
+		return nil, err
+	}
+	return nolink.Dir(s.base, rel)
 }
 
 // ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], even if

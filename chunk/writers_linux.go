@@ -17,6 +17,15 @@ func denyWriters(f *os.File) error {
 	return err
 }
 
+// allowWriters ends the lease of denyWriters: a process that waits for it continues.
+func allowWriters(f *os.File) {
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) {
+			_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETLEASE, syscall.F_UNLCK)
+		})
+	}
+}
+
 // findWriters reports whether a process has the file open for writing. Until f is closed, a
 // process that opens it for writing waits.
 func findWriters(f *os.File) Writers {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"gcsup/chunk"
@@ -48,15 +49,26 @@ func TestDispose(t *testing.T) {
 	s := open(t, path)
 	id := identity(t, s)
 	moved := path + ".moved"
-	err := s.Dispose(id, func(p string, was fs.FileInfo) error {
-		if _, writers, err := chunk.Inspect(p); writers != chunk.NoWriters || err != nil {
+	err := s.Dispose(id, func(h *chunk.Held) error {
+		if _, writers, err := chunk.Inspect(h.Path); writers != chunk.NoWriters || err != nil {
 			t.Errorf("Inspect: %v, %v", writers, err)
 		}
-		if err := os.Rename(p, moved); err != nil {
+		if err := os.Rename(h.Path, moved); err != nil {
 			return err
 		}
-		if now, err := os.Lstat(moved); err != nil || !os.SameFile(was, now) {
+		if now, err := os.Lstat(moved); err != nil || !os.SameFile(h.Info, now) {
 			t.Errorf("another file was moved: %v", err)
+		}
+		if err := h.Unchanged(); err != nil {
+			t.Error(err)
+		}
+		w, err := os.OpenFile(moved, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("the file can be opened for writing: %v", err)
+			_ = w.Close()
+		}
+		if err := h.Unchanged(); err != nil {
+			t.Errorf("after a process has tried to open it: %v", err)
 		}
 		return fs.ErrExist
 	})
@@ -64,7 +76,7 @@ func TestDispose(t *testing.T) {
 		t.Errorf("Dispose = %v, want the error of the function", err)
 	}
 	s = open(t, moved)
-	if err := s.Dispose(id, func(string, fs.FileInfo) error { t.Error("a changed file"); return nil }); !errors.Is(err, chunk.ErrChanged) {
+	if err := s.Dispose(id, func(*chunk.Held) error { t.Error("a changed file"); return nil }); !errors.Is(err, chunk.ErrChanged) {
 		t.Errorf("Dispose of a file that was renamed: %v", err)
 	}
 }

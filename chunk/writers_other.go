@@ -6,4 +6,6 @@ import "os"
 
 func denyWriters(*os.File) error { return nil }
 
+func allowWriters(*os.File) {}
+
 func findWriters(*os.File) Writers { return WritersUnknown }

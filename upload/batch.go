@@ -333,6 +333,10 @@ type Job struct {
 	Path string
 	Spec Spec
 
+	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
+	// link below it is followed, see [chunk.OpenBelow]: another user may have replaced a directory since.
+	Below string
+
 	// Size and ModTime are those of the file when it was listed. They choose the
 	// order of work and the comparison with Object. The upload checks the file
 	// itself.

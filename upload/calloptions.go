@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -99,17 +100,24 @@ type CallOptions struct {
 	// If the file cannot be removed, the upload has succeeded nevertheless, and
 	// [Result].SourceKept has the reason, even if Resume finds that only the cleanup of an upload was
 	// left: the source is then not compared. A file that is a symbolic link is refused before anything
-	// is sent ([chunk.ErrNotRegular]). Directories stay. Do not use RemoveSource for a file to
+	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use RemoveSource for a file to
 	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
+	//
+	// The file has another name while it is removed, see [chunk.Held.Remove]. If the process is killed at
+	// that moment, the file keeps that name.
 	RemoveSource bool
 
-	// Dispose, if not nil, is called with the path and the metadata of the file when RemoveSource
-	// would remove it, and replaces the removal. It can move the file elsewhere. Everything that
-	// RemoveSource compares is compared first, whether RemoveSource is set or not. On a local
-	// file system of Linux, no process can open the file for writing during the call.
+	// Dispose, if not nil, is called with the file when RemoveSource
+	// would remove it, and replaces the removal. It can move the file elsewhere, see
+	// [chunk.Held.Unchanged]. Everything that
+	// RemoveSource compares is compared first, whether RemoveSource is set or not.
 	// [Result.SourceRemoved] is true if Dispose returns nil. Otherwise [Result].SourceKept is its
 	// error.
-	Dispose func(path string, file fs.FileInfo) error
+	Dispose func(file *chunk.Held) error
+
+	// Below, if not "", is a directory that other users may write to. File and Resume open only a file
+	// below it, and follow no symbolic link below it, see [chunk.OpenBelow].
+	Below string
 
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
@@ -155,6 +163,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.RemoveSource || o.Dispose != nil {
 		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
 	}
+	own.below = cmp.Or(o.Below, u.below)
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm
 	}

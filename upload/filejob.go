@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
@@ -18,7 +17,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	if err := j.open(path); err != nil {
+	if err := j.open(path, ""); err != nil {
 		return err
 	}
 	return j.uploadUnlisted(ctx, path, "")
@@ -62,7 +61,7 @@ func (j *job) uploadListed(ctx context.Context, b *filesCall, job Job) error {
 			return err
 		}
 	}
-	if err := j.open(job.Path); err != nil {
+	if err := j.open(job.Path, job.Below); err != nil {
 		return err
 	}
 	defer j.closeSource()
@@ -150,14 +149,15 @@ func (j *job) plan(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) open(path string) error {
+// open opens the file at path. below is that of a Job.
+func (j *job) open(path, below string) error {
 	j.result.label.set(func(n *names) { n.path = path })
 	if j.u.removal.wanted() {
 		if err := j.u.removal.check(path); err != nil {
 			return err
 		}
 	}
-	src, err := chunk.Open(path)
+	src, err := j.u.openSource(path, below)
 	if err != nil {
 		return err
 	}

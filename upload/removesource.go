@@ -1,10 +1,12 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -16,7 +18,7 @@ type removal struct {
 	check  func(path string) error           // refuses a file that would not be removed
 	remove func(*job, context.Context) error // removes the open file of a job that has succeeded
 
-	dispose func(path string, file fs.FileInfo) error // is called instead, if it is not nil
+	dispose func(*chunk.Held) error // is called instead, if it is not nil
 }
 
 func (r removal) wanted() bool { return r.remove != nil }
@@ -28,6 +30,25 @@ func refuseLink(path string) error {
 		return fmt.Errorf("%s: %w but a symbolic link, which is not removed: name the file to which it leads", path, chunk.ErrNotRegular)
 	}
 	return nil
+}
+
+// openSource opens the file at path. below is that of a Job. A file that will be removed is the one with the name:
+// a link that replaced it after refuseLink is not followed either.
+func (u *Uploader) openSource(path, below string) (*chunk.Source, error) {
+	switch {
+	case u.below != "":
+		below = u.below
+	case !u.removal.wanted():
+		return chunk.Open(path)
+	case below == "":
+		below, _ = filepath.Split(path)
+		below = cmp.Or(below, ".")
+	}
+	rel, err := filepath.Rel(below, path)
+	if err != nil {
+		return nil, err
+	}
+	return chunk.OpenBelow(below, rel)
 }
 
 // thenRemove removes the source, which is open, if the upload that ended with err has

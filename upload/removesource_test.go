@@ -451,10 +451,10 @@ func TestDisposeOfSource(t *testing.T) {
 		path := w.file(data(1000))
 		refuse := errors.New("refused")
 		var asked []string
-		dispose := func(p string, file fs.FileInfo) error {
-			asked = append(asked, p)
-			if file.Size() != 1000 {
-				w.t.Errorf("the file has %d bytes", file.Size())
+		dispose := func(file *chunk.Held) error {
+			asked = append(asked, file.Path)
+			if file.Info.Size() != 1000 {
+				w.t.Errorf("the file has %d bytes", file.Info.Size())
 			}
 			return refuse
 		}

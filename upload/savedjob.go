@@ -116,7 +116,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
 	}
-	if err := j.open(token.SourcePath); err != nil {
+	if err := j.open(token.SourcePath, ""); err != nil {
 		return err
 	}
 	defer j.closeSource()

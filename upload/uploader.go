@@ -44,6 +44,7 @@ type Uploader struct {
 	goroutines *goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
+	below      string  // see CallOptions.Below
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

@@ -33,12 +33,13 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 	path := o.path(t.name)
 	keep := o.memory != nil
 	call := upload.CallOptions{
+		Below: o.dir,
 		// What was found to be complete is what must be sent.
-		Accept: func(_ string, now fs.FileInfo) error {
+		Accept: func(path string, now fs.FileInfo) error {
 			if now.Size() != t.id.Size || now.ModTime().UnixNano() != t.id.ModTimeNS {
 				return errAltered
 			}
-			return nil
+			return o.checkLinks(path, now)
 		},
 		Observer: func(e upload.Event) { o.observe(t.entry, e) },
 	}
@@ -46,9 +47,9 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 		call.Skip = upload.SkipIdentical
 	}
 	if !keep {
-		call.Dispose = func(path string, was fs.FileInfo) error {
+		call.Dispose = func(file *chunk.Held) error {
 			o.verified(t.entry)
-			return o.disposer.dispose(path, was)
+			return o.disposer.dispose(file.Path, file.Info, file.Unchanged)
 		}
 	}
 	res, err := o.up.With(call).File(ctx, path, o.spec(t.name))
@@ -69,7 +70,7 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 		why = left
 	}
 	if why != nil && !end.stopping {
-		_, lerr := os.Lstat(path)
+		_, lerr := o.box.lstat(path)
 		end.gone = gone(lerr)
 	}
 	r := result{task: t, event: event{kind: ended, outcome: judge(end)}, attempt: Attempt{Name: t.name, Result: res, Err: err, Left: left}}
@@ -114,7 +115,7 @@ func (o *Outbox) observe(f *entry, e upload.Event) {
 // setAside moves a file that has no attempt left to .failed, unless it has changed.
 func (o *Outbox) setAside(f task, attempts int, why cause) event {
 	path := o.path(f.name)
-	id, err := chunk.StatIdentity(path)
+	id, err := o.identity(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return event{kind: absent}
@@ -129,4 +130,13 @@ func (o *Outbox) setAside(f task, attempts int, why cause) event {
 		return event{kind: stranded, why: newCause(err)}
 	}
 	return event{kind: absent}
+}
+
+// identity returns the identity of the file at path.
+func (o *Outbox) identity(path string) (id chunk.Identity, err error) {
+	err = o.box.in(path, func(dir *os.Root, name string) (err error) {
+		id, err = chunk.StatIdentityIn(dir, name)
+		return err
+	})
+	return id, err
 }

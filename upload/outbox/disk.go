@@ -5,7 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
+
+	"gcsup/internal/nolink"
 )
 
 // disk has the operations that change the directory. A test replaces it to simulate a power loss.
@@ -26,32 +29,116 @@ type diskFile interface {
 	Sync() error
 }
 
-// osDisk is the disk of the system.
-type osDisk struct{}
+// osDisk is the disk of the system. It follows no symbolic link below its places, which other users may write to. Each
+// operation opens the directories again, because they may have been moved.
+type osDisk struct{ places []place }
 
-func (osDisk) create(path string, perm fs.FileMode) (diskFile, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+// place is a directory that the user has chosen.
+type place struct {
+	path string
+	root *os.Root // nil if it is opened by its path each time
 }
 
-func (osDisk) rename(from, to string) error           { return renameNew(from, to) }
-func (osDisk) replace(from, to string) error          { return os.Rename(from, to) }
-func (osDisk) remove(path string) error               { return os.Remove(path) }
-func (osDisk) lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
-func (osDisk) same(a, b fs.FileInfo) bool             { return os.SameFile(a, b) }
-func (osDisk) mkdir(path string) error                { return os.Mkdir(path, 0o777) }
-func (osDisk) sync(dir string) error                  { return syncDir(dir) }
+// boxDisk returns the disk for an outbox that no process need run.
+func boxDisk(dir string) osDisk { return osDisk{[]place{{path: dir}}} }
 
-func (osDisk) setTime(path string, modTime time.Time) error {
-	return os.Chtimes(path, time.Time{}, modTime)
+// dir opens a directory.
+func (d osDisk) dir(path string) (*os.Root, error) {
+	for _, p := range d.places {
+		rel, err := filepath.Rel(p.path, path)
+		switch {
+		case err != nil || !filepath.IsLocal(rel):
+		case p.root != nil:
+			return nolink.Below(p.root, rel)
+		default:
+			return nolink.Dir(p.path, rel)
+		}
+	}
+	return os.OpenRoot(path)
+}
+
+// in calls do with the directory of a file and the name of the file there.
+func (d osDisk) in(path string, do func(dir *os.Root, name string) error) error {
+	dir, err := d.dir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return do(dir, filepath.Base(path))
+}
+
+func (d osDisk) create(path string, perm fs.FileMode) (f diskFile, err error) {
+	err = d.in(path, func(dir *os.Root, name string) (err error) {
+		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		return err
+	})
+	return f, err
+}
+
+// both calls do with the directories and the names of two files.
+func (d osDisk) both(from, to string, do func(fromDir *os.Root, from string, toDir *os.Root, to string) error) error {
+	err := d.in(from, func(fromDir *os.Root, fromName string) error {
+		return d.in(to, func(toDir *os.Root, toName string) error { return do(fromDir, fromName, toDir, toName) })
+	})
+	if err != nil {
+		if pe, ok := err.(*fs.PathError); ok {
+			err = pe.Err
+		}
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+func (d osDisk) rename(from, to string) error  { return d.both(from, to, renameNew) }
+func (d osDisk) replace(from, to string) error { return d.both(from, to, renameIn) }
+
+func (d osDisk) remove(path string) error {
+	return d.in(path, func(dir *os.Root, name string) error { return dir.Remove(name) })
+}
+
+func (d osDisk) lstat(path string) (info fs.FileInfo, err error) {
+	err = d.in(path, func(dir *os.Root, name string) (err error) {
+		info, err = dir.Lstat(name)
+		return err
+	})
+	return info, err
+}
+
+func (osDisk) same(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
+
+func (d osDisk) mkdir(path string) error {
+	return d.in(path, func(dir *os.Root, name string) error { return dir.Mkdir(name, 0o777) })
+}
+
+func (d osDisk) sync(path string) error {
+	dir, err := d.dir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return syncDir(dir)
+}
+
+func (d osDisk) setTime(path string, modTime time.Time) error {
+	return d.in(path, func(dir *os.Root, name string) error { return dir.Chtimes(name, time.Time{}, modTime) })
+}
+
+// open opens a regular file for reading.
+func (d osDisk) open(path string) (f *os.File, err error) {
+	err = d.in(path, func(dir *os.Root, name string) (err error) {
+		f, err = nolink.Open(dir, name)
+		return err
+	})
+	return f, err
 }
 
 // renameChecked renames a file if there is none with the new name. Another process can create one
 // in between, which is then replaced.
-func renameChecked(from, to string) error {
-	if _, err := os.Lstat(to); err == nil {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+func renameChecked(fromDir *os.Root, from string, toDir *os.Root, to string) error {
+	if _, err := toDir.Lstat(to); err == nil {
+		return fs.ErrExist
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Rename(from, to)
+	return renameIn(fromDir, from, toDir, to)
 }

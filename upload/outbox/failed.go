@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,6 +37,11 @@ type Failure struct {
 func (d *disposer) setAside(path string, why Failure) error {
 	d.aside.Lock()
 	defer d.aside.Unlock()
+	if d.check != nil {
+		if err := d.check(); err != nil {
+			return err
+		}
+	}
 	to := filepath.Join(d.dir, failedDir, shortened(filepath.FromSlash(why.Name)))
 	dir := filepath.Dir(to)
 	if err := d.dirs.make(d.disk, d.dir, dir); err != nil {
@@ -122,8 +128,15 @@ func writeFile(d disk, path string, content []byte) error {
 	return err
 }
 
+// maxReason bounds the bytes of a reason that are read. Another user may have made the file.
+const maxReason = 1 << 20
+
 // Failed returns the files in the directory .failed of an outbox, sorted by name.
 func Failed(dir string) ([]Failure, error) {
+	if err := checkDir(dir, failedDir); err != nil {
+		return nil, err
+	}
+	disk := boxDisk(dir)
 	root := filepath.Join(dir, failedDir)
 	var list []Failure
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -144,8 +157,11 @@ func Failed(dir string) ([]Failure, error) {
 			return err
 		}
 		why := Failure{Name: filepath.ToSlash(file)}
-		if text, err := os.ReadFile(path + reasonSuffix); err == nil && isReason(path+reasonSuffix) {
-			_ = json.Unmarshal(text, &why) // a damaged reason is no reason to fail
+		if f, err := disk.open(path + reasonSuffix); err == nil {
+			if isReason(path + reasonSuffix) {
+				_ = json.NewDecoder(io.LimitReader(f, maxReason)).Decode(&why) // a damaged reason is no reason to fail
+			}
+			_ = f.Close()
 		}
 		if !filepath.IsLocal(filepath.FromSlash(why.Name)) || hidden(why.Name) {
 			why.Name = filepath.ToSlash(file)
@@ -187,7 +203,7 @@ func Retry(dir string, names ...string) (moved []Failure, err error) {
 			errs = append(errs, &fs.PathError{Op: "retry", Path: filepath.Join(dir, failedDir, name), Err: fs.ErrNotExist})
 		}
 	}
-	d, dirs := osDisk{}, new(durableDirs)
+	d, dirs := boxDisk(dir), new(durableDirs)
 	for _, f := range list {
 		if len(names) > 0 && !slices.Contains(names, f.File) {
 			continue

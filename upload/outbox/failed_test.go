@@ -32,7 +32,7 @@ func (b failing) write(name, content string) {
 func (b failing) giveUp(name, content string) {
 	b.t.Helper()
 	b.write(name, content)
-	d := &disposer{disk: osDisk{}, dir: b.dir, sync: syncDir}
+	d := &disposer{disk: osDisk{}, dir: b.dir, sync: osDisk{}.sync}
 	if err := d.setAside(filepath.Join(b.dir, name), Failure{Name: name, Kind: "invalid"}); err != nil {
 		b.t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestFailedNames(t *testing.T) {
 // every minute.
 func TestReasonIsRemoved(t *testing.T) {
 	b := failing{t, t.TempDir()}
-	d := &disposer{disk: osDisk{}, dir: b.dir, sync: syncDir}
+	d := &disposer{disk: osDisk{}, dir: b.dir, sync: osDisk{}.sync}
 	if err := d.setAside(filepath.Join(b.dir, "missing"), Failure{Name: "missing"}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("err = %v", err)
 	}

@@ -20,6 +20,9 @@ const lockID = "outbox"
 // lock locks the outbox for this process. If another process runs it, the error is a
 // *state.HeldError that names it.
 func lock(dir string) (unlock func(), err error) {
+	if err := checkOwn(dir, stateDir); err != nil {
+		return nil, fmt.Errorf("outbox %s: %w", dir, err)
+	}
 	locks, err := state.OpenDir(filepath.Join(dir, stateDir))
 	if err != nil {
 		return nil, fmt.Errorf("outbox %s: %w", dir, err)
@@ -54,6 +57,9 @@ func (e *InUseError) Unwrap() error { return e.Held }
 
 // holder returns the process that runs the outbox, or nil if none does.
 func holder(dir string) (*state.HeldError, error) {
+	if err := checkDir(dir, stateDir); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, stateDir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

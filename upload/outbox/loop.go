@@ -62,6 +62,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	defer cancel()
 	l := &loop{Outbox: o, ctx: ctx, results: make(chan result), asides: make(chan aside, 1), next: never, scans: time.Now()}
 	l.scanner = newScanner(o.dir, func(string) {})
+	l.scanner.restore = o.disposer.restore
 	if o.watch {
 		w := newWatcher(o.dir, l.scanner, o.opts.Warn)
 		l.scanner.watch = w.add

@@ -95,6 +95,10 @@ type Outbox struct {
 	opts   Options
 	unlock func()
 
+	box            osDisk
+	state          *os.Root // the directory .outbox
+	linksProtected bool     // see linksProtected
+
 	disposer disposer
 	memory   *memory // nil unless files are kept
 	opened   time.Time
@@ -136,6 +140,9 @@ func Open(dir string, up *upload.Uploader, to upload.Spec, opts *Options) (*Outb
 		return nil, err
 	}
 	if err := o.open(); err != nil {
+		if o.state != nil {
+			_ = o.state.Close()
+		}
 		o.unlock()
 		return nil, fmt.Errorf("outbox %s: %w", dir, err)
 	}
@@ -170,7 +177,16 @@ func (o *Outbox) setDefaults() error {
 
 // open prepares the locked directory.
 func (o *Outbox) open() (err error) {
-	o.disposer = disposer{disk: osDisk{}, dir: o.dir, sync: newGroupSync(osDisk{}).sync}
+	if err := checkOwn(o.dir, failedDir); err != nil {
+		return err
+	}
+	// Whoever can rename the directory .outbox can put another one in its place.
+	if o.state, err = openOwn(o.dir, stateDir); err != nil {
+		return err
+	}
+	o.box = osDisk{[]place{{filepath.Join(o.dir, stateDir), o.state}, {path: o.dir}}}
+	o.linksProtected = linksProtected()
+	o.disposer = disposer{dir: o.dir, check: func() error { return checkOwn(o.dir, failedDir) }}
 	if to := o.opts.Then.dir; to != "" {
 		if o.disposer.to, err = filepath.Abs(to); err != nil {
 			return err
@@ -178,7 +194,9 @@ func (o *Outbox) open() (err error) {
 		if err := checkMove(o.dir, o.disposer.to); err != nil {
 			return err
 		}
+		o.box.places = append(o.box.places, place{path: o.disposer.to})
 	}
+	o.disposer.disk, o.disposer.sync = o.box, newGroupSync(o.box).sync
 	if err := o.disposer.recover(); err != nil {
 		return err
 	}
@@ -194,6 +212,7 @@ func (o *Outbox) Close() error {
 	if o.memory != nil {
 		err = o.memory.close()
 	}
+	_ = o.state.Close()
 	o.unlock()
 	return err
 }

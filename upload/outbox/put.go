@@ -51,9 +51,9 @@ func CheckName(name string) error {
 //
 // If the outbox has a file with that name already, Put returns nil if it has the same content,
 // and otherwise an error that wraps fs.ErrExist. It replaces no file.
-func Put(dir, path, name string) error { return putFile(osDisk{}, dir, path, name) }
+func Put(dir, path, name string) error { return putFile(boxDisk(dir), dir, path, name) }
 
-func putFile(d disk, dir, path, name string) error {
+func putFile(d osDisk, dir, path, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func putFile(d disk, dir, path, name string) error {
 	}
 	defer src.Close()
 	to := filepath.Join(dir, filepath.FromSlash(name))
-	if same, err := sameContent(to, src); err == nil {
+	if same, err := sameContent(dir, name, src); err == nil {
 		return keepSame(d, dir, to, same)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -85,7 +85,7 @@ func putFile(d disk, dir, path, name string) error {
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) { // another process was faster
-		same, err := sameContent(to, src)
+		same, err := sameContent(dir, name, src)
 		if err != nil {
 			return err
 		}
@@ -149,14 +149,14 @@ func syncPut(d disk, dir string) error {
 }
 
 // keepSame ends a Put whose file is there already.
-func keepSame(d disk, box, to string, same bool) error {
+func keepSame(d osDisk, box, to string, same bool) error {
 	if !same {
 		return &fs.PathError{Op: "put", Path: to, Err: fmt.Errorf("a file with other content has that name: %w", fs.ErrExist)}
 	}
 	if err := new(durableDirs).make(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
 		return err
 	}
-	f, err := os.Open(to)
+	f, err := d.open(to)
 	if errors.Is(err, fs.ErrNotExist) { // it was uploaded meanwhile
 		return nil
 	} else if err != nil {
@@ -169,14 +169,13 @@ func keepSame(d disk, box, to string, same bool) error {
 	return syncPut(d, filepath.Dir(to))
 }
 
-// sameContent reports whether the file at path has the content of src. If it does not exist, the error wraps
+// sameContent reports whether the file name of the outbox has the content of src. If it does not exist, the error wraps
 // fs.ErrNotExist. What is not a regular file, and would not be uploaded, never has.
-func sameContent(path string, src *chunk.Source) (bool, error) {
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return false, err
-	}
-	other, err := chunk.Open(path)
-	if err != nil {
+func sameContent(box, name string, src *chunk.Source) (bool, error) {
+	other, err := chunk.OpenBelow(box, filepath.FromSlash(name))
+	if errors.Is(err, chunk.ErrNotRegular) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
 	defer other.Close()

@@ -8,13 +8,13 @@ import (
 
 // renameNew renames a file, unless there is one with the new name. The error then wraps
 // fs.ErrExist.
-func renameNew(from, to string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+func renameNew(fromDir *os.Root, from string, toDir *os.Root, to string) error {
+	err := withDescriptors(fromDir, toDir, func(fromDir, toDir int) error {
+		return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
+	})
 	switch err {
-	case nil:
-		return nil
 	case unix.EINVAL, unix.ENOSYS, unix.EPERM: // the file system does not support it, or a filter of system calls forbids it
-		return renameChecked(from, to)
+		return renameChecked(fromDir, from, toDir, to)
 	}
-	return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	return err
 }

@@ -6,11 +6,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/nolink"
 )
 
 // sighting is what the scanner found.
@@ -39,6 +41,10 @@ type scanner struct {
 	root  string
 	watch func(dir string) // asks for notifications about a directory; called before the directory is read
 	out   chan []sighting
+
+	// restore gives a file its name back that a process did not finish to remove. It is nil after the first scan,
+	// because attempts then remove files.
+	restore func(aside, path string) error
 
 	wake chan struct{} // has an element if there is something to do
 
@@ -102,6 +108,7 @@ func (s *scanner) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
+			s.restore = nil
 			s.emit(ctx, sighting{kind: scanEnded, err: err})
 		}
 		s.flush(ctx)
@@ -157,8 +164,16 @@ func (s *scanner) inspectAll(ctx context.Context) {
 // inspect looks at one file, or scans a directory.
 func (s *scanner) inspect(ctx context.Context, name string) {
 	seen := func(e event) { s.emit(ctx, sighting{kind: fileSeen, name: name, event: e}) }
-	path := filepath.Join(s.root, filepath.FromSlash(name))
-	info, err := os.Lstat(path)
+	dir, err := nolink.Dir(s.root, filepath.FromSlash(path.Dir(name)))
+	if err != nil {
+		if gone(err) {
+			seen(event{kind: absent})
+		}
+		return
+	}
+	defer dir.Close()
+	base := path.Base(name)
+	info, err := dir.Lstat(base)
 	switch {
 	case err == nil && info.IsDir():
 		_ = s.walk(ctx, name) // the next scan reports an error
@@ -167,29 +182,38 @@ func (s *scanner) inspect(ctx context.Context, name string) {
 		seen(event{kind: absent})
 		return
 	}
-	id, writers, err := chunk.Inspect(path)
+	id, writers, err := chunk.InspectIn(dir, base)
 	switch {
 	case gone(err) || errors.Is(err, chunk.ErrNotRegular):
 		seen(event{kind: absent})
 		return
 	case err != nil:
 		// The upload reports that the file cannot be opened.
-		if id, err = chunk.StatIdentity(path); err != nil {
+		if id, err = chunk.StatIdentityIn(dir, base); err != nil {
 			return
 		}
 	}
 	seen(event{kind: inspected, id: id, writers: writers})
 }
 
-// gone reports whether a file does not exist, or a directory above it.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || notDirectory(err) }
+// gone reports whether a file does not exist, or a directory above it, or whether a link has replaced one of them.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || notDirectory(err) || nolink.Refused(err)
+}
 
 // walk scans a directory and those below it. The error is that of the first directory that could not
 // be read.
 func (s *scanner) walk(ctx context.Context, dir string) error {
-	path := filepath.Join(s.root, filepath.FromSlash(dir))
-	s.watch(path)
-	f, err := os.Open(path)
+	open, err := nolink.Dir(s.root, filepath.FromSlash(dir))
+	if err != nil {
+		if dir != "" && gone(err) {
+			return nil
+		}
+		return err
+	}
+	defer open.Close()
+	s.watch(open.Name())
+	f, err := openEntries(open)
 	if err != nil {
 		if dir != "" && gone(err) {
 			return nil
@@ -208,12 +232,15 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 			}
 			switch {
 			case temporary(entry.Name()):
-				removeStale(filepath.Join(path, entry.Name()))
+				removeStale(open, entry.Name())
+			case s.recover(open, entry.Name()):
+				original, _ := chunk.FromAside(entry.Name())
+				s.glance(ctx, open, path.Join(dir, original))
 			case hidden(name):
 			case entry.IsDir():
 				below = append(below, name)
 			case entry.Type().IsRegular():
-				s.glance(ctx, name)
+				s.glance(ctx, open, name)
 			}
 		}
 		if err != nil {
@@ -235,9 +262,9 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 	return first
 }
 
-// glance reports a file with its identity.
-func (s *scanner) glance(ctx context.Context, name string) {
-	id, err := chunk.StatIdentity(filepath.Join(s.root, filepath.FromSlash(name)))
+// glance reports a file of dir with its identity. name is that in the outbox.
+func (s *scanner) glance(ctx context.Context, dir *os.Root, name string) {
+	id, err := chunk.StatIdentityIn(dir, path.Base(name))
 	if err == nil {
 		s.emit(ctx, sighting{kind: fileSeen, name: name, event: event{kind: glanced, id: id}})
 	}
@@ -245,12 +272,12 @@ func (s *scanner) glance(ctx context.Context, name string) {
 
 // removeStale removes the temporary file of a Put that was killed. That of a Put that works is kept, even if the
 // clock has jumped.
-func removeStale(path string) {
-	if id, err := chunk.StatIdentity(path); err != nil || !stale(id, time.Now()) {
+func removeStale(dir *os.Root, name string) {
+	if id, err := chunk.StatIdentityIn(dir, name); err != nil || !stale(id, time.Now()) {
 		return
 	}
-	if _, writers, err := chunk.Inspect(path); err == nil && writers != chunk.HasWriters {
-		_ = os.Remove(path)
+	if _, writers, err := chunk.InspectIn(dir, name); err == nil && writers != chunk.HasWriters {
+		_ = dir.Remove(name)
 	}
 }
 
@@ -258,4 +285,31 @@ func removeStale(path string) {
 // may be that of the source.
 func stale(id chunk.Identity, now time.Time) bool {
 	return id.ChangeTimeNS != 0 && now.Sub(time.Unix(0, id.ChangeTimeNS)) > 24*time.Hour
+}
+
+// recover gives a file its name back if it has the name that a file has while it is removed.
+func (s *scanner) recover(dir *os.Root, name string) bool {
+	original, ok := chunk.FromAside(name)
+	return ok && s.restore != nil && s.restore(filepath.Join(dir.Name(), name), filepath.Join(dir.Name(), original)) == nil
+}
+
+// openEntries opens a directory for reading. A file that os.Root opens calls lstat for each entry.
+func openEntries(dir *os.Root) (*os.File, error) {
+	was, err := dir.Stat(".")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir.Name())
+	if err != nil {
+		return nil, err
+	}
+	now, err := f.Stat()
+	if err == nil && !os.SameFile(was, now) { // it was replaced meanwhile
+		err = &fs.PathError{Op: "open", Path: dir.Name(), Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }

@@ -141,8 +141,8 @@ func (t *table) status(f *entry, now instant) FileStatus {
 // empty reports whether no file is known.
 func (t *table) empty() bool { return t.files.n == 0 }
 
-// statusFile has the status of the process that runs the outbox, for ReadStatus.
-const statusFile = stateDir + "/status.json"
+// statusFile has the status of the process that runs the outbox, for ReadStatus. It is in stateDir.
+const statusFile = "status.json"
 
 // saveAtLeast is how often the status is saved if it does not change.
 const saveAtLeast = 20 * time.Second
@@ -167,9 +167,15 @@ func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 		if err != nil {
 			return
 		}
-		path := filepath.Join(o.dir, statusFile)
-		if os.WriteFile(path+".new", append(text, '\n'), 0o600) == nil {
-			_ = os.Rename(path+".new", path)
+		const temp = statusFile + ".new"
+		_ = o.state.Remove(temp)
+		f, err := o.state.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return
+		}
+		_, err = f.Write(append(text, '\n'))
+		if cerr := f.Close(); err == nil && cerr == nil {
+			_ = o.state.Rename(temp, statusFile)
 		}
 	}
 	go func() {
@@ -207,8 +213,9 @@ func ReadStatus(dir string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, statusFile)); err == nil {
-		_ = json.Unmarshal(text, &s) // an older or newer version has other fields
+	if f, err := boxDisk(dir).open(filepath.Join(dir, stateDir, statusFile)); err == nil {
+		_ = json.NewDecoder(f).Decode(&s) // an older or newer version has other fields
+		_ = f.Close()
 	}
 	if held == nil {
 		s = Status{Destination: s.Destination, Scanned: s.Scanned, Time: time.Now()}

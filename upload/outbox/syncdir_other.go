@@ -2,6 +2,8 @@
 
 package outbox
 
+import "os"
+
 // syncDir does nothing: a directory cannot be opened for syncing, and the file system journals a
 // rename.
-func syncDir(string) error { return nil }
+func syncDir(*os.Root) error { return nil }

@@ -9,8 +9,8 @@ import (
 )
 
 // syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
+func syncDir(root *os.Root) error {
+	dir, err := root.Open(".")
 	if err != nil {
 		return err
 	}

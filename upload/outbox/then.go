@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"gcsup/chunk"
 )
 
 // Then is what happens to a file whose object was verified.
@@ -65,20 +67,22 @@ type disposer struct {
 	sync func(dir string) error
 
 	dirs  durableDirs
-	aside sync.Mutex // held while a file is moved to .failed
+	aside sync.Mutex   // held while a file is moved to .failed
+	check func() error // of the directory .failed; nil if there is none
 }
 
-// dispose removes or moves a file. was is its metadata when it was compared. If another file has
+// dispose removes or moves a file. was is its metadata when it was compared. unchanged is called when the file has
+// another name, see [chunk.Held.Unchanged]. If another file has
 // replaced it since, that file keeps its name or gets it back, and the error wraps errAltered.
 // When dispose returns nil, the change of the names is durable: otherwise an older version of the
 // file could appear again after a power loss, and replace the object of a newer one.
-func (d *disposer) dispose(path string, was fs.FileInfo) error {
+func (d *disposer) dispose(path string, was fs.FileInfo, unchanged func() error) error {
 	name, err := filepath.Rel(d.dir, path)
 	if err != nil {
 		return err
 	}
 	if d.to != "" {
-		return d.move(path, name, was)
+		return d.move(path, name, was, unchanged)
 	}
 	private := filepath.Join(d.dir, removingDir, name)
 	if err := d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err != nil {
@@ -91,20 +95,21 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 		}
 	}
 	switch {
-	case otherFileSystem(err):
-		// A file system is mounted inside the directory. A file that gets the name in the few
-		// microseconds after the comparison is removed instead.
-		if err := d.compare(path, was); err != nil {
+	case otherFileSystem(err): // a file system is mounted inside the directory
+		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
+		if err := d.take(path, private, was); err != nil {
 			return err
 		}
-		private = path
 	case err != nil:
 		return err
 	}
-	if err := d.disk.remove(private); err != nil {
+	if err := d.confirm(private, path, unchanged); err != nil {
 		return err
 	}
-	if private != path {
+	if err := d.disk.remove(private); err != nil {
+		return errors.Join(err, d.restore(private, path))
+	}
+	if filepath.Dir(private) != filepath.Dir(path) {
 		if err := d.sync(filepath.Dir(private)); err != nil {
 			return err
 		}
@@ -112,13 +117,26 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 	return d.sync(filepath.Dir(path))
 }
 
+// confirm gives a file that has the name private its name back, if it has changed.
+func (d *disposer) confirm(private, path string, unchanged func() error) error {
+	err := unchanged()
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, d.restore(private, path))
+}
+
 // move moves a file to d.to.
-func (d *disposer) move(path, name string, was fs.FileInfo) error {
+func (d *disposer) move(path, name string, was fs.FileInfo, unchanged func() error) error {
 	to := filepath.Join(d.to, name)
 	if err := d.dirs.make(d.disk, d.to, filepath.Dir(to)); err != nil {
 		return err
 	}
-	if _, err := renameFree(to, func(to string) error { return d.take(path, to, was) }); err != nil {
+	to, err := renameFree(to, func(to string) error { return d.take(path, to, was) })
+	if err != nil {
+		return err
+	}
+	if err := d.confirm(to, path, unchanged); err != nil {
 		return err
 	}
 	if err := d.sync(filepath.Dir(to)); err != nil {
@@ -174,6 +192,11 @@ func (d *disposer) restore(private, path string) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if now, nerr := d.disk.lstat(path); nerr == nil {
+		if was, werr := d.disk.lstat(private); werr == nil && d.disk.same(was, now) {
+			return d.disk.remove(private) // the file has both names
+		}
+	}
 	name, err := filepath.Rel(d.dir, path)
 	if err != nil {
 		return err
@@ -187,7 +210,7 @@ func (d *disposer) restore(private, path string) error {
 // recover gives the files that an earlier process did not finish to remove their names back. They
 // are then compared with their objects.
 func (d *disposer) recover() error {
-	root := filepath.Join(d.dir, removingDir)
+	root := filepath.Join(d.dir, removingDir) // which only this user can write to
 	return filepath.WalkDir(root, func(private string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -19,7 +19,8 @@ const batchSize = 512
 var maxInMemory, minInMemory, sorterMemory = 100_000, 1000, 0
 
 // An entry is the name of a file or directory in a directory. The name of a
-// directory has a slash at the end, which gives the order.
+// directory has a slash at the end, which gives the order. A file that is being
+// removed has the name that it had, and asideMark at the end.
 type entry string
 
 func (e entry) isDir() bool { return e[len(e)-1] == '/' }
@@ -65,7 +66,7 @@ func (r *reader) entry(d fs.DirEntry) entry {
 	if isDir {
 		return entry(d.Name() + "/")
 	}
-	return entry(d.Name())
+	return asideEntry(d.Name())
 }
 
 func (r *reader) next() (entry, error) {

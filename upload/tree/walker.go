@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"gcsup/upload"
 )
@@ -167,6 +168,9 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 	if e.isDir() {
 		return w.dir(top, name)
 	}
+	if original, ok := strings.CutSuffix(name, asideMark); ok {
+		return w.aside(top, original)
+	}
 	rel, object := "", top.object+name
 	if w.run.filter.active() {
 		rel = top.rel + name
@@ -278,7 +282,11 @@ func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.
 	if err != nil {
 		return w.run.failed(path, object, err), true
 	}
-	return w.run.job(object, path, info), true
+	job := w.run.job(object, path, info)
+	if w.root != nil && !w.run.opts.FollowSymlinks {
+		job.Below = cmp.Or(w.src.path, ".")
+	}
+	return job, true
 }
 
 // unlisted returns a job for a directory that cannot be listed.

@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"io/fs"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -16,7 +15,7 @@ import (
 // have been compared at all. confirm is called last, because the comparison
 // can take long. It returns an error if the object does not exist. If dispose is not nil, it is
 // called instead of removing the file, see [chunk.Source.Dispose].
-func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error, dispose func(path string, file fs.FileInfo) error) error {
+func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error, dispose func(*chunk.Held) error) error {
 	settled, err := f.src.Settle(ctx)
 	if err != nil {
 		return err
