@@ -107,10 +107,16 @@ func (w *world) open(opts outbox.Options) *outbox.Outbox {
 func (w *world) during(opts outbox.Options, f func(box *outbox.Outbox)) {
 	w.t.Helper()
 	box := w.open(opts)
+	w.run(box, func() { f(box) })
+}
+
+// run runs an open outbox while f runs, and checks that it ends soon.
+func (w *world) run(box *outbox.Outbox, f func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- box.Run(ctx) }()
-	f(box)
+	f()
 	began := time.Now()
 	cancel()
 	if err := <-ended; err != nil {

@@ -1,0 +1,273 @@
+//go:build unix
+
+package outbox_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/session/state"
+	"gcsup/upload"
+	"gcsup/upload/outbox"
+)
+
+// victim is a file outside the outbox that only its owner may read.
+type victim struct {
+	w    *world
+	dir  string
+	path string
+}
+
+const secret = "the file of another user"
+
+// newVictim makes a file name in a directory outside the outbox, with the size and the modification time of the file
+// that it replaces.
+func newVictim(w *world, name string, like string) victim {
+	w.t.Helper()
+	v := victim{w: w, dir: filepath.Join(filepath.Dir(w.dir), "victim")}
+	v.path = filepath.Join(v.dir, name)
+	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(v.path, []byte(secret), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if info, err := os.Stat(like); err == nil {
+		if err := os.Chtimes(v.path, time.Time{}, info.ModTime()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return v
+}
+
+// replace replaces a name in the outbox by a link to target.
+func (w *world) replace(name, target string) {
+	w.t.Helper()
+	if err := os.Rename(w.path(name), w.dir+".away"); err != nil {
+		w.t.Error(err)
+	}
+	if err := os.Symlink(target, w.path(name)); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// check fails if the file was uploaded or removed, or if something was written beside it.
+func (v victim) check(object string) {
+	v.w.t.Helper()
+	if got, err := os.ReadFile(v.path); err != nil || string(got) != secret {
+		v.w.t.Errorf("the file outside the outbox has %q, %v", got, err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(v.path)); err != nil || len(entries) != 1 {
+		v.w.t.Errorf("beside it are %v, %v", entries, err)
+	}
+	if got, err := v.w.srv.ReadObject("bkt", "in/"+object); err == nil && string(got) == secret {
+		v.w.t.Error("the file outside the outbox was uploaded")
+	}
+}
+
+// TestReplacedByLinkInOutage replaces what waits for its turn by a link, while the service fails. What the link leads to is
+// neither uploaded nor removed, and other files are uploaded.
+func TestReplacedByLinkInOutage(t *testing.T) {
+	for _, replaced := range []string{"backlog", "backlog/sub", "backlog/sub/file"} {
+		t.Run(filepath.Base(replaced), func(t *testing.T) {
+			inBubble(t, fakegcs.Options{}, func(w *world) {
+				if err := w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}); err != nil {
+					w.t.Fatal(err)
+				}
+				w.put("backlog/sub/file", []byte(secret))
+				w.put("other", []byte("other"))
+				name, _ := filepath.Rel("backlog", "backlog/sub/file")
+				v := newVictim(w, name, w.path("backlog/sub/file"))
+				targets := map[string]string{"backlog": v.dir, "backlog/sub": filepath.Dir(v.path), "backlog/sub/file": v.path}
+				w.during(outbox.Options{Rescan: time.Hour}, func(box *outbox.Outbox) {
+					w.until("failed", func() bool { return box.Status().Waiting == 2 })
+					if err := os.WriteFile(w.path("backlog/sub/file"), []byte("another "+secret), 0o600); err != nil { // so that an upload shows
+						w.t.Error(err)
+					}
+					w.replace(replaced, targets[replaced])
+					w.srv.ClearFaults()
+					w.until("uploaded", func() bool { return box.Status().Uploaded.Files > 0 })
+					time.Sleep(30 * time.Minute) // any attempt at the other one is made
+				})
+				v.check("backlog/sub/file")
+				w.wantObject("other", []byte("other"))
+			})
+		})
+	}
+}
+
+// TestReplacedByLinkInTurn replaces what is about to be uploaded by a link, immediately before it is opened, and
+// immediately before it is removed.
+func TestReplacedByLinkInTurn(t *testing.T) {
+	for _, then := range []outbox.Then{outbox.Remove, outbox.Keep, outbox.MoveTo("../done")} {
+		for _, replaced := range []string{"sub", "sub/file"} {
+			t.Run(then.String()[:4]+" "+filepath.Base(replaced), func(t *testing.T) {
+				inBubble(t, fakegcs.Options{}, func(w *world) {
+					w.put("sub/file", []byte("the file of the user here"[:len(secret)]))
+					v := newVictim(w, "file", w.path("sub/file"))
+					target := v.path
+					if replaced == "sub" {
+						target = v.dir
+					}
+					swap := sync.OnceFunc(func() { w.replace(replaced, target) })
+					opts := outbox.Options{Then: then, Rescan: time.Minute, Spec: func(name string, spec upload.Spec) upload.Spec {
+						if name == "sub/file" {
+							swap()
+						}
+						return spec
+					}}
+					if then == outbox.MoveTo("../done") {
+						opts.Then = outbox.MoveTo(w.dir + ".done")
+					}
+					w.during(opts, func(*outbox.Outbox) { time.Sleep(30 * time.Minute) })
+					v.check("sub/file")
+				})
+			})
+		}
+	}
+}
+
+// TestPlantedDirectories checks that a directory of the package that is a link is refused, and that nothing is written
+// through it.
+func TestPlantedDirectories(t *testing.T) {
+	for _, name := range []string{".outbox", ".failed"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, fakegcs.Options{}, func(w *world) {
+				v := newVictim(w, "file", "")
+				if err := os.Symlink(v.dir, w.path(name)); err != nil {
+					w.t.Fatal(err)
+				}
+				box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
+				if err == nil {
+					_ = box.Close()
+				}
+				if !errors.Is(err, state.ErrInsecurePermissions) {
+					w.t.Errorf("Open = %v", err)
+				}
+				if _, err := outbox.ReadStatus(w.dir); !errors.Is(err, state.ErrInsecurePermissions) {
+					w.t.Errorf("ReadStatus = %v", err)
+				}
+				if _, err := outbox.Retry(w.dir); name == ".failed" && !errors.Is(err, state.ErrInsecurePermissions) {
+					w.t.Errorf("Retry = %v", err)
+				}
+				v.check("file")
+			})
+		})
+	}
+}
+
+// TestForeignDirectories checks that a directory of the package that belongs to another user is refused.
+func TestForeignDirectories(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a file of another user")
+	}
+	for _, name := range []string{".outbox", ".failed"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, fakegcs.Options{}, func(w *world) {
+				if err := errors.Join(os.Mkdir(w.path(name), 0o700), os.Chown(w.path(name), 65534, 65534)); err != nil {
+					w.t.Fatal(err)
+				}
+				box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
+				if err == nil {
+					_ = box.Close()
+				}
+				if !errors.Is(err, state.ErrInsecurePermissions) {
+					w.t.Errorf("Open = %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestPutThroughLink checks that a put follows no link in the outbox.
+func TestPutThroughLink(t *testing.T) {
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		v := newVictim(w, "file", "")
+		if err := errors.Join(os.Symlink(v.dir, w.path("dir")), os.Symlink(v.path, w.path("file"))); err != nil {
+			w.t.Fatal(err)
+		}
+		source := filepath.Join(w.t.TempDir(), "source")
+		if err := os.WriteFile(source, []byte(secret), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, name := range []string{"dir/file", "dir/new", "dir/sub/new", "file"} {
+			if err := outbox.Put(w.dir, source, name); err == nil {
+				w.t.Errorf("put %s succeeds", name)
+			}
+		}
+		v.check("file")
+	})
+}
+
+// TestStatusAfterSwap replaces the directory .outbox by a link while a process runs the outbox, which only a user who
+// can rename it can do. Nothing is written through the link.
+func TestStatusAfterSwap(t *testing.T) {
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		v := newVictim(w, "file", "")
+		w.during(outbox.Options{}, func(box *outbox.Outbox) {
+			w.untilEmpty(box)
+			w.replace(".outbox", v.dir)
+			w.put("new", []byte("new"))
+			time.Sleep(10 * time.Minute)
+		})
+		v.check("file")
+		if _, err := os.Lstat(w.path("new")); err != nil { // it cannot be removed safely
+			w.t.Error(err)
+		}
+	})
+}
+
+// TestHardLinks checks that a file is not uploaded if another user may have linked it into the outbox.
+func TestHardLinks(t *testing.T) {
+	for _, mode := range []os.FileMode{0o700, 0o777, 0o777 | os.ModeSticky} {
+		t.Run(mode.String(), func(t *testing.T) {
+			inBubble(t, fakegcs.Options{}, func(w *world) {
+				v := newVictim(w, "file", "")
+				if err := errors.Join(os.Link(v.path, w.path("linked")), os.Chmod(w.dir, mode)); err != nil {
+					w.t.Fatal(err)
+				}
+				w.put("own", []byte("own"))
+				box := w.open(outbox.Options{Attempts: 3})
+				box.WithoutLinkProtection()
+				w.run(box, func() {
+					w.until("uploaded", func() bool { return box.Status().Uploaded.Files > 0 })
+					time.Sleep(time.Minute)
+				})
+				if mode != 0o700 {
+					v.check("linked")
+					if a := w.ended("linked"); len(a) == 0 || !errors.Is(a[0].Err, chunk.ErrNotRegular) {
+						w.t.Errorf("attempts: %+v", a)
+					}
+					return
+				}
+				w.wantObject("linked", []byte(secret))
+			})
+		})
+	}
+}
+
+// TestGivesNamesBack checks that a file that a killed process was removing gets its name back, and is uploaded.
+func TestGivesNamesBack(t *testing.T) {
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		w.write("sub/"+chunk.Aside("a"), []byte("content of a"))
+		w.write("sub/"+chunk.Aside("b"), []byte("older b"))
+		w.write("sub/b", []byte("newer b"))
+		w.write("c", []byte("content of c"))
+		if err := os.Link(w.path("c"), w.path(chunk.Aside("c"))); err != nil { // it was getting its name back
+			w.t.Fatal(err)
+		}
+		w.during(outbox.Options{}, w.untilEmpty)
+		w.wantObject("sub/a", []byte("content of a"))
+		w.wantObject("sub/b", []byte("newer b"))
+		w.wantObject("c", []byte("content of c"))
+		w.wantFiles(".failed/sub/b", ".failed/sub/b.reason.json")
+	})
+}
