@@ -39,3 +39,8 @@ func (s *Source) OnIdentity(f func()) {
 		return identify(file, info)
 	}
 }
+
+// WithoutLeases makes the source behave as on a file system that has no leases.
+func (s *Source) WithoutLeases() {
+	s.sys.fileSystem = func(*os.File) fileSystem { return fileSystem{} }
+}

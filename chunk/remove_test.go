@@ -5,7 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"gcsup/chunk"
 )
@@ -87,4 +90,132 @@ func names(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// TestRemoveGivesNameBack checks that a file that changes after it was set aside gets its name back, and that it
+// replaces no new file of that name.
+func TestRemoveGivesNameBack(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the file is closed when it is removed")
+	}
+	for _, again := range []bool{false, true} {
+		path := file(t, content(10))
+		dir, name := filepath.Split(path)
+		aside := filepath.Join(dir, chunk.Aside(name))
+		s := open(t, path)
+		id := identity(t, s)
+		s.OnIdentity(func() {
+			f, err := os.OpenFile(aside, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return // it still has its name
+			}
+			defer f.Close()
+			if _, err := f.WriteString("more"); err != nil {
+				t.Error(err)
+			}
+			if again {
+				if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		s.WithoutLeases() // otherwise the program waits
+		if err := s.Remove(id); !errors.Is(err, chunk.ErrChanged) || errors.Is(err, fs.ErrExist) != again {
+			t.Errorf("Remove = %v", err)
+		}
+		old, missing := path, aside
+		if again {
+			old, missing = aside, ""
+			if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+				t.Errorf("the new file has %q, %v", got, err)
+			}
+		}
+		if info, err := os.Stat(old); err != nil || info.Size() <= 10 {
+			t.Errorf("%s: %v, %v", old, info, err)
+		}
+		if _, err := os.Lstat(missing); err == nil {
+			t.Errorf("%s is left", missing)
+		}
+	}
+}
+
+// TestRemoveKeepsEarlierAside checks that a file that a killed process set aside is not replaced.
+func TestRemoveKeepsEarlierAside(t *testing.T) {
+	path := file(t, content(10))
+	aside := filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
+	if err := os.WriteFile(aside, []byte("earlier"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	if err := s.Remove(identity(t, s)); err == nil {
+		t.Error("the file is removed")
+	}
+	if got, err := os.ReadFile(aside); err != nil || string(got) != "earlier" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAside checks the names of files that are being removed.
+func TestAside(t *testing.T) {
+	for _, name := range []string{"a", ".a", "a b", strings.Repeat("x", 239)} {
+		if got, ok := chunk.FromAside(chunk.Aside(name)); !ok || got != name {
+			t.Errorf("FromAside(Aside(%q)) = %q, %v", name, got, ok)
+		}
+	}
+	long := chunk.Aside(strings.Repeat("ä", 127) + "x")
+	if _, ok := chunk.FromAside(long); !ok || len(long) > 255 || !utf8.ValidString(long) {
+		t.Errorf("a long name: %q, %d bytes", long, len(long))
+	}
+	for _, name := range []string{"", "a", ".gcsup-removing", "..gcsup-removing", "a.gcsup-removing"} {
+		if got, ok := chunk.FromAside(name); ok {
+			t.Errorf("FromAside(%q) = %q", name, got)
+		}
+	}
+}
+
+// TestOpenBelow checks that a file is opened and removed only by a path without links below the base, even if a
+// directory is replaced by a link after it was opened.
+func TestOpenBelow(t *testing.T) {
+	base := t.TempDir()
+	path := filepath.Join(base, "dir", "file")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, content(10), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("dir", filepath.Join(base, "link")), os.Symlink("file", path+"-link")); err != nil {
+		t.Skip(err)
+	}
+	for _, rel := range []string{"link/file", "dir/file-link", "dir", "../" + filepath.Base(base) + "/dir/file"} {
+		if s, err := chunk.OpenBelow(base, filepath.FromSlash(rel)); err == nil {
+			s.Close()
+			t.Errorf("%s is opened", rel)
+		} else if rel != "../"+filepath.Base(base)+"/dir/file" && !errors.Is(err, chunk.ErrNotRegular) {
+			t.Errorf("%s: %v", rel, err)
+		}
+	}
+	if _, err := chunk.OpenBelow(base, filepath.Join("dir", "none")); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, chunk.ErrOpen) {
+		t.Errorf("a missing file: %v", err)
+	}
+	for _, swapped := range []bool{true, false} {
+		s, err := chunk.OpenBelow(base, filepath.Join("dir", "file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := identity(t, s)
+		if swapped {
+			if err := errors.Join(os.Rename(filepath.Join(base, "dir"), filepath.Join(base, "moved")), os.Symlink("moved", filepath.Join(base, "dir"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = s.Remove(id)
+		if _, gone := os.Stat(filepath.Join(base, "moved", "file")); swapped && (err == nil || gone != nil) || !swapped && err != nil {
+			t.Errorf("swapped %v: %v, %v", swapped, err, gone)
+		}
+		if swapped {
+			_ = os.Remove(filepath.Join(base, "dir"))
+			_ = os.Rename(filepath.Join(base, "moved"), filepath.Join(base, "dir"))
+		}
+	}
 }

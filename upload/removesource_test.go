@@ -478,3 +478,52 @@ func TestDisposeOfSource(t *testing.T) {
 		}
 	})
 }
+
+// TestRemoveSourceBelow checks that a file is neither sent nor removed if a directory above it was replaced by a link
+// after it was listed, and that a link above Job.Below is followed.
+func TestRemoveSourceBelow(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		base := w.t.TempDir()
+		for _, dir := range []string{"source/sub", "outside"} {
+			if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		write := func(name string) string {
+			path := filepath.Join(base, filepath.FromSlash(name))
+			if err := os.WriteFile(path, data(1000), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+			return path
+		}
+		outside, kept := write("outside/file"), write("source/sub/kept")
+		if err := errors.Join(os.Symlink("../outside", filepath.Join(base, "source", "link")), os.Symlink("source", filepath.Join(base, "named"))); err != nil {
+			w.t.Skip(err)
+		}
+		source, named := filepath.Join(base, "source"), filepath.Join(base, "named")
+		jobs := []upload.Job{
+			{Path: filepath.Join(source, "link", "file"), Below: source, Spec: spec},
+			{Path: filepath.Join(named, "sub", "kept"), Below: named, Spec: spec},
+		}
+		removed := map[string]error{}
+		for res, err := range w.uploader().With(removing).Files(w.t.Context(), slices.Values(jobs), nil) {
+			removed[res.Path] = err
+			if res.SourceRemoved != (err == nil) {
+				w.t.Errorf("%s: %+v, %v", res.Path, res, err)
+			}
+		}
+		if err := removed[jobs[0].Path]; !errors.Is(err, chunk.ErrNotRegular) {
+			w.t.Errorf("through a link: %v", err)
+		}
+		if err := removed[jobs[1].Path]; err != nil {
+			w.t.Errorf("below a link: %v", err)
+		}
+		if _, err := os.Stat(outside); err != nil {
+			w.t.Error(err)
+		}
+		if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
+			w.t.Errorf("the file is left: %v", err)
+		}
+	})
+}

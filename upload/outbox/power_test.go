@@ -374,3 +374,63 @@ func TestReplacedOnOtherFileSystem(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenedWhileRemoved checks that a file that a program opens for writing after it got a private name gets its name
+// back, and that it replaces no new file of that name.
+func TestOpenedWhileRemoved(t *testing.T) {
+	for _, to := range []string{"", "done"} {
+		for _, again := range []bool{false, true} {
+			for _, mounted := range []bool{false, true} {
+				base := t.TempDir()
+				dir := filepath.Join(base, "box")
+				path := filepath.Join(dir, "sub", "f")
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, powerOld, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				was, err := os.Lstat(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				box := disposer{disk: boxDisk(base), dir: dir, sync: osDisk{}.sync}
+				if to != "" {
+					box.to = filepath.Join(base, to)
+					if err := os.Mkdir(box.to, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				} else if mounted {
+					box.disk = mountDisk{before: func() {}}
+				}
+				err = box.dispose(path, was, func() error {
+					if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("the file still has its name: %v", err)
+					}
+					if again {
+						if err := os.WriteFile(path, powerNew, 0o600); err != nil {
+							t.Error(err)
+						}
+					}
+					return syscall.ETXTBSY
+				})
+				if !errors.Is(err, syscall.ETXTBSY) {
+					t.Errorf("dispose = %v", err)
+				}
+				at, want := path, powerOld
+				if again {
+					at, want = filepath.Join(dir, ".failed", "sub", "f"), powerOld
+					if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, powerNew) {
+						t.Errorf("the new file has %q, %v", got, err)
+					}
+				}
+				if mounted && again && to == "" {
+					continue // .failed is on another file system: it keeps the private name, see TestGivesNamesBack
+				}
+				if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("to %q, again %v, mounted %v: %s has %q, %v", to, again, mounted, at, got, err)
+				}
+			}
+		}
+	}
+}
