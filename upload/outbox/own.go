@@ -46,7 +46,7 @@ func checkOwn(box, name string) error {
 func openDir(box, name string) (*os.Root, error) {
 	dir, err := nolink.Dir(box, name)
 	if nolink.Refused(err) {
-		return nil, fmt.Errorf("%w: %w: another user may have made it; remove it", state.ErrInsecurePermissions, err)
+		return nil, unsafeDir{fmt.Errorf("%w: another user may have made it; remove it", err)}
 	}
 	return dir, err
 }
@@ -59,7 +59,7 @@ func openOwn(box, name string) (*os.Root, error) {
 	}
 	info, err := dir.Stat(".")
 	if err == nil && !ownedByUs(info) {
-		err = fmt.Errorf("%w: %s belongs to another user: run the outbox as that user, or remove the directory", state.ErrInsecurePermissions, filepath.Join(box, name))
+		err = unsafeDir{fmt.Errorf("%s belongs to another user: run the outbox as that user, or remove the directory", filepath.Join(box, name))}
 	}
 	if err != nil {
 		_ = dir.Close()
@@ -67,6 +67,11 @@ func openOwn(box, name string) (*os.Root, error) {
 	}
 	return dir, nil
 }
+
+// unsafeDir is an error that wraps state.ErrInsecurePermissions, too.
+type unsafeDir struct{ error }
+
+func (e unsafeDir) Unwrap() []error { return []error{e.error, state.ErrInsecurePermissions} }
 
 // errHardLink is the error of a file that another user may have linked into the outbox.
 var errHardLink = fmt.Errorf("%w with a single name (it has hard links), and others can write to its directory: one who cannot read the file may have linked it there; copy the file, or set fs.protected_hardlinks=1", chunk.ErrNotRegular)
