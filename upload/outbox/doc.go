@@ -25,7 +25,10 @@
 // A file is removed only if the metadata of its object, which is read last, has the size and the
 // CRC32C of the bytes that were read, and the file has not changed since, see
 // [upload.CallOptions].Dispose. It is renamed to a private name first, compared again, and then
-// removed. A file that changed, or was replaced by another one, is sent again.
+// removed. A file that changed, was opened for writing, or was replaced by another one, is sent again.
+//
+// No symbolic link below the directory is followed, so that users who can write to it cannot make the process read or
+// remove files elsewhere. The directories .outbox and .failed must belong to the user of the process.
 //
 // # Failures
 //
