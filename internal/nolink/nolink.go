@@ -36,6 +36,9 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrLink) || errors.Is(err, ErrNotDirectory) || errors.Is(err, ErrNotRegular)
 }
 
+// looked is called between the look at an entry and its opening. A test replaces it.
+var looked = func() {}
+
 // tries is how many times a component is opened that another process replaces meanwhile.
 const tries = 10
 
@@ -138,6 +141,7 @@ func open(dir *os.Root, name string, check func(was fs.FileInfo) error, do func(
 		if err := check(was); err != nil {
 			return failed(err)
 		}
+		looked()
 		now, err := do()
 		if err == nil {
 			if os.SameFile(was, now) {

@@ -116,3 +116,29 @@ func TestReplacedByLink(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReplacedAfterLook replaces a directory or a file by a link after it was seen to be none.
+func TestReplacedAfterLook(t *testing.T) {
+	for _, name := range []string{"dir", filepath.Join("dir", "file")} {
+		base := tree(t)
+		if err := errors.Join(os.Mkdir(filepath.Join(base, "other"), 0o700), os.WriteFile(filepath.Join(base, "other", "file"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		target := map[string]string{"dir": "other", filepath.Join("dir", "file"): filepath.Join("..", "other", "file")}[name]
+		nolink.OnLook(t, func() {
+			_ = os.Rename(filepath.Join(base, name), filepath.Join(base, "away"))
+			_ = os.Symlink(target, filepath.Join(base, name))
+		})
+		dir, err := nolink.Dir(base, "dir")
+		if err == nil {
+			var f *os.File
+			if f, err = nolink.Open(dir, "file"); err == nil {
+				_ = f.Close()
+			}
+			_ = dir.Close()
+		}
+		if !errors.Is(err, nolink.ErrLink) {
+			t.Errorf("%s: %v, want ErrLink", name, err)
+		}
+	}
+}
