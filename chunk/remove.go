@@ -28,7 +28,7 @@ func (s *Source) Dispose(want Identity, dispose func(*Held) error) error {
 	if s.path == "" {
 		return fmt.Errorf("remove: %w that was opened by its path", ErrNotRegular)
 	}
-	dir, err := s.dir()
+	dir, err := s.at.dir()
 	if err != nil {
 		return err
 	}

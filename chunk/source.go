@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-
-	"gcsup/internal/nolink"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -23,7 +21,7 @@ type Source struct {
 	open File     // nil for FromReaderAt
 	file *os.File // open as an *os.File; nil if it is another File
 	path string   // absolute, because the working directory may change; "" if Open did not open it
-	base string   // no link below it is followed; "" if links are, see OpenBelow
+	at   location // of path; nil if Open did not open it
 	from int64    // offset in the file at which the source begins
 	sys  system   // for open
 	info fs.FileInfo
@@ -46,65 +44,21 @@ func Open(path string) (*Source, error) {
 		f.Close()
 		return nil, err
 	}
+	s.at = followed(s.path)
 	return s, nil
 }
 
-// OpenBelow is like [Open] for the file rel below the directory base. It follows no symbolic link below base, and
-// neither do the other methods of the Source: if rel, or a directory above it, is a link or was replaced by one, the
-// error wraps [ErrNotRegular]. Use it if other users can write to base. rel must be local, see [filepath.IsLocal].
-func OpenBelow(base, rel string) (*Source, error) {
-	f, err := openBelow(base, rel)
-	if err != nil {
-		return nil, err
-	}
-	s, err := fromFile(f, filepath.Join(base, rel))
-	if err == nil {
-		s.base, err = absolute(base)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return s, nil
+// location is where a file was opened.
+type location interface {
+	stat() (fs.FileInfo, error)     // the metadata of the file that is there now
+	dir() (dir *os.Root, err error) // its directory
 }
 
-// openBelow opens a regular file below base.
-func openBelow(base, rel string) (*os.File, error) {
-	dir, err := nolink.Dir(base, filepath.Dir(rel))
-	if err != nil {
-		return nil, belowError(err)
-	}
-	defer dir.Close()
-	return openIn(dir, filepath.Base(rel))
-}
+// followed is a path whose links are followed.
+type followed string
 
-// openIn opens the regular file name in dir.
-func openIn(dir *os.Root, name string) (*os.File, error) {
-	path := filepath.Join(dir.Name(), name)
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return nil, openError{&fs.PathError{Op: "open", Path: path, Err: cause(err)}}
-	}
-	if info.Mode()&fs.ModeSymlink == 0 {
-		if err := checkRegular(path, info.Mode()); err != nil {
-			return nil, err
-		}
-	}
-	f, err := nolink.Open(dir, name)
-	if err != nil {
-		return nil, belowError(err)
-	}
-	return f, nil
-}
-
-// belowError returns the error of Open for an error of package nolink.
-func belowError(err error) error {
-	pe, ok := errors.AsType[*fs.PathError](err)
-	if ok && (errors.Is(err, nolink.ErrLink) || errors.Is(err, nolink.ErrNotRegular)) {
-		return fmt.Errorf("open %s: %w: %w", pe.Path, ErrNotRegular, pe.Err)
-	}
-	return openError{err}
-}
+func (p followed) stat() (fs.FileInfo, error) { return os.Stat(string(p)) }
+func (p followed) dir() (*os.Root, error)     { return os.OpenRoot(filepath.Dir(string(p))) }
 
 // cause returns the error of the system in an error with a path.
 func cause(err error) error {
@@ -252,8 +206,8 @@ func (s *Source) Identity() (Identity, error) {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
 	// An error of stat does not mean that the path names another file.
-	if s.path != "" {
-		if now, err := s.stat(); err == nil && !os.SameFile(info, now) {
+	if s.at != nil {
+		if now, err := s.at.stat(); err == nil && !os.SameFile(info, now) {
 			return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
 		}
 	}
@@ -262,31 +216,6 @@ func (s *Source) Identity() (Identity, error) {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
 	return id, nil
-}
-
-// stat returns the metadata of the file that the path names now.
-func (s *Source) stat() (fs.FileInfo, error) {
-	if s.base == "" {
-		return os.Stat(s.path)
-	}
-	dir, err := s.dir()
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return dir.Lstat(filepath.Base(s.path))
-}
-
-// dir opens the directory of the file.
-func (s *Source) dir() (*os.Root, error) {
-	if s.base == "" {
-		return os.OpenRoot(filepath.Dir(s.path))
-	}
-	rel, err := filepath.Rel(s.base, filepath.Dir(s.path))
-	if err != nil {
-		return nil, err
-	}
-	return nolink.Dir(s.base, rel)
 }
 
 // ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], even if

@@ -42,17 +42,6 @@ func Inspect(path string) (Identity, Writers, error) {
 	return inspect(f)
 }
 
-// InspectIn is like [Inspect] for the file name in dir. It follows no symbolic link. The errors
-// are those of [OpenBelow].
-func InspectIn(dir *os.Root, name string) (Identity, Writers, error) {
-	f, err := openIn(dir, name)
-	if err != nil {
-		return Identity{}, WritersUnknown, err
-	}
-	defer f.Close()
-	return inspect(f)
-}
-
 func inspect(f *os.File) (Identity, Writers, error) {
 	writers := WritersUnknown
 	if fileSystemOf(f).local {

@@ -164,6 +164,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
 	}
 	own.below = cmp.Or(o.Below, u.below)
+	if own.below != "" || own.removal.wanted() {
+		own.open = (*Uploader).openBelow
+	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm
 	}

@@ -32,18 +32,19 @@ func refuseLink(path string) error {
 	return nil
 }
 
-// openSource opens the file at path. below is that of a Job. A file that will be removed is the one with the name:
-// a link that replaced it after refuseLink is not followed either.
+// openSource opens the file at path. below is that of a Job.
 func (u *Uploader) openSource(path, below string) (*chunk.Source, error) {
-	switch {
-	case u.below != "":
-		below = u.below
-	case !u.removal.wanted():
-		return chunk.Open(path)
-	case below == "":
-		below, _ = filepath.Split(path)
-		below = cmp.Or(below, ".")
+	if u.open != nil {
+		return u.open(u, path, below)
 	}
+	return chunk.Open(path)
+}
+
+// openBelow opens a file without following links below CallOptions.Below or below. A file that will be removed is the
+// one with the name: a link that replaced it after refuseLink is not followed either.
+func (u *Uploader) openBelow(path, below string) (*chunk.Source, error) {
+	dir, _ := filepath.Split(path)
+	below = cmp.Or(u.below, below, dir, ".")
 	rel, err := filepath.Rel(below, path)
 	if err != nil {
 		return nil, err

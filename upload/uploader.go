@@ -45,6 +45,9 @@ type Uploader struct {
 	compressor source.Compressor
 	removal    removal // of sources
 	below      string  // see CallOptions.Below
+
+	// open is nil, or openBelow: a program that does not need it does not link it.
+	open func(u *Uploader, path, below string) (*chunk.Source, error)
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
