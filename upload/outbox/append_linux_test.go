@@ -1,0 +1,67 @@
+package outbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/internal/testsize"
+)
+
+// TestAppendedWhileRemoved removes and moves files while a program that opened the file for appending waits for the lease.
+// The file gets its name back, with what was appended.
+func TestAppendedWhileRemoved(t *testing.T) {
+	for _, to := range []string{"", "done"} {
+		base := testsize.DiskDir(t)
+		dir := filepath.Join(base, "box")
+		path := filepath.Join(dir, "f")
+		box := disposer{disk: boxDisk(base), dir: dir, sync: osDisk{}.sync}
+		if to != "" {
+			box.to = filepath.Join(base, to)
+		}
+		for _, d := range []string{dir, filepath.Join(base, "done")} {
+			if err := os.Mkdir(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, powerOld, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		src, err := chunk.OpenBelow(dir, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := src.Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrote := make(chan error, 1)
+		err = src.Dispose(id, func(h *chunk.Held) error {
+			go func() {
+				f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+				if err == nil {
+					_, err = f.Write(powerNew)
+					_ = f.Close()
+				}
+				wrote <- err
+			}()
+			for writers := chunk.NoWriters; writers == chunk.NoWriters; {
+				if _, writers, err = chunk.Inspect(path); err != nil {
+					return err
+				}
+			}
+			return box.dispose(h.Path, h.Info, h.Unchanged)
+		})
+		if !openForWriting(err) && judge(ending{left: err}) != altered {
+			t.Errorf("Dispose = %v", err)
+		}
+		if err := <-wrote; err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, append(bytes.Clone(powerOld), powerNew...)) {
+			t.Errorf("to %q: the file has %q, %v", to, got, err)
+		}
+	}
+}
