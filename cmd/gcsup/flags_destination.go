@@ -13,7 +13,10 @@ const stdinName = "-"
 // parseDestination splits gs://BUCKET/OBJECT.
 func parseDestination(text string) (bucket, object string, err error) {
 	bucket, object, ok := session.SplitURL(text)
-	if !ok {
+	switch {
+	case strings.HasPrefix(text, urlPrefix+"/"):
+		return "", "", exit.Usagef("destination %q: the name of the bucket is empty; if it comes from a variable, set it (for the units of the packages: BUCKET in /etc/gcsup/gcsup.env)", text)
+	case !ok:
 		return "", "", exit.Usagef("destination %q: want gs://BUCKET/OBJECT", text)
 	}
 	return bucket, object, nil
