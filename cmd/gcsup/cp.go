@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if err := r.open(); err != nil {
 		return r.refuse(refused, err)
 	}
+	r.warnOfName(destination)
 	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
@@ -210,6 +212,9 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 // f.template.
 func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
+	if i := slices.IndexFunc(sources, func(s string) bool { return strings.HasPrefix(s, urlPrefix) }); i >= 0 {
+		return upload.Options{}, exit.Usagef("source %q: only files and directories are uploaded; to download or copy objects, run: gcloud storage cp", sources[i])
+	}
 	switch {
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, exit.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")

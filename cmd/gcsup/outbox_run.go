@@ -162,6 +162,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	if err := r.open(); err != nil {
 		return r.refuse(whole, err)
 	}
+	r.warnOfName(destination)
 	c, err := f.connect(ctx, r, opts, to)
 	if err != nil {
 		return r.refuse(whole, err)

@@ -74,6 +74,10 @@ func TestOfNetwork(t *testing.T) {
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404, FromService: true}, ""},
 		{session.Error{Kind: session.ErrRetriesExhausted, Status: 503}, ""},
+		{session.Error{Kind: session.ErrNotFound, Status: 200}, "https://h does not answer like Cloud Storage: log in to this network"}, // a captive portal
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 200}, "https://h does not answer like Cloud Storage: log in to this network"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 308}, ""}, // an upload that makes no progress
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 429}, ""},
 	} {
 		got := ofNetwork(fmt.Errorf("while testing: %w", &c.err), "https://h")
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
