@@ -123,6 +123,10 @@ func (l *loop) found(list []sighting) error {
 			switch s.kind {
 			case scanBegan:
 				l.table.begin()
+			case walkBegan:
+				l.table.walking++
+			case walkEnded:
+				l.table.walking--
 			case fileSeen:
 				l.table.seen(s.name, s.event, now, do)
 			case scanEnded:

@@ -48,6 +48,7 @@ type table struct {
 
 	scan      uint32           // number of the current or last scan
 	scanned   bool             // a scan was complete
+	walking   int              // directories that are being read, those below one another included
 	lanes     [2]lane          // of small and of large files
 	committed map[*entry]int64 // bytes that the service has, of attempts under way
 	inMemory  int64            // bytes of small files under way, and of their connections
@@ -199,7 +200,9 @@ func (t *table) memoryOf(f *entry) int64 {
 func (t *table) next(now moment) *entry {
 	running := t.lanes[0].active + t.lanes[1].active
 	if t.limits.ordered {
-		for running == 0 && len(t.names) > 0 {
+		// A directory that is being read may have a file with a lesser name: it may have been renamed into the outbox
+		// with all its files.
+		for running == 0 && t.walking == 0 && len(t.names) > 0 {
 			switch f := t.names[0]; {
 			case !t.has(f) || f.phase == kept:
 				heap.Pop(&t.names)
