@@ -75,6 +75,7 @@ type Attempt struct {
 	Failures int           // failures in a row that count, see Options.Attempts
 	Next     time.Duration // until the next attempt; 0 if there is none
 	GivenUp  bool          // no attempt is left
+	Unsaved  bool          // the upload could not be saved for lack of space: the next attempt begins at once and saves nothing
 }
 
 // cheapWatch reports whether notifications need no open file for each file of the directory, as with kqueue on
@@ -103,6 +104,7 @@ type Outbox struct {
 	mu       sync.Mutex // guards the rest
 	table    *table
 	counters counters
+	warned   bool        // that kept files cannot be recorded
 	notified func() bool // new files are noticed at once; nil before Run
 }
 
@@ -182,6 +184,8 @@ func (o *Outbox) open() (err error) {
 	if err := o.disposer.recover(); err != nil {
 		return err
 	}
+	// Make it now, because there may be no space when it is needed.
+	_ = o.disposer.dirs.make(osDisk{}, o.dir, filepath.Join(o.dir, removingDir))
 	if o.opts.Then.keep {
 		o.memory, err = openMemory(o.dir, o.up.Endpoint())
 	}

@@ -34,6 +34,7 @@ func (e *entry) size() int64 { return e.id.Size }
 type todo struct {
 	look   []string // names of files to inspect
 	giveUp []*entry
+	halt   bool // no file can be removed
 }
 
 // table has the files of an outbox that are not forgotten. It makes no I/O, and has no clock.
@@ -140,6 +141,8 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 		}
 	case giveUp:
 		do.giveUp = append(do.giveUp, f)
+	case halt:
+		do.halt = true
 	case forget:
 		t.forget(f)
 	case forgetAndLook:
