@@ -33,7 +33,8 @@ type Options struct {
 	Ordered bool
 
 	// Attempts is the number of failures in a row after which a file is moved to .failed. With
-	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. A failure that any file could
+	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. Two failures are enough if a third
+	// attempt could not change the answer, see the documentation of the package. A failure that any file could
 	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
 	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
 	Attempts int
