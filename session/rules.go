@@ -262,6 +262,18 @@ func permissionIn(message string) string {
 	return prefix + rest
 }
 
+// protects reports whether a refusal is about a hold or a retention of the object. For a hold the JSON
+// API sends the reason of a missing permission, and only its text differs.
+func protects(reason, message string) bool {
+	switch strings.ToLower(reason) { // the XML API begins them with a capital letter
+	case "retentionpolicynotmet", "objectunderactivehold":
+		return true
+	case "forbidden":
+		return strings.Contains(message, "is under active ") && strings.Contains(message, " hold ")
+	}
+	return false
+}
+
 // mentionsHash distinguishes a checksum that does not match from other bad requests.
 // The service gives both the same status and reason, and only its text differs.
 func mentionsHash(message string) bool {

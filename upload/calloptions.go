@@ -111,6 +111,10 @@ type CallOptions struct {
 	// error.
 	Dispose func(path string, file fs.FileInfo) error
 
+	// Unsaved makes a call ignore [Options].Store, and send each file over one connection. A process
+	// that ends meanwhile leaves nothing to resume, and nothing at the service but a session that expires.
+	Unsaved bool
+
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
@@ -154,6 +158,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	if o.RemoveSource || o.Dispose != nil {
 		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
+	}
+	if o.Unsaved {
+		own.opts.Store, own.opts.Parallel = nil, nil
 	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -122,7 +123,8 @@ func writeFile(d disk, path string, content []byte) error {
 	return err
 }
 
-// Failed returns the files in the directory .failed of an outbox, sorted by name.
+// Failed returns the files in the directory .failed of an outbox, sorted by name. It ignores what the outbox would not
+// upload: hidden files, lost+found, and everything that is not a regular file.
 func Failed(dir string) ([]Failure, error) {
 	root := filepath.Join(dir, failedDir)
 	var list []Failure
@@ -130,12 +132,21 @@ func Failed(dir string) ([]Failure, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case err != nil || entry.IsDir():
+		case err != nil:
 			return err
+		case path == root && !entry.IsDir():
+			return &fs.PathError{Op: "readdir", Path: root, Err: syscall.ENOTDIR}
+		case path == root:
+			return nil
 		}
 		file, err := filepath.Rel(root, path)
-		if err != nil || temporary(entry.Name()) || isReason(path) {
+		switch {
+		case err != nil:
 			return err
+		case entry.IsDir() && hidden(filepath.ToSlash(file)):
+			return fs.SkipDir
+		case !entry.Type().IsRegular(), hidden(filepath.ToSlash(file)), isReason(path):
+			return nil
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +155,8 @@ func Failed(dir string) ([]Failure, error) {
 			return err
 		}
 		why := Failure{Name: filepath.ToSlash(file)}
-		if text, err := os.ReadFile(path + reasonSuffix); err == nil && isReason(path+reasonSuffix) {
-			_ = json.Unmarshal(text, &why) // a damaged reason is no reason to fail
+		if isReason(path + reasonSuffix) {
+			_ = json.Unmarshal(readReason(path+reasonSuffix), &why) // a damaged reason is no reason to fail
 		}
 		if !filepath.IsLocal(filepath.FromSlash(why.Name)) || hidden(why.Name) {
 			why.Name = filepath.ToSlash(file)
@@ -156,6 +167,22 @@ func Failed(dir string) ([]Failure, error) {
 	})
 	slices.SortFunc(list, func(a, b Failure) int { return strings.Compare(a.File, b.File) })
 	return list, err
+}
+
+// reasonLimit bounds the size of a reason. It has at most two names, a URL and a cause.
+const reasonLimit = 64 << 10
+
+// readReason returns the content of a reason, or nil if it is not a regular file of that size: a program may have made a
+// pipe, whose read would never end.
+func readReason(path string) []byte {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > reasonLimit {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // isReason reports whether the file at path is a reason. Its file need not exist: a process may have been

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"gcsup/session/state"
 )
@@ -16,6 +16,9 @@ const stateDir = ".outbox"
 
 // lockID names the lock of the outbox in the state directory.
 const lockID = "outbox"
+
+// lockFile is the file of the lock in the state directory.
+const lockFile = lockID + ".lock"
 
 // lock locks the outbox for this process. If another process runs it, the error is a
 // *state.HeldError that names it.
@@ -54,25 +57,20 @@ func (e *InUseError) Unwrap() error { return e.Held }
 
 // holder returns the process that runs the outbox, or nil if none does.
 func holder(dir string) (*state.HeldError, error) {
-	path := filepath.Join(dir, stateDir)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	locks, err := state.OpenDir(path)
+	return state.Holder(context.Background(), filepath.Join(dir, stateDir), lockID)
+}
+
+// touchLock shows that the process that holds the lock is alive. It needs no space on the disk.
+func touchLock(dir string) {
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(dir, stateDir, lockFile), now, now)
+}
+
+// lockTouched returns when the process that holds the lock last showed that it is alive.
+func lockTouched(dir string) time.Time {
+	info, err := os.Lstat(filepath.Join(dir, stateDir, lockFile))
 	if err != nil {
-		return nil, err
+		return time.Time{}
 	}
-	defer locks.Close()
-	if locked, err := locks.Locked(context.Background(), lockID); err != nil || !locked {
-		return nil, err
-	}
-	unlock, err := locks.Lock(context.Background(), lockID)
-	if err == nil { // it ended in between
-		unlock()
-		return nil, nil
-	}
-	if held, ok := errors.AsType[*state.HeldError](err); ok {
-		return held, nil
-	}
-	return nil, err
+	return info.ModTime()
 }

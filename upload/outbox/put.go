@@ -67,6 +67,22 @@ func putFile(d disk, dir, path, name string) error {
 		return err
 	}
 	defer src.Close()
+	for range putTries {
+		if err = putOpen(d, dir, path, name, src); err != errFreed {
+			return err
+		}
+	}
+	return &fs.PathError{Op: "put", Path: filepath.Join(dir, name), Err: errFreed}
+}
+
+// errFreed means that a file had the name, and was uploaded and removed before it was compared. The name is free.
+var errFreed = errors.New("other processes keep putting files with that name")
+
+// putTries bounds how often a Put meets files that are uploaded at that moment.
+const putTries = 100
+
+// putOpen puts the open file at path. It returns errFreed if it must be called again.
+func putOpen(d disk, dir, path, name string, src *chunk.Source) error {
 	to := filepath.Join(dir, filepath.FromSlash(name))
 	if same, err := sameContent(to, src); err == nil {
 		return keepSame(d, dir, to, same)
@@ -86,7 +102,10 @@ func putFile(d disk, dir, path, name string) error {
 	})
 	if errors.Is(err, fs.ErrExist) { // another process was faster
 		same, err := sameContent(to, src)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return errFreed
+		case err != nil:
 			return err
 		}
 		return keepSame(d, dir, to, same)

@@ -81,19 +81,18 @@ func (d *disposer) dispose(path string, was fs.FileInfo) error {
 		return d.move(path, name, was)
 	}
 	private := filepath.Join(d.dir, removingDir, name)
-	if err := d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err != nil {
-		return err
+	if err = d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err == nil {
+		err = d.take(path, private, was)
 	}
-	err = d.take(path, private, was)
 	if errors.Is(err, fs.ErrExist) { // another file could not get its name back
 		if err = d.restore(private, path); err == nil {
 			err = d.take(path, private, was)
 		}
 	}
 	switch {
-	case otherFileSystem(err):
-		// A file system is mounted inside the directory. A file that gets the name in the few
-		// microseconds after the comparison is removed instead.
+	case otherFileSystem(err), noSpace(err) && !errors.Is(err, errAltered):
+		// A file system is mounted inside the directory, or has no space for the private name, which the removal
+		// would free. A file that gets the name in the few microseconds after the comparison is removed instead.
 		if err := d.compare(path, was); err != nil {
 			return err
 		}
@@ -203,13 +202,29 @@ func (d *disposer) recover() error {
 	})
 }
 
+// MoveDirError is the error of Open if files cannot be moved to the directory of [MoveTo].
+type MoveDirError struct {
+	Dir string
+	Err error
+}
+
+// Error names the directory.
+func (e *MoveDirError) Error() string {
+	return fmt.Sprintf("files cannot be moved to %s: %v", e.Dir, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *MoveDirError) Unwrap() error { return e.Err }
+
 // checkMove returns an error unless files of the outbox can be renamed into dir.
 func checkMove(box, dir string) error {
 	if rel, err := filepath.Rel(box, dir); err == nil && filepath.IsLocal(rel) && (rel == "." || !hidden(filepath.ToSlash(rel))) {
-		return fmt.Errorf("%s is inside the outbox: its files would be uploaded again", dir)
+		return &MoveDirError{dir, errors.New("it is inside the outbox: its files would be uploaded again")}
 	}
-	if err := makeAll(dir); err != nil {
+	if err := makeAll(dir); noSpace(err) {
 		return err
+	} else if err != nil {
+		return &MoveDirError{dir, err}
 	}
 	probe, err := os.CreateTemp(filepath.Join(box, stateDir), "probe")
 	if err != nil {
@@ -222,9 +237,11 @@ func checkMove(box, dir string) error {
 	to := filepath.Join(dir, ".gcsup-"+filepath.Base(probe.Name()))
 	switch err := os.Rename(probe.Name(), to); {
 	case otherFileSystem(err):
-		return fmt.Errorf("%s is on another file system than the outbox: a file can be moved there only by a copy; name a directory on the same one", dir)
-	case err != nil:
+		return &MoveDirError{dir, errors.New("it is on another file system than the outbox: a file can be moved there only by a copy; name a directory on the same one")}
+	case noSpace(err):
 		return err
+	case err != nil:
+		return &MoveDirError{dir, err}
 	}
 	return os.Remove(to)
 }

@@ -34,6 +34,8 @@ func WithHint(err error, endpoint, gcsup string) error {
 		switch needed := neededFor[failed.Op]; {
 		case failed.Status != 0 && !failed.FromService:
 			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
+		case failed.Protected():
+			hint = "a hold or a retention protects the object: wait until it ends, or upload to another name"
 		case needed != "":
 			hint = "the account needs " + needed
 		}
