@@ -38,19 +38,18 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
-	text = process.PrintablePath(text, t.source)
-	attrs := failureAttrs(err)
+	block, attrs := process.PrintableError(text, err), failureAttrs(err)
 	if brief {
-		x.console.Log().Error(text, attrs...)
+		x.console.Log().Error(string(block), attrs...)
 		return
 	}
-	x.console.Fail(text, attrs...)
+	x.console.FailBlock(block, attrs...)
 }
 
 // kept prints why a source is not removed, although its object exists. If brief is true, the
 // text is only logged.
 func (x *explainer) kept(t task, err error, brief bool) {
-	text := process.PrintablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
+	text := t.source + ": not removed, although " + t.destination + " exists: " + exit.Text(err)
 	if brief {
 		x.console.Log().Error(text, failureAttrs(err)...)
 		return

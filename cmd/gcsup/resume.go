@@ -13,7 +13,6 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
-	"gcsup/internal/cli/screen"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -161,13 +160,13 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, process.Words())
 	}
 	if elsewhere > 0 {
-		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), screen.Block(others.String()))
+		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), process.Block(others.String()))
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
 		r.console.Message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		return nil, nil, exit.Usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
+		return nil, nil, process.WithLines(exit.Usagef("%d uploads are saved; name one, or give --all:", len(ids)), process.Block(here.String()))
 	}
 	return ids, unusable, nil
 }

@@ -17,7 +17,6 @@ import (
 	"gcsup/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -180,7 +179,7 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	done, err := fleet.Submit(ctx, q, s)
 	for _, text := range f.notes.Warnings() {
-		std.message("warning: %s", process.Printable(text))
+		std.message("warning: %s", text)
 	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
