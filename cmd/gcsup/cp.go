@@ -236,6 +236,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 			return upload.Options{}, err
 		}
 	}
+	f.sources.tree.Private = f.target.private(sources)
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}

@@ -108,6 +108,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}
+	v.flags.sources.tree.Private = v.flags.target.private(sources)
 	if v.flags.sources.listFromStdin() {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
 	}

@@ -17,6 +17,7 @@ import (
 	"gcsup/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -205,6 +206,9 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		return nil, "", done, err
 	}
 	opts.Sorted = true
+	if dir, err := process.StateDir(); err == nil {
+		opts.Private = []string{dir}
+	}
 	placed, prefix, err := tree.Place(sources, spec, f.recursive)
 	if err != nil {
 		return nil, "", done, err
