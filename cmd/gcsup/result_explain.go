@@ -68,7 +68,13 @@ func failureAttrs(err error) []slog.Attr {
 
 // howToContinue prints how to continue an upload that failed.
 func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
+	if by, ok := errors.AsType[*occupiedError](err); ok {
+		x.chooseOne(by)
+		return
+	}
 	switch {
+	case t.saved == "" && errors.Is(err, exit.ErrSource) && errors.Is(err, fs.ErrNotExist):
+		x.missing(t)
 	case t.saved != "" && exit.NotResumable(err):
 		x.howToDiscard(t, err)
 	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
@@ -94,7 +100,9 @@ func (x *explainer) skipped(t task, err error) {
 // source does not exist but may have been moved.
 func (x *explainer) howToDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		x.console.Fail("if the source was moved: " + resumeCommand(process.Words(), x.command.given, t.saved) + " --source=PATH")
+		if token, lerr := x.saved.Load(context.Background(), t.saved); lerr == nil {
+			x.sourceMoved(token)
+		}
 	}
 	command := "sessions cancel"
 	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {

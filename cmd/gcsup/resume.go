@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -196,7 +197,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 		return t
 	}
 	if f.source != "" {
-		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
+		if id, t.err = takeOver(ctx, c, token, f.source); t.err == nil {
 			t.saved, t.source = id, process.Absolute(f.source)
 		}
 	}
@@ -204,14 +205,18 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 }
 
 // takeOver gives a saved upload another source and returns the ID that it has then.
-func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
+func takeOver(ctx context.Context, c *connection, t *state.Token, source string) (string, error) {
 	// TakeOver makes no request, so it needs no credentials.
 	up, err := c.offline(c.endpoint)
 	if err != nil {
 		return "", err
 	}
-	newID, err := up.TakeOver(ctx, id, source)
+	newID, err := up.TakeOver(ctx, t.ID, source)
 	if errors.Is(err, fs.ErrExist) {
+		id, _ := up.ID(source, t.Spec)
+		if by, lerr := c.saved.Load(ctx, id); lerr == nil {
+			err = occupied(err, source, t, by)
+		}
 		return "", exit.WithKind(err, exit.ErrUsage)
 	}
 	return newID, sourceError(err, source)
