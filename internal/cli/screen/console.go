@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
@@ -147,6 +148,23 @@ func (c *Console) EndFrames() {
 	c.ended = true
 	c.mu.Unlock()
 	c.show(nil)
+}
+
+// hideGrace is how long a terminal that does not read may delay the stop of the process.
+const hideGrace = 200 * time.Millisecond
+
+// hide removes the frame before the process stops. The next one is drawn after it continues.
+func (c *Console) hide() {
+	c.show(nil)
+	written := make(chan struct{})
+	go func() {
+		c.Flush()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(hideGrace):
+	}
 }
 
 // forget leaves the frame where it is. The next one is drawn at the cursor, because
