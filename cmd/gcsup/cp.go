@@ -156,7 +156,12 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options, chosen *selection) error {
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
-		return r.run(cmd.Context(), &connection{}, chosen.named)
+		c := &connection{}
+		if !f.noState {
+			c.saved = f.target.lazyStore(c) // for hints
+			defer c.close()
+		}
+		return r.run(cmd.Context(), c, chosen.named)
 	}
 	c, err := f.connect(cmd, r, opts)
 	if err != nil {
@@ -168,6 +173,10 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		opts.RequestRates.Share(chosen.shard.Index, chosen.shard.Count)
 	}
 	ctx, jobs := cmd.Context(), chosen.jobs
+	r.use(c)
+	if !f.restart && !f.batch.dryRun {
+		r.explain.announceMoved(ctx, chosen.named)
+	}
 	var progress *record
 	if f.batch.manifest != "" {
 		if progress, err = openRecord(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
@@ -241,6 +250,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 			return upload.Options{}, err
 		}
 	}
+	f.sources.tree.Private = f.target.private(sources)
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}

@@ -57,7 +57,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.HelpOf(root))
 	}
 	err = cmdline.Explain(cmd, err)
-	screen.NewConsole(std.err, false).Fail(exit.Text(err))
+	screen.NewConsole(std.err, false).FailBlock(process.PrintableError(exit.Text(err), err))
 	return exit.Classify(err).Code
 }
 

@@ -174,7 +174,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 		return nil, err
 	}
 	spec.Object = object
-	chosen := &syncSelection{selection: selection{trees: true, bucket: bucket, close: func() {}}}
+	chosen := &syncSelection{selection: selection{trees: true, args: []string{dir}, bucket: bucket, close: func() {}}}
 	batch := s.cp.batch.jobs.options()
 	batch.Skip, batch.DryRun, batch.PreservePOSIX = s.cp.batch.skip(), s.cp.batch.dryRun, s.cp.objects.preservePOSIX
 	opts := &mirror.Options{

@@ -30,6 +30,8 @@ type TreeFlags struct {
 	IgnoreSymlinks   bool
 	Strict           bool
 
+	Private []string // directories that are left out with a warning; set by the command
+
 	flags                    *pflag.FlagSet // that have these; nil without Add
 	includeFrom, excludeFrom []string
 	minSize, maxSize         sizeFlag
@@ -99,7 +101,7 @@ func (f *TreeFlags) Options(n *Notes, in Stdin) (tree.Options, error) {
 	now := time.Now()
 	o := tree.Options{
 		Dir: f.Dir, ModifiedFrom: f.maxAge.limit(now), ModifiedTo: f.minAge.limit(now), MaxSize: f.maxSize.bytes,
-		FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched,
+		FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched, Private: f.Private,
 	}
 	if f.minSize.bytes != nil {
 		o.MinSize = *f.minSize.bytes
@@ -180,11 +182,11 @@ type skips struct {
 }
 
 // Skip returns the kind of an entry that is skipped because it is not a file, and
-// counts it. It returns "" for all other errors, and for all if the flag --strict is
-// set.
+// counts it. It returns "" for all other errors. With the flag --strict, only a private
+// directory is skipped.
 func (n *Notes) Skip(path string, err error) tree.Kind {
 	entry, ok := errors.AsType[*tree.EntryError](err)
-	if !ok || n.strict {
+	if !ok || n.strict && entry.Kind != tree.Private {
 		return ""
 	}
 	n.mu.Lock()
@@ -238,6 +240,7 @@ var kindTexts = []struct {
 	{tree.Socket, "socket", "sockets", ""},
 	{tree.Device, "device", "devices", ""},
 	{tree.Irregular, "irregular file", "irregular files", ""},
+	{tree.Private, "directory or file of gcsup, which can have secrets,", "directories or files of gcsup, which can have secrets,", ""},
 	{tree.Vanished, "file that was removed during the run", "files that were removed during the run", ""},
 }
 

@@ -38,7 +38,7 @@ func TestAdd(t *testing.T) {
 			"credentials rejected: 401 Unauthorized: Anonymous caller: no credentials were sent, because it is Monday"},
 		{fmt.Errorf("state in gs://b/x: %w", &session.Error{Op: "bucket", Kind: session.ErrRetriesExhausted, Status: 503, Attempts: 3, Err: &session.Error{Op: "query", Status: 500}}),
 			"state in gs://b/x: retries exhausted: 503 Service Unavailable: 500 Internal Server Error (after 3 attempts at offset 0)"},
-		{errors.Join(&session.Error{Op: "insert", Status: 403}, fmt.Errorf("insert: %w", fs.ErrExist)), "403 Forbidden\ninsert: file already exists"},
+		{errors.Join(&session.Error{Op: "insert", Status: 403}, fmt.Errorf("insert: %w", fs.ErrExist)), "403 Forbidden; insert: file already exists"},
 		{&session.Error{Op: session.OpInsert, Kind: session.ErrPermission, Status: 403, Reason: "retentionPolicyNotMet", Message: "Subject to retention.", FromService: true},
 			"permission denied: 403 Forbidden: Subject to retention; a hold or a retention protects the object: wait until it ends, or upload to another name"},
 	} {

@@ -25,6 +25,18 @@ func TestTextClaimsNoChecksum(t *testing.T) {
 	}
 }
 
+// TestTextHasNoSumOfWaits checks that the line of a file in parts has no sum of waits at the same time.
+func TestTextHasNoSumOfWaits(t *testing.T) {
+	res := &upload.Result{
+		Object: &session.Object{Generation: 7, Size: mib}, Elapsed: 71 * time.Second, BytesSent: mib, Retries: 60, Waited: 1408 * time.Second,
+		Paced: time.Hour, Parts: &upload.PartsResult{},
+	}
+	want := "gs://b/o#7  1.0 MiB in 1m11s, 14 KiB/s  60 retries  waited for the request rate of the bucket"
+	if got := result.Text("gs://b/o", res); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestTextIsReadable checks the line of an upload that was not simple.
 func TestTextIsReadable(t *testing.T) {
 	const size = 100 * mib
