@@ -69,8 +69,8 @@ func newSpool(d disk, path string, limit int64, release func()) *Spool {
 	return &Spool{disk: d, path: path, limit: limit, piece: segmentSize(limit), close: release, changed: make(chan struct{})}
 }
 
-// Create makes the spool of a new stream with an ID in dir, which it creates if necessary. At most
-// limit bytes are held. The caller must call Close.
+// Create makes the spool of a new stream with an ID in dir, which must exist. At most limit bytes are held. The caller
+// must call Close.
 func Create(ctx context.Context, dir, id string, limit int64) (*Spool, error) {
 	locks, release, err := lock(ctx, dir, id)
 	if err != nil {
@@ -114,9 +114,12 @@ func Open(ctx context.Context, dir, id string) (*Spool, error) {
 	return s, nil
 }
 
-// lock locks the spool of a stream, with the lock files of package state in dir. It returns
-// the store that has them.
+// lock locks the spool of a stream, with the lock files of package state in dir. It returns the store that has them. It
+// does not create dir, which may be on a file system that is not mounted.
 func lock(ctx context.Context, dir, id string) (locks *state.Dir, release func(), err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil, fmt.Errorf("spool: %w", err)
+	}
 	locks, err = state.OpenDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spool: %w", err)
