@@ -809,6 +809,8 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 	t.Parallel()
 	absent := func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }
 	corrupt := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}}
+	corruptLast := corrupt
+	corruptLast.Match.Op = faults.OpFinalize
 	write := func(w *world) {
 		if _, err := w.srv.PutObject(fakegcs.Object{Bucket: "bkt", Name: "obj"}, strings.NewReader("of another writer")); err != nil {
 			w.t.Error(err)
@@ -829,7 +831,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 		{"412 of an open session", 20 * mib, finalWith(412, ""), nil, nil, session.ErrPrecondition, true, nil},
 		{"checksum, all on disk", 5 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
 		{"checksum of an open session", 20 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
-		{"damaged on the way, released", 20 * mib, corrupt, nil, nil, upload.ErrIncomplete, false, upload.ErrIncomplete},
+		{"damaged on the way, released", 20 * mib, corruptLast, nil, nil, upload.ErrIncomplete, false, upload.ErrIncomplete},
 		{"damaged on the way", 5 * mib, corrupt, nil, nil, session.ErrChecksum, true, nil},
 		{"canceled by another client", 5 * mib, faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCanceled}}, nil, nil, session.ErrCanceled, true, nil},
 	} {
