@@ -83,6 +83,9 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
 		x.console.Fail("to resume: " + x.command.resume(res.ID))
+		if errors.Is(err, session.ErrPrecondition) { // a resume fails again, until the object has changed
+			x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+		}
 	case exit.Classify(err).Code == exit.Temporary && t.source == stdinName:
 		x.console.Fail("a stream cannot be resumed: run the same command again with the whole input")
 	case exit.Classify(err).Code == exit.Temporary:

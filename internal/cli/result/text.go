@@ -20,6 +20,9 @@ func Text(destination string, res *upload.Result) string {
 	if o.HasCRC32C {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
 	}
+	if res.Unverified != nil {
+		text += "  not verified"
+	}
 	if res.SourceRemoved {
 		text += "  source removed"
 	}

@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +49,16 @@ func TestTextIsReadable(t *testing.T) {
 	want := "gs://b/o#7  100 MiB in 12s, 6.5 MiB/s  resumed at 40 MiB  2 retries, waited 3s, 20 MiB sent again"
 	if got := result.Text("gs://b/o", res); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestTextOfAnUnverifiedObject checks that people and programs see that the checksum was not compared.
+func TestTextOfAnUnverifiedObject(t *testing.T) {
+	res := &upload.Result{Object: &session.Object{Generation: 7, Size: 5}, Unverified: errors.New("why")}
+	if text := result.Text("gs://bkt/a", res); !strings.HasSuffix(text, "  not verified") {
+		t.Errorf("got %q", text)
+	}
+	if _, fields := line(t, result.NewLine(1, result.File{}, result.OK, res, nil)); fields["unverified"] != "why" || fields["crc32c"] != nil {
+		t.Errorf("got %v", fields)
 	}
 }
