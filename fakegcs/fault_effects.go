@@ -58,7 +58,7 @@ type sessionFault struct {
 }
 
 // objectFault acts on the object in the reply.
-type objectFault struct{ wrongHash, omitSize bool }
+type objectFault struct{ wrongHash, omitSize, omitHash bool }
 
 // replyFault acts on the reply. Bytes are those of its body.
 type replyFault struct {
@@ -140,6 +140,8 @@ func newFault(do *faults.Action, data bool) fault {
 		f.object.wrongHash = true
 	case faults.EffectOmitSize:
 		f.object.omitSize = true
+	case faults.EffectOmitHash:
+		f.object.omitHash = true
 
 	case faults.EffectLoseReply:
 		f.connection, f.reply.lose = true, true

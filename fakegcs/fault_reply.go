@@ -52,6 +52,9 @@ func (q *request) resource(o *Object) objectResource {
 	if q.fault.object.omitSize {
 		r.Size = nil
 	}
+	if q.fault.object.omitHash {
+		r.CRC32C, r.MD5 = nil, nil
+	}
 	return r
 }
 

@@ -247,7 +247,9 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	}{Namespace: multipartNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: made.xmlTag()})
 	r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
 	if made.CustomerEncryption == nil {
-		r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
+		if !q.fault.object.omitHash {
+			r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
+		}
 	}
 	m.end(p, &endedUpload{by: q.op, reply: r.clone()})
 	return r, nil

@@ -101,7 +101,9 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 		r.set("X-Goog-Component-Count", strconv.Itoa(o.ComponentCount))
 	}
 	for _, h := range o.hashes() {
-		r.header.Add("X-Goog-Hash", h)
+		if !q.fault.object.omitHash {
+			r.header.Add("X-Goog-Hash", h)
+		}
 	}
 	for k, v := range o.Metadata {
 		r.set("X-Goog-Meta-"+k, v)

@@ -105,7 +105,8 @@ func (s State) Guarded(generation int64) State {
 //	  400, 405, 409, 411, 413, 416           fail; if the session is still open: fail, and
 //	                                         the next time a new session
 //	412, and 304 to a not-match              check the destination if the object may exist; fail
-//	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
+//	400, 412 that name a hash (its own),     the bytes were damaged: a new session, as after 404
+//	or a confirmed 410 around that
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
 //	412, 499 of a temporary object           wait, query; if the query confirms it: like 404

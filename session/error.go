@@ -131,6 +131,12 @@ func (e *Error) Alone() bool {
 	return (e.Status == 404 || e.Status == 410) && e.FromService || differs || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
 }
 
+// Protected reports whether the service refused to replace or delete the object at the destination
+// because of a hold or a retention, and not because of a missing permission.
+func (e *Error) Protected() bool {
+	return e.Status == 403 && e.FromService && protects(e.Reason, e.Message)
+}
+
 // Short describes the failure in a few words, for a progress line.
 func (e *Error) Short() string {
 	if e.Status != 0 {

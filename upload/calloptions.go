@@ -119,6 +119,10 @@ type CallOptions struct {
 	// below it, and follow no symbolic link below it, see [chunk.OpenBelow].
 	Below string
 
+	// Unsaved makes a call ignore [Options].Store, and send each file over one connection. A process
+	// that ends meanwhile leaves nothing to resume, and nothing at the service but a session that expires.
+	Unsaved bool
+
 	// Confirm, if not nil, is called once for each upload, when the source has ended and was
 	// not changed, before the request that publishes the object. If it returns an error, no object is
 	// published, and the error of the upload wraps it. Use it to wait for the end of a
@@ -166,6 +170,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	own.below = cmp.Or(o.Below, u.below)
 	if own.below != "" || own.removal.wanted() {
 		own.open = (*Uploader).openBelow
+	}
+	if o.Unsaved {
+		own.opts.Store, own.opts.Parallel = nil, nil
 	}
 	if o.Confirm != nil {
 		own.expect.Confirm = o.Confirm

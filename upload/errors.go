@@ -57,8 +57,8 @@ var (
 	ErrSourceNeeded = errors.New("the source must be given again")
 
 	// ErrIncomplete is wrapped by the error of an upload for a stream in a spool whose object can never
-	// be made: the process died before the input ended, or the session was lost after
-	// bytes were removed from the spool. The saved upload and the files stay until [Uploader.Cancel] or
+	// be made: the process died before the input ended, the session was lost or its checksum refused after
+	// bytes were removed from the spool, or the files of the spool are damaged. The saved upload and the files stay until [Uploader.Cancel] or
 	// [Uploader.Prune] removes them.
 	ErrIncomplete = errors.New("the stream is incomplete")
 

@@ -149,10 +149,13 @@ func (j *job) make(ctx context.Context, d driver) (uri session.URI, unqueried bo
 	if r != nil {
 		uri, unqueried = r.URI, r.Unqueried()
 	}
+	var unverified error
 	if err == nil {
+		object, unverified = j.wire().Confirm(guarded, object)
 		object, err = d.Verify(guarded, object)
 	}
 	if err == nil {
+		j.reportUnverified(unverified)
 		j.result.update(func(r *Result) {
 			r.Object = object
 			if unqueried {
@@ -162,6 +165,15 @@ func (j *job) make(ctx context.Context, d driver) (uri session.URI, unqueried bo
 		j.events.committed()
 	}
 	return uri, unqueried, err
+}
+
+// reportUnverified records why the CRC32C of the object was not compared, if err is not nil.
+func (j *job) reportUnverified(err error) {
+	if err == nil {
+		return
+	}
+	j.result.update(func(r *Result) { r.Unverified = err })
+	j.events.post(Event{Kind: Warning, Cause: "not verified: " + err.Error(), Err: err})
 }
 
 // dropUseless cancels a session that can never be resumed, so that the service need

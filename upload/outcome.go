@@ -47,11 +47,9 @@ func (j *job) withheld(ctx context.Context, err error) bool {
 
 // conclusion delivers the last event and returns what the call returns.
 func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
-	if errors.Is(err, session.ErrCanceled) {
-		res.Resumable = false // Cancel has interrupted the upload
-	}
-	if e, ok := err.(*InterruptedError); ok && res.Resumable {
-		e.Resumable = true
+	if e, ok := err.(*InterruptedError); ok {
+		res.Resumable = res.Resumable && !errors.Is(err, session.ErrCanceled) // Cancel removes it
+		e.Resumable = res.Resumable
 	}
 	if (j.batch || j.rule != SkipNothing) && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
 		res.Skipped, err = SkipExisting, nil

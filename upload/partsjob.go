@@ -74,6 +74,7 @@ func (j *job) sendParts(ctx context.Context, p *parts.Upload) error {
 	defer stop()
 	object, err := p.Send(guarded)
 	if err == nil {
+		j.reportUnverified(p.Unverified)
 		j.events.committed()
 	}
 	err = endedBy(ctx, err, j.journal)

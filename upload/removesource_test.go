@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -525,5 +526,42 @@ func TestRemoveSourceBelow(t *testing.T) {
 		if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
 			w.t.Errorf("the file is left: %v", err)
 		}
+	})
+}
+
+// TestRemoveSourceUnreadable checks that nothing is sent again if the object cannot be read: it could not be compared, and
+// the source would stay. Without RemoveSource the file is sent, because the rule only saves work.
+func TestRemoveSourceUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, remove := range []bool{true, false} {
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusForbidden}})
+			path := w.file(data(1000))
+			_, err := w.uploader().With(upload.CallOptions{RemoveSource: remove, Skip: upload.SkipIdentical}).File(w.t.Context(), path, spec)
+			if sent := w.srv.Stats().Ops[faults.OpInsert]; errors.Is(err, session.ErrPermission) != remove || (sent == 0) != remove {
+				w.t.Errorf("removal %v: %d requests, %v", remove, sent, err)
+			}
+		})
+	}
+}
+
+// TestUnsaved checks that a call that saves nothing neither uses the store nor sends a file in parts.
+func TestUnsaved(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader(func(o *upload.Options) {
+			o.Store = &fullStore{Store: o.Store}
+			o.Parallel = upload.InParts(3, 1<<20)
+		})
+		content := data(10 * mib)
+		path := w.file(content)
+		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, syscall.ENOSPC) {
+			w.t.Errorf("a full disk: %v", err)
+		}
+		res, err := up.With(upload.CallOptions{Unsaved: true}).File(w.t.Context(), path, spec)
+		if err != nil || res.Parts != nil || res.ID != "" {
+			w.t.Errorf("%+v, %v", res, err)
+		}
+		w.wantObject(spec.Object, content)
 	})
 }

@@ -18,6 +18,10 @@ type Result struct {
 	// the object at the destination.
 	Object *session.Object
 
+	// Unverified is why the CRC32C of Object was not compared with that of the source, although the object was made: the
+	// reply did not have it, and the object cannot be read. It is nil if they were compared.
+	Unverified error
+
 	// Size is that of the source, in bytes, -1 if it was never known. Source describes the file when
 	// its bytes were read. It is zero if the file was not opened, and has no change time if a change
 	// may not be detectable.

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -118,8 +119,8 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 			return false, err
 		}
 		a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
-		if err != nil && !engine.Refusal(err) {
-			return false, err
+		if err != nil && (!engine.Refusal(err) || j.u.removal.wanted() && errors.Is(err, session.ErrPermission)) {
+			return false, err // after an upload that cannot be compared the source would stay, and be sent again
 		}
 		object = a.Object // also nil for a missing bucket, which the upload reports
 		known, j.refused = err == nil, err

@@ -50,7 +50,8 @@ const defaultSpoolLimit = 1 << 30
 // [Uploader.Reader] and of a [Writer] are then saved like those of a file: if the process dies after the
 // input has ended, [Uploader.Resume] completes the object.
 //
-// dir is a directory of this machine. Each stream has a directory of its own there, named
+// dir is a directory of this machine, which must exist: a directory that is missing may be on a volume that is not
+// mounted. Each stream has a directory of its own there, named
 // after the ID of the upload. The files have mode 0600 and the plain bytes of the stream, or the compressed
 // ones. They are removed when the service has committed their bytes. limit bounds the bytes on disk of each
 // stream, at least 4 MiB; 0 is 1 GiB. If a stream has reached it, or if the disk is full, its input waits,
@@ -71,9 +72,11 @@ const defaultSpoolLimit = 1 << 30
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the
 // program that writes the stream.
 //
-// If the service loses the session after bytes were removed, the object cannot be completed. The error
-// wraps [ErrIncomplete] and [session.ErrSessionLost], and the other bytes stay until Cancel or Prune
-// removes them. A stream whose bytes are all on disk is sent again, and Prune keeps it.
+// If the service loses the session after bytes were removed, or finds them damaged, the object cannot be completed. The
+// error wraps [ErrIncomplete] and the reason, such as [session.ErrSessionLost], and the other bytes stay until Cancel or
+// Prune removes them. If the service refuses a precondition then, and confirms that the session has ended, the session
+// and the files are removed. A stream whose bytes are all on disk is kept after any failure: Resume sends it again, and Prune
+// keeps it. If the files are damaged, the error wraps ErrIncomplete, too.
 //
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 func InSpool(dir string, limit int64) *Spool {

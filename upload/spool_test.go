@@ -27,6 +27,9 @@ import (
 
 // spooling keeps the streams of a world in a spool of at most limit bytes.
 func (w *world) spooling(limit int64) func(*upload.Options) {
+	if err := os.MkdirAll(w.spoolDir(), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
 	return func(o *upload.Options) { o.Spool = upload.InSpool(w.spoolDir(), limit) }
 }
 
@@ -789,5 +792,233 @@ func TestSpoolNotRemoved(t *testing.T) {
 		}
 		w.wantSaved(0)
 		w.wantNoSpool()
+	})
+}
+
+// finalWith answers each last request of an upload with a status and a message.
+func finalWith(status int, message string) faults.Fault {
+	return faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Message: message}}
+}
+
+const otherCRC = "Provided CRC32C does not match calculated CRC32C"
+
+// TestSpoolOfARefusedStream checks what is kept of a stream that the service refuses after the end of its input. If all
+// bytes are on disk, Resume makes the object, in a new session. If not, the stream is incomplete, except after a
+// precondition, which leaves nothing.
+func TestSpoolOfARefusedStream(t *testing.T) {
+	t.Parallel()
+	absent := func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }
+	corrupt := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}}
+	corruptLast := corrupt
+	corruptLast.Match.Op = faults.OpFinalize
+	write := func(w *world) {
+		if _, err := w.srv.PutObject(fakegcs.Object{Bucket: "bkt", Name: "obj"}, strings.NewReader("of another writer")); err != nil {
+			w.t.Error(err)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		size  int64
+		fault faults.Fault
+		spec  func(*upload.Spec)
+		write func(*world) // before the end of the input
+		want  error
+		kept  bool // for Resume
+		again error
+	}{
+		{"precondition, all on disk", 5 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, true, nil},
+		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNoToken},
+		{"412 of an open session", 20 * mib, finalWith(412, ""), nil, nil, session.ErrPrecondition, true, nil},
+		{"checksum, all on disk", 5 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
+		{"checksum of an open session", 20 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
+		{"damaged on the way, released", 20 * mib, corruptLast, nil, nil, upload.ErrIncomplete, false, upload.ErrIncomplete},
+		{"damaged on the way", 5 * mib, corrupt, nil, nil, session.ErrChecksum, true, nil},
+		{"canceled by another client", 5 * mib, faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCanceled}}, nil, nil, session.ErrCanceled, true, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				s, content := spec, data(tt.size)
+				if tt.spec != nil {
+					tt.spec(&s)
+				}
+				up := w.uploader(w.spooling(0))
+				r, in := io.Pipe()
+				ended := make(chan error, 1)
+				var res *upload.Result
+				go func() {
+					var err error
+					res, err = up.Reader(w.t.Context(), r, s)
+					ended <- err
+				}()
+				in.Write(content[:mib])
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if tt.write != nil {
+					tt.write(w)
+				} else {
+					w.addFaults(tt.fault)
+				}
+				in.Write(content[mib:])
+				in.Close()
+				err := <-ended
+				if !errors.Is(err, tt.want) || errors.Is(err, upload.ErrIncomplete) != errors.Is(tt.want, upload.ErrIncomplete) || res.Resumable != tt.kept {
+					t.Errorf("error = %v, resumable %v, want %v, %v", err, res.Resumable, tt.want, tt.kept)
+				}
+				w.srv.ClearFaults()
+				if tt.write != nil {
+					if err := w.srv.DeleteObject("bkt", "obj"); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, again := up.Resume(w.t.Context(), res.ID); !errors.Is(again, tt.again) {
+					t.Fatalf("resumed: %v, want %v\n%s", again, tt.again, w.trace())
+				}
+				switch {
+				case tt.again == nil:
+					w.wantObject("obj", content)
+				case errors.Is(tt.again, upload.ErrIncomplete):
+					if err := up.Cancel(w.t.Context(), res.ID); err != nil {
+						t.Error(err)
+					}
+				}
+				w.wantSaved(0)
+				w.wantNoSpool()
+			})
+		})
+	}
+}
+
+// TestSpoolRefusedBeforeItsSession checks that a stream is kept if the service refuses the start of its session after the
+// input has ended.
+func TestSpoolRefusedBeforeItsSession(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		at := func(times, status int) faults.Fault {
+			return faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: times, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
+		}
+		w.addFaults(at(2, 503), at(1, 412))
+		content, up := data(mib), w.uploader(w.spooling(0))
+		res, err := up.Reader(w.t.Context(), pieces(content), spec)
+		if !errors.Is(err, session.ErrPrecondition) || errors.Is(err, upload.ErrIncomplete) || !res.Resumable {
+			t.Errorf("error = %v, resumable %v", err, res.Resumable)
+		}
+		if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoSpool()
+	})
+}
+
+// TestSpoolRefusedSession checks that another process replaces a session whose checksum was refused, and one in which
+// data is refused again.
+func TestSpoolRefusedSession(t *testing.T) {
+	t.Parallel()
+	refuse := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}
+	for _, tt := range []struct {
+		name          string
+		first, second []faults.Fault
+	}{
+		{"checksum", []faults.Fault{
+			{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}},
+			{Match: faults.Match{Op: faults.OpStart}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+		}, nil},
+		{"data", []faults.Fault{refuse}, []faults.Fault{refuse}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Faults: tt.first}, func(w *world) {
+				content := data(5 * mib)
+				res, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), pieces(content), spec)
+				if err == nil || !res.Resumable {
+					t.Fatalf("%v, %+v", err, res)
+				}
+				w.srv.ClearFaults()
+				w.addFaults(tt.second...)
+				if _, err = w.uploader().Resume(w.t.Context(), res.ID); err != nil {
+					t.Fatalf("resumed: %v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoSpool()
+			})
+		})
+	}
+}
+
+// TestSpoolDamaged checks that a stream whose files are damaged is incomplete: Resume cannot make its object.
+func TestSpoolDamaged(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(segment, end string) error{
+		"a segment is missing": func(segment, _ string) error { return os.Remove(segment) },
+		"a segment is short":   func(segment, _ string) error { return os.Truncate(segment, 100) },
+		"a byte is changed": func(segment, _ string) error {
+			f, err := os.OpenFile(segment, os.O_RDWR, 0)
+			if err == nil {
+				_, err = f.WriteAt([]byte("changed"), 1000)
+				err = errors.Join(err, f.Close())
+			}
+			return err
+		},
+		"the end is cut": func(_, end string) error { return os.Truncate(end, 10) },
+	} {
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+			res, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), pieces(data(10*mib)), spec)
+			if !errors.Is(err, session.ErrRetriesExhausted) {
+				t.Fatal(err)
+			}
+			w.srv.ClearFaults()
+			dir := filepath.Join(w.spoolDir(), res.ID)
+			segments, err := filepath.Glob(filepath.Join(dir, "00000000000000000000*"))
+			if err != nil || len(segments) != 1 {
+				t.Fatal(segments, err)
+			}
+			if err := damage(segments[0], filepath.Join(dir, "end.json")); err != nil {
+				t.Fatal(err)
+			}
+			res, err = w.uploader().Resume(w.t.Context(), res.ID)
+			if !errors.Is(err, upload.ErrIncomplete) || res.Resumable {
+				t.Errorf("%s: %v, resumable %v", name, err, res.Resumable)
+			}
+			w.wantNoObject("obj")
+			if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
+				t.Error(err)
+			}
+			w.wantNoSpool()
+		})
+	}
+}
+
+// TestSpoolOnAVolumeThatIsNotMounted checks that the directory of the spool is not made: it could be on another disk.
+func TestSpoolOnAVolumeThatIsNotMounted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
+		content, up := data(mib), w.uploader(w.spooling(0))
+		res, err := up.Reader(w.t.Context(), pieces(content), spec)
+		if !errors.Is(err, session.ErrRetriesExhausted) {
+			t.Fatal(err)
+		}
+		w.srv.ClearFaults()
+		mounted := w.spoolDir() + ".mounted"
+		if err := os.Rename(w.spoolDir(), mounted); err != nil {
+			t.Fatal(err)
+		}
+		_, serr := up.Reader(w.t.Context(), pieces(content), spec)
+		resumed, rerr := up.Resume(w.t.Context(), res.ID)
+		if !errors.Is(serr, fs.ErrNotExist) || !errors.Is(rerr, fs.ErrNotExist) || !resumed.Resumable {
+			t.Errorf("a new stream: %v; resumed: %v, %+v", serr, rerr, resumed)
+		}
+		if _, err := os.Stat(w.spoolDir()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the directory was made: %v", err)
+		}
+		if err := os.Rename(mounted, w.spoolDir()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
 	})
 }

@@ -173,20 +173,57 @@ func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error 
 	}
 	s.halt()
 	why, interrupted := errors.AsType[*engine.Interruption](err)
-	ended := s.spool.Status().End != nil
+	now := s.spool.Status()
+	released := now.From > 0 // the service dropped these bytes, if the session has ended
+	dead := err != nil && !interrupted && saved.Dead(err)
+	if dead && released && now.End != nil && s.journal.LeaseLost() == nil {
+		dead = s.ended(ctx, uri, err)
+	}
 	switch {
 	case s.journal.LeaseLost() != nil:
 		return err // another process decides
 	case interrupted && errors.Is(why, session.ErrCanceled) && s.journal.Saved():
 		return err // Cancel removes both
-	case err == nil || !ended || s.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
+	case err == nil || now.End == nil || errors.Is(err, session.ErrPrecondition) && (s.spec.NoClobber || dead && released):
 		return s.remove(ctx, uri, err)
 	}
 	s.record.Ended(s.requests.Pos.Committed.Load())
 	s.journal.Keep()
-	if !interrupted && saved.Dead(err) {
-		now := s.spool.Status()
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Open {
+		s.record.Rejected(failed.Offset)
+	}
+	switch {
+	case dead && released:
 		return fmt.Errorf("%w: %w; its bytes before %d are gone, and those up to %d are kept in %s", ErrIncomplete, err, now.From, now.Read, s.spool.Path())
+	case dead:
+		s.forget(ctx, uri, err)
+	}
+	return asIncomplete(err)
+}
+
+// ended reports whether the session has ended, after an error that ends it. A refusal of all bytes at the end is one
+// answer, and another process may still finish an open session. The service is asked, because the stream is lost
+// without the session.
+func (s *spooled) ended(ctx context.Context, uri session.URI, err error) bool {
+	if !errors.Is(err, session.ErrPrecondition) && !errors.Is(err, session.ErrChecksum) {
+		return true
+	}
+	held, qerr := engine.Inquire(ctx, s.wire(), uri, false)
+	return held.State == engine.HeldGone || held.State == engine.HeldCanceled || qerr != nil && saved.Dead(qerr)
+}
+
+// forget makes the next call begin another session, and cancels the one that failed with err. After a crash in
+// between, the session expires.
+func (s *spooled) forget(ctx context.Context, uri session.URI, err error) {
+	s.journal.BeginStream()
+	_ = s.journal.Save(ctx) // a failure is a warning
+	s.dropUseless(ctx, uri, err)
+}
+
+// asIncomplete returns err. If the files of the stream are damaged, it also wraps ErrIncomplete.
+func asIncomplete(err error) error {
+	if errors.Is(err, spool.ErrDamaged) {
+		return fmt.Errorf("%w: %w", ErrIncomplete, err)
 	}
 	return err
 }
@@ -224,9 +261,9 @@ func resumeSpooled(ctx context.Context, j *job, token *state.Token) error {
 	case errors.Is(err, spool.ErrNoEnd):
 		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, token.ID)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine", err, token.ID, token.Spool.Dir)
+		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine or on a volume that is not mounted", err, token.ID, token.Spool.Dir)
 	case err != nil:
-		return err
+		return asIncomplete(err)
 	}
 	defer sp.Close()
 	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream(), halt: func() {}}
@@ -254,7 +291,7 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 	case why != "":
 		return nil, fmt.Errorf("%w: %s", session.ErrURIMismatch, why)
 	default:
-		return nil, fmt.Errorf("%w: the first bytes are missing in %s", spool.ErrDamaged, s.spool.Path())
+		return nil, fmt.Errorf("%w: its session has ended, and its bytes before %d are not in %s", ErrIncomplete, s.spool.Status().From, s.spool.Path())
 	}
 	t := s.newTransfer(s.source, s.record)
 	t.Pos.Committed.Store(token.Committed)

@@ -227,7 +227,7 @@ func (f *targetFlags) storeMissing() bool {
 	if err != nil {
 		return false
 	}
-	_, err = os.Stat(filepath.Join(dir, "sessions"))
+	_, err = os.Stat(filepath.Join(dir, savedUploadsDir))
 	return errors.Is(err, fs.ErrNotExist)
 }
 

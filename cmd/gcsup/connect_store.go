@@ -17,9 +17,10 @@ type lazyStore struct {
 	shared  bool                    // the store is a state.Leaser
 	retry   func() state.StoreRetry // for calls of the command itself; not used for a directory
 
-	once   sync.Once
-	opened openStore // nil before it is opened
-	err    error
+	mu     sync.Mutex // guards the rest
+	opened openStore  // nil before it is opened
+	err    error      // a directory is opened again after an error: it may have been the lack of space
+	closed bool
 }
 
 // openStore is an open store of saved uploads.
@@ -48,7 +49,14 @@ func (s *lazyStore) get(ctx context.Context) (context.Context, openStore, error)
 	if _, ok := state.StoreRetryOf(ctx); !ok && s.shared {
 		ctx = state.WithStoreRetry(ctx, s.retry())
 	}
-	s.once.Do(func() { s.opened, s.err = s.open(ctx) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ctx, nil, fs.ErrClosed
+	case s.opened == nil && (s.err == nil || !s.shared):
+		s.opened, s.err = s.open(ctx)
+	}
 	return ctx, s.opened, s.err
 }
 
@@ -64,8 +72,9 @@ func (s *lazyStore) sweep(ctx context.Context, dryRun bool) (int, error) {
 
 // close closes the store if it was opened.
 func (s *lazyStore) close() {
-	s.once.Do(func() { s.err = fs.ErrClosed })
-	if s.opened != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed = true; s.opened != nil {
 		_ = s.opened.Close()
 	}
 }

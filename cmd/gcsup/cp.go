@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if err := r.open(); err != nil {
 		return r.refuse(refused, err)
 	}
+	r.warnOfName(destination)
 	if stream {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
@@ -154,7 +156,12 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options, chosen *selection) error {
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
-		return r.run(cmd.Context(), &connection{}, chosen.named)
+		c := &connection{}
+		if !f.noState {
+			c.saved = f.target.lazyStore(c) // for hints
+			defer c.close()
+		}
+		return r.run(cmd.Context(), c, chosen.named)
 	}
 	c, err := f.connect(cmd, r, opts)
 	if err != nil {
@@ -166,6 +173,10 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		opts.RequestRates.Share(chosen.shard.Index, chosen.shard.Count)
 	}
 	ctx, jobs := cmd.Context(), chosen.jobs
+	r.use(c)
+	if !f.restart && !f.batch.dryRun {
+		r.explain.announceMoved(ctx, chosen.named)
+	}
 	var progress *record
 	if f.batch.manifest != "" {
 		if progress, err = openRecord(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
@@ -210,6 +221,9 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 // f.template.
 func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
+	if i := slices.IndexFunc(sources, func(s string) bool { return strings.HasPrefix(s, urlPrefix) }); i >= 0 {
+		return upload.Options{}, exit.Usagef("source %q: only files and directories are uploaded; to download or copy objects, run: gcloud storage cp", sources[i])
+	}
 	switch {
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, exit.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
@@ -236,6 +250,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 			return upload.Options{}, err
 		}
 	}
+	f.sources.tree.Private = f.target.private(sources)
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
 	}

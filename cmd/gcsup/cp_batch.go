@@ -53,7 +53,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	}
 	code := totals.Code // the sources that are not started below do not change it
 	if chosen.trees {
-		r.summarize(ctx, totals)
+		r.summarize(ctx, chosen, totals)
 	} else if ctx.Err() != nil {
 		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
 		r.reportNotStarted(ctx, left, len(chosen.named))
@@ -62,7 +62,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	case chosen.single() && totals.Files()+totals.Finished == 0 && ctx.Err() == nil && code == exit.OK:
 		r.console.Message("no files: %s is left out by %s", chosen.named[0].source, strings.Join(flagNames(selecting(r.given)), " or "))
 	case !chosen.trees && (len(chosen.named) > 1 || totals.Finished > 0):
-		r.console.Message("%s", totals.TextNow())
+		r.console.Message("%s", r.totalsText(ctx, chosen, totals))
 	}
 	return r.ended(code)
 }
@@ -77,9 +77,20 @@ func (r *reporter) warnAbout(chosen *selection) {
 	}
 }
 
+// totalsText returns the totals. If there is nothing to add up, it returns why.
+func (r *reporter) totalsText(ctx context.Context, chosen *selection, t *result.Totals) string {
+	switch {
+	case !t.None():
+		return t.TextNow()
+	case t.Code != exit.OK || ctx.Err() != nil: // a message has the cause
+		return "nothing was uploaded"
+	}
+	return chosen.noFiles(r.given)
+}
+
 // summarize prints the totals and how to continue.
-func (r *reporter) summarize(ctx context.Context, t *result.Totals) {
-	text := t.TextNow()
+func (r *reporter) summarize(ctx context.Context, chosen *selection, t *result.Totals) {
+	text := r.totalsText(ctx, chosen, t)
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}

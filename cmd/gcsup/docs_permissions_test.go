@@ -180,6 +180,9 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
+	if err := os.Mkdir("spool", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, size := range map[string]int{"small": 1000, "large": 9 << 20, "tree/a": 1000, "tree/b": 2000} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)

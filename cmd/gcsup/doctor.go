@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type doctor struct {
 	std    stdio
 	target targetFlags
 	json   bool
+	limit  time.Duration // of each check
+
+	noState bool
 
 	c     *connection
 	asker *asker // nil until there are credentials
@@ -48,20 +52,28 @@ type doctor struct {
 	code int
 }
 
+// checkLimit is how long a check takes at most.
+const checkLimit = 10 * time.Second
+
 func newDoctor(std stdio) *cobra.Command {
-	d := &doctor{std: std}
+	d := &doctor{std: std, limit: checkLimit}
+	return d.command()
+}
+
+func (d *doctor) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor gs://BUCKET[/PREFIX]",
-		Short: "Check credentials, permission, clock, endpoint and throughput",
+		Short: "Check credentials, permissions, clock, endpoint and throughput",
 		Long: `doctor checks, one line each, what an upload to a bucket needs, and prints what to
 do if a check fails. It sends up to 21 MiB into a session that it cancels. It
-never creates, replaces or deletes an object.
+never creates, replaces or deletes an object. Each check takes at most 10 s.
 
-The checks are: config (which configuration file was read), endpoint (it answers as
-Cloud Storage does), clock (right to a minute; otherwise exit code 78), credentials (a
-token can be obtained, and the service accepts it), permission (storage.objects.create,
-and whether objects can be listed) and throughput (at least 64 KiB/s; otherwise exit
-code 75). Whether an object may be replaced (storage.objects.delete) is not checked.
+The checks are: config (which configuration file was read), state (uploads can be
+saved), endpoint (it answers as Cloud Storage does), clock (right to a minute; otherwise
+exit code 78), credentials (a token can be obtained, and the service accepts it),
+permission (storage.objects.create; which of storage.objects.list, storage.objects.get
+and storage.objects.delete are missing, and what needs them) and throughput (at least
+64 KiB/s; otherwise exit code 75).
 
 The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
@@ -73,7 +85,8 @@ The exit code is that of the first check that failed.`,
 	d.cmd = cmd
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
-	d.target.addReading(cmd.Flags())
+	cmd.Flags().BoolVar(&d.noState, "no-state", false, "do not check whether uploads can be saved")
+	d.target.addSaving(cmd.Flags())
 	return cmd
 }
 
@@ -104,30 +117,23 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 	if err := d.spec.Validate(); err != nil {
 		return err
 	}
-	if d.c, err = d.target.open(ctx, false); err != nil {
+	if d.c, err = d.target.open(ctx, !d.noState); err != nil {
 		return withHint(err, "")
 	}
 	defer d.c.close()
 	defer func() { _ = d.cancel() }() // an unfinished session costs nothing and expires
 	usable := true
-	for _, check := range []struct {
-		name string
-		do   func(context.Context, *checkLine) error
-		need bool // the later checks require that it passes
-	}{
-		{"config", d.checkConfig, false},
-		{"endpoint", d.checkEndpoint, true},
-		{"clock", d.checkClock, false},
-		{"credentials", d.checkCredentials, true},
-		{"permission", d.checkPermission, true},
-		{"throughput", d.checkThroughput, false},
-	} {
+	for _, check := range d.checks() {
 		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: result.Skipped, Message: "an earlier check failed"}
+		if err := d.begin(check.name); err != nil {
+			return err
+		}
 		if usable {
 			begun := time.Now()
 			line.Status = result.OK
-			err := check.do(ctx, line)
+			err := d.limited(ctx, line, check.do)
 			if ctx.Err() != nil {
+				_ = d.text("\n")
 				return context.Cause(ctx)
 			}
 			line.ElapsedMS = time.Since(begun).Milliseconds()
@@ -140,7 +146,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 			usable = err == nil || !check.need
 		}
 		if err := d.print(line); err != nil {
-			return fmt.Errorf("standard output: %w", err)
+			return err
 		}
 	}
 	if d.code != exit.OK {
@@ -149,12 +155,66 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 	return nil
 }
 
+// doctorCheck is one of the checks.
+type doctorCheck struct {
+	name string
+	do   func(context.Context, *checkLine) error
+	need bool // the later checks require that it passes
+}
+
+// checks returns the checks in their order. A bucket of --state can be asked only with
+// credentials.
+func (d *doctor) checks() []doctorCheck {
+	checks := []doctorCheck{
+		{"config", d.checkConfig, false},
+		{"endpoint", d.checkEndpoint, true},
+		{"clock", d.checkClock, false},
+		{"credentials", d.checkCredentials, true},
+		{"permission", d.checkPermission, true},
+		{"throughput", d.checkThroughput, false},
+	}
+	if d.target.state.url != "" {
+		return slices.Insert(checks, len(checks)-1, doctorCheck{"state", d.checkStateBucket, false})
+	}
+	return slices.Insert(checks, 1, doctorCheck{"state", d.checkStateDir, false})
+}
+
+// limited makes one check within the limit.
+func (d *doctor) limited(ctx context.Context, line *checkLine, do func(context.Context, *checkLine) error) error {
+	progress := &requestProgress{}
+	ctx, stop := context.WithTimeoutCause(progress.trace(ctx), d.limit, errCheckLimit)
+	defer stop()
+	err := do(ctx, line)
+	if errors.Is(err, errCheckLimit) {
+		return progress.late(d.limit)
+	}
+	return err
+}
+
+// begin prints which check begins, so that a reader knows what takes long. print completes the line.
+func (d *doctor) begin(check string) error {
+	return d.text(fmt.Sprintf("%-11s  ", check))
+}
+
+// text prints text, unless the output is JSON.
+func (d *doctor) text(s string) error {
+	if d.json {
+		return nil
+	}
+	if _, err := io.WriteString(d.std.out, s); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// print prints the result of a check.
 func (d *doctor) print(line *checkLine) error {
 	if d.json {
-		return jsonline.Print(d.std.out, line)
+		if err := jsonline.Print(d.std.out, line); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
 	}
-	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, process.Printable(line.Message))
-	return err
+	return d.text(fmt.Sprintf("%-7s  %s\n", line.Status, process.Printable(line.Message)))
 }
 
 // checkConfig reports which configuration file was read.
@@ -193,13 +253,26 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	case err != nil:
 		return err
 	case r.Object == nil && (r.Status == 0 || !r.FromService):
-		return notFound(r)
+		return notTheService(r)
 	}
 	line.Message = fmt.Sprintf("%s answers in %v", endpointText(d.c.endpoint), d.received.Sub(d.sent).Round(time.Millisecond))
 	if client.ClientCertificate() {
 		line.Message += "; there is a client certificate, which it gets if it asks for one"
 	}
 	return nil
+}
+
+// notTheService returns the error of an endpoint that does not answer as Cloud Storage does. A
+// proxy that refuses the request ends an upload with the same kind.
+func notTheService(reply session.Reply) error {
+	e := *reply.Refusal()
+	if !errors.Is(e.Kind, session.ErrCredentials) && !errors.Is(e.Kind, session.ErrPermission) {
+		e.Kind = session.ErrNotFound
+	}
+	if e.Err == nil {
+		e.Err = errors.New("the reply is not from Cloud Storage")
+	}
+	return &e
 }
 
 // maxSkew is the largest difference of the clocks that is accepted. Tokens of
@@ -275,7 +348,7 @@ func (d *doctor) judgeCredentials(reply session.Reply) (status result.Status, me
 }
 
 // checkPermission opens a session, which needs storage.objects.create, and lists
-// one object.
+// one object. It asks for the permissions whose use would read, replace or delete an object.
 func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 	reply, err := d.asker.repeat(ctx, func(ctx context.Context) session.Reply { return d.asker.client.Start(ctx, d.spec, -1) })
 	switch {
@@ -291,14 +364,54 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 	switch {
 	case err != nil:
 		return err
-	case page != nil:
-		line.Message = "an upload can start, and objects can be listed"
-	case reply.Status == http.StatusForbidden:
-		line.Message = "an upload can start; --no-clobber, --skip-identical and verify also need storage.objects.list and storage.objects.get"
-	default:
+	case page == nil && reply.Status != http.StatusForbidden:
 		return reply.Refusal()
 	}
+	granted, known, err := d.granted(ctx, d.spec.Bucket, optional...)
+	if err != nil {
+		return err
+	}
+	parts := []string{"an upload can start"}
+	if page != nil {
+		parts[0] += ", and objects can be listed"
+		granted = append(granted, permissionList)
+	}
+	for _, p := range optional {
+		if known && !slices.Contains(granted, p) || p == permissionList && page == nil {
+			parts = append(parts, p+" is missing: "+usesOf[p])
+		}
+	}
+	if !known {
+		parts = append(parts, "other permissions are not checked, because the endpoint does not answer which there are")
+	}
+	line.Message = strings.Join(parts, "; ")
 	return nil
+}
+
+const (
+	permissionCreate = "storage.objects.create"
+	permissionGet    = "storage.objects.get"
+	permissionList   = "storage.objects.list"
+)
+
+// optional are the permissions that only some commands need.
+var optional = []string{session.PermissionDelete, permissionGet, permissionList}
+
+// usesOf has what needs a permission. docs/permissions.md has the details.
+var usesOf = map[string]string{
+	session.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
+	permissionGet:            "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
+	permissionList:           "verify -r and sync --delete need it; --no-clobber and --skip-identical ask for each object by itself",
+}
+
+// granted returns which of the permissions a bucket grants. known is false if the endpoint does not
+// answer this question.
+func (d *doctor) granted(ctx context.Context, name string, permissions ...string) (granted []string, known bool, err error) {
+	reply, err := d.asker.repeat(ctx, func(ctx context.Context) (reply session.Reply) {
+		granted, reply = bucket.Permissions(ctx, d.asker.client, name, d.spec.UserProject, permissions...)
+		return reply
+	})
+	return granted, err == nil && reply.Status == http.StatusOK && reply.Err == nil, err
 }
 
 // checkThroughput sends parts of growing size until one takes long enough to be
@@ -311,15 +424,17 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	var offset int64
 	var best float64
 	begun := time.Now()
+	sending, stop := context.WithTimeout(ctx, d.limit-cancelLimit)
+	defer stop()
 	for _, size := range []int64{chunk.Granularity, 1 << 20, 4 << 20, 16 << 20} {
 		part := chunk.Range{From: offset, To: offset + size}
 		start := time.Now()
-		reply := d.asker.bounded(ctx, func(ctx context.Context) session.Reply {
+		reply := d.asker.bounded(sending, func(ctx context.Context) session.Reply {
 			return d.asker.client.Put(ctx, d.uri, part, -1, io.LimitReader(data, size))
 		})
 		elapsed := time.Since(start)
 		switch {
-		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
+		case reply.Status != 308 && offset == 0 && sending.Err() != nil:
 			return exit.WithKind(fmt.Errorf("less than %s/s: check the network", readable.Bytes(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
 		case reply.Status != 308 && offset == 0:
 			return exhausted(ctx, nil, reply)
@@ -346,6 +461,9 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	return nil
 }
 
+// cancelLimit is how long the cancellation of the session takes at most.
+const cancelLimit = 2 * time.Second
+
 // cancel cancels the session if there is one, even after an interruption.
 func (d *doctor) cancel() error {
 	if d.uri.IsZero() {
@@ -353,7 +471,7 @@ func (d *doctor) cancel() error {
 	}
 	uri := d.uri
 	d.uri = session.URI{}
-	ctx, stop := context.WithTimeout(context.Background(), outputGrace*5)
+	ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 	defer stop()
 	reply, err := d.asker.repeat(ctx, func(ctx context.Context) session.Reply { return d.asker.client.Cancel(ctx, uri) })
 	if err == nil && !reply.Canceled() {

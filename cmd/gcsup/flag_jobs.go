@@ -28,8 +28,8 @@ func (j *jobsFlag) Set(text string) error {
 	if text == "auto" {
 		n, err = 0, nil
 	}
-	if err != nil || n < 0 {
-		return errors.New("want a number of files, or auto")
+	if err != nil || n < 1 && text != "auto" {
+		return errors.New("want a number of files from 1, or auto")
 	}
 	*j = jobsFlag(n)
 	return nil

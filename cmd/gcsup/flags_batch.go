@@ -21,7 +21,7 @@ type batchFlags struct {
 }
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
+	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists; for -n of rclone, which uploads nothing, use --dry-run")
 	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")

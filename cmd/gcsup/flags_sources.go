@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -97,6 +100,7 @@ type selection struct {
 	jobs   iter.Seq[upload.Job]
 	sizes  iter.Seq[int64] // of all files; nil if they can be read only once
 	named  []task          // the SOURCE arguments; those with an error cannot be uploaded
+	args   []string        // the files and directories; nil for a list
 	trees  bool            // there may be files that the user did not name
 	bucket string
 	prefix string // of all object names
@@ -107,6 +111,34 @@ type selection struct {
 
 // single reports whether the user named one file.
 func (s *selection) single() bool { return !s.trees && len(s.named) == 1 }
+
+// noFiles returns the totals of a run that found no files, and the flags that left out all, if they did.
+func (s *selection) noFiles(given *pflag.FlagSet) string {
+	flags := strings.Join(flagNames(selecting(given)), " or ")
+	switch {
+	case flags == "":
+		return "no files"
+	case s.args == nil:
+		return "no files: the list is empty, or all are left out by " + flags
+	case slices.ContainsFunc(s.args, hasFile):
+		return "no files: all are left out by " + flags
+	}
+	return "no files"
+}
+
+// hasFile reports whether there is a file at path, or in the directory there.
+func hasFile(path string) (found bool) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return err == nil
+	}
+	_ = filepath.WalkDir(path+string(filepath.Separator)+".", func(_ string, d fs.DirEntry, err error) error {
+		if found = err == nil && !d.IsDir(); found {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
 
 // destination returns the URL of the prefix of all objects.
 func (s *selection) destination() string { return "gs://" + s.bucket + "/" + s.prefix }
@@ -187,6 +219,7 @@ func (f *sourceFlags) chooseList(ctx context.Context, stdin cmdline.Stdin, s *se
 
 // chooseSources selects files and directories.
 func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []string, spec session.Spec, opts *tree.Options) error {
+	s.args = args
 	if slices.Contains(args, stdinName) {
 		return exit.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", process.Words(), spec.Bucket)
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -116,6 +118,38 @@ func stateDir(flag string) (string, error) {
 	return dir, nil
 }
 
+// savedUploadsDir is the directory in a state directory that has the saved uploads.
+const savedUploadsDir = "sessions"
+
+// private returns the directories that a command does not upload: the state directories, and that of
+// the emulator in use, whose files change while they are uploaded. The saved uploads have secrets. If
+// a source is a state directory, or in one, the user named it, and only its saved uploads are left
+// out.
+func (f *targetFlags) private(sources []string) (dirs []string) {
+	own, err := stateDir(f.state.dir)
+	if err == nil {
+		dirs = append(dirs, own)
+	}
+	if dir, err := process.StateDir(); err == nil && dir != own {
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range slices.Clone(dirs) {
+		dirs = append(dirs, filepath.Join(dir, savedUploadsDir))
+	}
+	if f.emulator.on {
+		if dir, err := f.emulatorDir(); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		at, err := os.Stat(dir)
+		return err == nil && filepath.Base(dir) != savedUploadsDir && slices.ContainsFunc(sources, func(source string) bool {
+			abs, err := filepath.Abs(source)
+			return err == nil && below(withoutLinks(abs), at)
+		})
+	})
+}
+
 // stateBucket is a store in a bucket, which needs no Close.
 type stateBucket struct{ *bucketstore.Store }
 
@@ -127,7 +161,7 @@ func (f *stateFlags) openDir() (openStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := state.OpenDir(filepath.Join(dir, "sessions"))
+	store, err := state.OpenDir(filepath.Join(dir, savedUploadsDir))
 	if err != nil {
 		return nil, fmt.Errorf("%w; use --state-dir to name another directory", err)
 	}

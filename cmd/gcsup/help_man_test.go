@@ -34,11 +34,9 @@ func TestManPages(t *testing.T) {
 	writeManPages(t, root, dir, manDate(t))
 	var topicFiles []string
 	for _, topic := range topics() {
-		if !topic.Section {
-			topicFiles = append(topicFiles, filepath.Join(dir, topicName(topic)+".7"))
-			if err := os.WriteFile(topicFiles[len(topicFiles)-1], []byte(topicPage(topic, manDate(t))), 0o666); err != nil {
-				t.Fatal(err)
-			}
+		topicFiles = append(topicFiles, filepath.Join(dir, topicName(topic)+".7"))
+		if err := os.WriteFile(topicFiles[len(topicFiles)-1], []byte(topicPage(topic, manDate(t))), 0o666); err != nil {
+			t.Fatal(err)
 		}
 	}
 	man, err := exec.LookPath("man")
@@ -68,6 +66,36 @@ func TestManPages(t *testing.T) {
 	}
 	for _, name := range topicFiles {
 		renderPage(t, man, name)
+	}
+	checkSeeAlso(t, dir)
+}
+
+// checkSeeAlso checks that each page names others, that they exist, and that each page is named by one.
+func checkSeeAlso(t *testing.T, dir string) {
+	t.Helper()
+	pages, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(dir, page.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, also, _ := strings.Cut(string(text), "\n.SH SEE ALSO\n")
+		for other := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(also), `\-`, "-"), ", ") {
+			name, section, _ := strings.Cut(strings.TrimSuffix(other, ")"), "(")
+			named[name] = true
+			if _, err := os.Stat(filepath.Join(dir, name+"."+section)); err != nil {
+				t.Errorf("%s names %s: %v", page.Name(), other, err)
+			}
+		}
+	}
+	for _, page := range pages {
+		if name := strings.TrimSuffix(page.Name(), filepath.Ext(page.Name())); !named[name] {
+			t.Errorf("no page names %s", name)
+		}
 	}
 }
 

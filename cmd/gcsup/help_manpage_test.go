@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
 )
@@ -57,6 +60,27 @@ func (r *roff) entries(entries []cmdline.Entry) {
 	}
 }
 
+// table writes a table in the language of tbl(1). The cells are text blocks, which are filled.
+func (r *roff) table(t *cmdline.Table) {
+	const between = "\t"
+	columns := strings.Repeat(" lx", len(t.Head)-1)
+	fmt.Fprintf(r, ".TS\ntab(%s) nowarn;\nlb%s\nlx%s.\n", between, strings.ReplaceAll(columns, "lx", "lb"), columns)
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		for i, cell := range row {
+			if i > 0 {
+				r.WriteString(between)
+			}
+			r.WriteString("T{\n")
+			var text roff
+			text.text(cmdline.Plain(cell))
+			r.WriteString(strings.NewReplacer("/", `/\:`, "=", `=\:`).Replace(text.String())) // a long word may be broken there
+			r.WriteString("T}")
+		}
+		r.WriteString("\n")
+	}
+	r.WriteString(".TE\n")
+}
+
 // verbatim writes lines that are not filled.
 func (r *roff) verbatim(s string) {
 	r.WriteString(".nf\n")
@@ -85,6 +109,8 @@ func (r *roff) blocks(text string) {
 		case b.Paragraph != "":
 			r.WriteString(".PP\n")
 			r.text(cmdline.Plain(b.Paragraph))
+		case b.Table != nil && len(b.Table.Head) > 2:
+			r.table(b.Table)
 		case b.Table != nil:
 			r.entries(b.Table.Entries())
 		case b.Verbatim != nil:
@@ -98,9 +124,9 @@ func (r *roff) blocks(text string) {
 	}
 }
 
-// title begins a page. Without hyphenation and justification, names can be copied.
+// title begins a page. Its first line makes man call tbl. Without hyphenation and justification, names can be copied.
 func (r *roff) title(name string, section int, date string) {
-	fmt.Fprintf(r, ".TH %q %d %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(name)), section, date)
+	fmt.Fprintf(r, "'\\\" t\n.TH %q %d %q gcsup gcsup\n.nh\n.ad l\n", strings.ToUpper(roffEscapes.Replace(name)), section, date)
 }
 
 // topicName returns the name of the page of a topic.
@@ -116,8 +142,76 @@ func topicPage(t cmdline.Topic, date string) string {
 	r.blocks(t.Text)
 	r.entries(t.Entries)
 	r.section("SEE ALSO")
-	r.text("gcsup(1)")
+	pages := []string{"gcsup(1)"}
+	for _, cmd := range allCommands() {
+		if concerns(t, cmd) {
+			pages = append(pages, manName(cmd)+"(1)")
+		}
+	}
+	for _, other := range topics() {
+		if other.Name != t.Name && strings.Contains(t.Text, "(#"+anchor(other.Title)+")") {
+			pages = append(pages, topicName(other)+"(7)")
+		}
+	}
+	r.text(strings.Join(pages, ", "))
 	return r.String()
+}
+
+// anchor returns the anchor of a heading in docs/reference.md.
+func anchor(heading string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(heading, ",", "")), " ", "-")
+}
+
+// allCommands returns the commands that have pages, without the program.
+func allCommands() []*cobra.Command {
+	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	return leaves(root)
+}
+
+// concerns reports whether a topic describes a flag of a command, or names the command.
+func concerns(t cmdline.Topic, cmd *cobra.Command) bool {
+	text := t.Text
+	for _, e := range t.Entries {
+		text += "\n" + e.Term + ": " + e.Text
+	}
+	words := strings.TrimPrefix(cmd.CommandPath(), "gcsup ")
+	if regexp.MustCompile("(gcsup |`)" + words + "[ `\n:,]").MatchString(text) {
+		return true
+	}
+	found := false
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		found = found || !widespread[f.Name] && regexp.MustCompile("--"+f.Name+"([^a-z-]|$)").MatchString(text)
+	})
+	return found
+}
+
+// widespread are flags of most commands.
+var widespread = map[string]bool{"help": true, "config": true, "json": true, "quiet": true, "verbose": true, "endpoint": true, "emulator": true, "state": true, "state-dir": true,
+	"no-state": true, "state-key-file": true, "credentials-file": true, "billing-project": true}
+
+// seeAlso returns the pages that the page of a command names.
+func seeAlso(cmd *cobra.Command) (pages []string) {
+	if cmd.HasParent() {
+		pages = append(pages, manName(cmd.Parent())+"(1)")
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			pages = append(pages, manName(c)+"(1)")
+		}
+	}
+	if cmd.HasParent() && cmd.Parent().HasParent() {
+		for _, c := range cmd.Parent().Commands() {
+			if c != cmd && c.IsAvailableCommand() {
+				pages = append(pages, manName(c)+"(1)")
+			}
+		}
+	}
+	for _, t := range topics() {
+		if !cmd.HasParent() || !t.Section && concerns(t, cmd) {
+			pages = append(pages, topicName(t)+"(7)")
+		}
+	}
+	return pages
 }
 
 // manPage returns the page of a command.
@@ -163,22 +257,6 @@ func manPage(cmd *cobra.Command, date string) string {
 		r.verbatim(cmd.Example)
 	}
 	r.section("SEE ALSO")
-	var pages []string
-	if cmd.HasParent() {
-		pages = append(pages, manName(cmd.Parent())+"(1)")
-	}
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			pages = append(pages, manName(c)+"(1)")
-		}
-	}
-	if !cmd.HasParent() {
-		for _, t := range topics() {
-			if !t.Section {
-				pages = append(pages, topicName(t)+"(7)")
-			}
-		}
-	}
-	r.text(strings.Join(pages, ", "))
+	r.text(strings.Join(seeAlso(cmd), ", "))
 	return r.String()
 }

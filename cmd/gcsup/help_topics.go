@@ -113,7 +113,6 @@ var variables = []cmdline.Entry{
 	{Term: "SSL_CERT_FILE", Text: "the certificate authorities to trust, instead of the system's; not on macOS and Windows"},
 	{Term: "TERM", Text: "dumb: no lines that change"},
 	{Term: "NO_COLOR", Text: "if it is set and not empty, output has no colors"},
-	{Term: "XTERM_VERSION, STY", Text: "set by xterm and GNU screen, which cut long lines when the window gets narrower"},
 }
 
 // files are the files that the commands read and write without a flag.

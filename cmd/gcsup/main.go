@@ -40,7 +40,10 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	root.SetOut(out) // before the completion command, which keeps the writer that it finds
 	checkCompletionArgs(root)
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(withArgs(ctx, args))
+	cmd, err := root, cmdline.CheckHeaders(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(withArgs(ctx, args))
+	}
 	if out.err != nil && (err == nil || errors.Is(err, out.err)) { // cobra drops it or returns it
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
@@ -54,7 +57,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = exit.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), cmdline.HelpOf(root))
 	}
 	err = cmdline.Explain(cmd, err)
-	screen.NewConsole(std.err, false).Fail(exit.Text(err))
+	screen.NewConsole(std.err, false).FailBlock(process.PrintableError(exit.Text(err), err))
 	return exit.Classify(err).Code
 }
 

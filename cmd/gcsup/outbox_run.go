@@ -162,6 +162,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	if err := r.open(); err != nil {
 		return r.refuse(whole, err)
 	}
+	r.warnOfName(destination)
 	c, err := f.connect(ctx, r, opts, to)
 	if err != nil {
 		return r.refuse(whole, err)
@@ -177,14 +178,29 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 		Policy: opts.Policy, Small: int(f.jobs), Large: int(f.jobs), Jobs: int(f.jobs), Spec: f.spec,
 		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.Warning("warning: %s", text) }, Ready: service.ready,
 	})
+	if wrong, ok := errors.AsType[*outbox.MoveDirError](err); ok {
+		return r.refuse(whole, exit.Usagef("--then=move: %v", wrong))
+	}
 	if err != nil {
 		return r.refuse(whole, missingOutbox(dir, err))
 	}
 	open.Store(box)
 	if err := service.run(ctx, box); err != nil {
-		return r.refuse(whole, err)
+		return r.refuse(whole, blocked(err))
 	}
 	return r.ended(exit.OK)
+}
+
+// blocked gives the error of a file that blocks all later ones a kind of its own, if a service manager would take the
+// exit code for that of a wrong command line or configuration, which a restart cannot change.
+func blocked(err error) error {
+	if _, ok := errors.AsType[*outbox.StoppedError](err); !ok {
+		return err
+	}
+	if code := exit.Classify(err).Code; code == exit.Usage || code == exit.Config {
+		return exit.WithKind(err, exit.ErrBlocked)
+	}
+	return err
 }
 
 // orNone returns a negative value for 0, which in the options of package outbox means the default.
@@ -246,6 +262,10 @@ func (s *outboxService) ended(a outbox.Attempt) {
 	path := filepath.Join(s.dir, filepath.FromSlash(a.Name))
 	if a.Altered {
 		s.console.Detail("%s changed while it was uploaded; it is uploaded again", path)
+		return
+	}
+	if a.Unsaved {
+		s.console.Warning("warning: %s: the upload cannot be saved, and starts over if this process ends before it does: %v", path, a.Err)
 		return
 	}
 	t := task{source: path, destination: a.Result.Spec.URL()}

@@ -93,17 +93,21 @@ func printOutbox(w io.Writer, s outbox.Status, failed []outbox.Failure, now time
 	switch p := s.Running; {
 	case p == nil:
 		row("process", "none: its files are not uploaded until one runs")
-	case now.Sub(s.Time) > time.Minute:
-		row("process", "%s, which hangs or is suspended: its status is %s old", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), readable.Span(now.Sub(s.Time)))
+	case s.Unsaved:
+		row("process", "%s, which cannot save its status: is the disk full?", processText(p, now))
+	case s.Time.IsZero():
+		row("process", "%s, which has saved no status: it begins, hangs or is suspended", processText(p, now))
+	case s.Stale(now):
+		row("process", "%s, which hangs or is suspended: its status is %s old", processText(p, now), readable.Span(now.Sub(s.Time)))
 	default:
-		row("process", "%s, for %s", process.Printable(fmt.Sprintf("%d on %s", p.PID, p.Host)), readable.Span(now.Sub(p.Since)))
+		row("process", "%s", processText(p, now))
 	}
 	backlog := fmt.Sprintf("%s, %s", readable.Plural(int(s.Backlog.Files), "file", "files"), readable.Bytes(s.Backlog.Bytes))
 	if !s.Oldest.IsZero() {
 		backlog += ", the oldest for " + readable.Span(max(now.Sub(s.Oldest), 0))
 	}
 	row("backlog", "%s", backlog)
-	if s.Running != nil {
+	if s.Running != nil && !s.Unsaved {
 		row("", "%d under way, %d ready, %d not complete yet, %d failed and wait", s.Uploading, s.Ready, s.Settling, s.Waiting)
 		row("uploaded", "%s, %s since the start", readable.Plural(int(s.Uploaded.Files), "file", "files"), readable.Bytes(s.Uploaded.Bytes))
 		if s.Kept > 0 {
@@ -145,6 +149,14 @@ func printOutbox(w io.Writer, s outbox.Status, failed []outbox.Failure, now time
 		}
 	}
 	return nil
+}
+
+// processText describes the process that runs an outbox.
+func processText(p *outbox.Process, now time.Time) string {
+	if p.PID == 0 {
+		return "one that is not known"
+	}
+	return process.Printable(fmt.Sprintf("%d on %s, for %s", p.PID, p.Host, readable.Span(now.Sub(p.Since))))
 }
 
 // fileText describes a file that is under way or waits.

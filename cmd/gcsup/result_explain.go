@@ -38,19 +38,18 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
-	text = process.PrintablePath(text, t.source)
-	attrs := failureAttrs(err)
+	block, attrs := process.PrintableError(text, err), failureAttrs(err)
 	if brief {
-		x.console.Log().Error(text, attrs...)
+		x.console.Log().Error(string(block), attrs...)
 		return
 	}
-	x.console.Fail(text, attrs...)
+	x.console.FailBlock(block, attrs...)
 }
 
 // kept prints why a source is not removed, although its object exists. If brief is true, the
 // text is only logged.
 func (x *explainer) kept(t task, err error, brief bool) {
-	text := process.PrintablePath(t.source+": not removed, although "+t.destination+" exists: "+exit.Text(err), t.source)
+	text := t.source + ": not removed, although " + t.destination + " exists: " + exit.Text(err)
 	if brief {
 		x.console.Log().Error(text, failureAttrs(err)...)
 		return
@@ -69,7 +68,13 @@ func failureAttrs(err error) []slog.Attr {
 
 // howToContinue prints how to continue an upload that failed.
 func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
+	if by, ok := errors.AsType[*occupiedError](err); ok {
+		x.chooseOne(by)
+		return
+	}
 	switch {
+	case t.saved == "" && errors.Is(err, exit.ErrSource) && errors.Is(err, fs.ErrNotExist):
+		x.missing(t)
 	case t.saved != "" && exit.NotResumable(err):
 		x.howToDiscard(t, err)
 	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
@@ -78,6 +83,9 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
 		x.console.Fail("to resume: " + x.command.resume(res.ID))
+		if errors.Is(err, session.ErrPrecondition) { // a resume fails again, until the object has changed
+			x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+		}
 	case exit.Classify(err).Code == exit.Temporary && t.source == stdinName:
 		x.console.Fail("a stream cannot be resumed: run the same command again with the whole input")
 	case exit.Classify(err).Code == exit.Temporary:
@@ -95,7 +103,9 @@ func (x *explainer) skipped(t task, err error) {
 // source does not exist but may have been moved.
 func (x *explainer) howToDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		x.console.Fail("if the source was moved: " + resumeCommand(process.Words(), x.command.given, t.saved) + " --source=PATH")
+		if token, lerr := x.saved.Load(context.Background(), t.saved); lerr == nil {
+			x.sourceMoved(token)
+		}
 	}
 	command := "sessions cancel"
 	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {

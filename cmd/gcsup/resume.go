@@ -13,8 +13,8 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
-	"gcsup/internal/cli/screen"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -161,13 +161,13 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, process.Words())
 	}
 	if elsewhere > 0 {
-		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), screen.Block(others.String()))
+		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), process.Block(others.String()))
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
 		r.console.Message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		return nil, nil, exit.Usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
+		return nil, nil, process.WithLines(exit.Usagef("%d uploads are saved; name one, or give --all:", len(ids)), process.Block(here.String()))
 	}
 	return ids, unusable, nil
 }
@@ -197,7 +197,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 		return t
 	}
 	if f.source != "" {
-		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
+		if id, t.err = takeOver(ctx, c, token, f.source); t.err == nil {
 			t.saved, t.source = id, process.Absolute(f.source)
 		}
 	}
@@ -205,14 +205,18 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 }
 
 // takeOver gives a saved upload another source and returns the ID that it has then.
-func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
+func takeOver(ctx context.Context, c *connection, t *state.Token, source string) (string, error) {
 	// TakeOver makes no request, so it needs no credentials.
 	up, err := c.offline(c.endpoint)
 	if err != nil {
 		return "", err
 	}
-	newID, err := up.TakeOver(ctx, id, source)
+	newID, err := up.TakeOver(ctx, t.ID, source)
 	if errors.Is(err, fs.ErrExist) {
+		id, _ := up.ID(source, t.Spec)
+		if by, lerr := c.saved.Load(ctx, id); lerr == nil {
+			err = occupied(err, source, t, by)
+		}
 		return "", exit.WithKind(err, exit.ErrUsage)
 	}
 	return newID, sourceError(err, source)

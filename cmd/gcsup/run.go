@@ -118,6 +118,13 @@ func (r *reporter) observe(e upload.Event) {
 // warn prints a warning about the saved uploads.
 func (r *reporter) warn(text string) { r.console.Warning("%s", text) }
 
+// warnOfName prints a warning about a destination that is usually a mistake.
+func (r *reporter) warnOfName(destination string) {
+	if text := emptyPart(destination); text != "" {
+		r.warn("warning: " + text)
+	}
+}
+
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }
 

@@ -77,7 +77,7 @@ func forEach(ctx context.Context, std stdio, c *connection, asJSON bool, ids []s
 		if err == nil {
 			continue
 		}
-		screen.NewConsole(std.err, false).Fail(aboutUpload(id, withHint(err, c.endpoint)))
+		screen.NewConsole(std.err, false).FailBlock(process.PrintableError(aboutUpload(id, withHint(err, c.endpoint)), err))
 		if asJSON {
 			if err := printAction(std.out, actionKept, reasonError, upload.SavedUpload{ID: id}, false, err); err != nil {
 				return err

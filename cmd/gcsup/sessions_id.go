@@ -48,7 +48,7 @@ func completeID(ctx context.Context, store state.Store, text string) (string, er
 		}
 		fmt.Fprintf(&candidates, "\n  %s  %s", id, aboutToken(ctx, store, id))
 	}
-	return "", exit.Usagef("%d saved uploads begin with %s; write more of the ID:%s", len(ids), text, candidates.String())
+	return "", process.WithLines(exit.Usagef("%d saved uploads begin with %s; write more of the ID:", len(ids), text), process.Block(candidates.String()))
 }
 
 // aboutToken returns the source and the destination of a saved upload in a few words. It returns

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/shell"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -161,7 +162,11 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 			source = "a stream that did not end, in " + saved.Spool + ": the object cannot be made"
 		}
 		if d.source == sourceMissing {
-			next += "\n\tif the source was moved: " + resume + " --source=PATH"
+			to := "PATH"
+			if path := renamed(t); path != "" {
+				to = shell.Quote(path)
+			}
+			next += "\n\tif the source was moved: " + resume + " --source=" + to
 		}
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

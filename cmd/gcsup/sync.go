@@ -115,7 +115,7 @@ func (s *syncCommand) check(given *pflag.FlagSet, dir string) (upload.Options, e
 	case dir == stdinName:
 		return upload.Options{}, exit.Usagef("DIR -: want a directory; to upload standard input, run %s cp -, and for a directory of that name, write ./-", process.Words())
 	case strings.HasPrefix(dir, urlPrefix):
-		return upload.Options{}, exit.Usagef("DIR %q: want a directory; objects are not downloaded or copied", dir)
+		return upload.Options{}, exit.Usagef("DIR %q: want a directory; to download or copy objects, run: gcloud storage rsync", dir)
 	}
 	return s.cp.check(given, []string{dir})
 }
@@ -131,6 +131,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	if err != nil {
 		return r.refuse(whole, err)
 	}
+	r.warnOfName(destination)
 	chosen, err := s.choose(cmd.Context(), r, dir, destination)
 	if err != nil {
 		return r.refuse(whole, sourceError(err, dir))
@@ -173,7 +174,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 		return nil, err
 	}
 	spec.Object = object
-	chosen := &syncSelection{selection: selection{trees: true, bucket: bucket, close: func() {}}}
+	chosen := &syncSelection{selection: selection{trees: true, args: []string{dir}, bucket: bucket, close: func() {}}}
 	batch := s.cp.batch.jobs.options()
 	batch.Skip, batch.DryRun, batch.PreservePOSIX = s.cp.batch.skip(), s.cp.batch.dryRun, s.cp.objects.preservePOSIX
 	opts := &mirror.Options{

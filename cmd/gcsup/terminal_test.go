@@ -53,7 +53,7 @@ func TestProgramOnATerminal(t *testing.T) {
 	}
 	cmd := exec.Command(program, "cp", "-r", "--chunk-size=1MiB", "--limit-rate=5MiB", "src", "gs://demo/x")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "GCSUP_STATE_DIR="+filepath.Join(dir, "state"), "STORAGE_EMULATOR_HOST="+server.URL, "XTERM_VERSION=", "STY=")
+	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "GCSUP_STATE_DIR="+filepath.Join(dir, "state"), "STORAGE_EMULATOR_HOST="+server.URL)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestProgramOnATerminal(t *testing.T) {
 	s := screentest.New(80, true)
 	row := regexp.MustCompile(`^(…/\S*|small\.txt) +\[[=-]* *\] +(\d+)%`)
 	frames, last, waited, counted := 0, 0, false, false
-	for _, part := range strings.SplitAfter(string(out), "\x1b[J\r") { // the end of a frame
+	for _, part := range strings.SplitAfter(string(out), "\x1b[?7h") { // the end of a frame
 		if err := s.Write(part); err != nil {
 			t.Fatal(err)
 		}

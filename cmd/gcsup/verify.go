@@ -66,6 +66,7 @@ func (f *verifyFlags) check(sources []string) error {
 // verifier compares files with their objects.
 type verifier struct {
 	flags     verifyFlags
+	given     *pflag.FlagSet
 	std       stdio
 	console   *screen.Console
 	out       io.Writer // standard output
@@ -93,6 +94,7 @@ Exit codes: 0 all are the same; 65 at least one differs, is missing, or has no f
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: v.flags.target.completePaths(&v.flags.userProject),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			v.given = cmd.Flags()
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
 		},
 	}
@@ -108,6 +110,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}
+	v.flags.sources.tree.Private = v.flags.target.private(sources)
 	if v.flags.sources.listFromStdin() {
 		v.flags.progress = v.flags.progress.whileTyping(v.std.in)
 	}
@@ -196,7 +199,11 @@ func (v *verifier) compare(ctx context.Context, chosen *selection, m *mirror.Mir
 	for _, text := range chosen.notes.Warnings() {
 		v.console.Message("warning: %s", text)
 	}
-	v.console.Message("%s", v.totals.Text())
+	if v.totals.None() {
+		v.console.Message("%s", chosen.noFiles(v.given))
+	} else {
+		v.console.Message("%s", v.totals.Text())
+	}
 	if v.totals.Code != exit.OK {
 		return exit.Printed(v.totals.Code)
 	}

@@ -41,7 +41,7 @@ func (v *verifier) chooseExtra(ctx context.Context, dir, destination string, spe
 		return nil, nil, err
 	}
 	spec.Object = object
-	chosen := &selection{trees: true, bucket: bucket, close: func() {}}
+	chosen := &selection{trees: true, args: []string{dir}, bucket: bucket, close: func() {}}
 	var m *mirror.Mirror
 	err = unlessDone(ctx, func() error {
 		placed, _, err := tree.Place([]string{dir}, spec, true)

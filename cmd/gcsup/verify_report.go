@@ -40,7 +40,7 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 		if !strings.HasPrefix(text, source+":") {
 			text = source + ": " + text
 		}
-		v.console.Fail(process.PrintablePath(text, source))
+		v.console.Fail(text)
 	case v.flags.json || status == result.Skipped || status == result.Same && !v.view.results:
 	case status == result.Same:
 		if _, err := fmt.Fprintf(v.out, "same     %s\n", process.Printable(source)); err != nil {

@@ -120,6 +120,8 @@ const (
 	EffectWrongHash Effect = "wrong-hash"
 	// Leave the size out of the object in this reply.
 	EffectOmitSize Effect = "omit-size"
+	// Leave the checksums out of the object in this reply.
+	EffectOmitHash Effect = "omit-hash"
 	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
 	EffectCorrupt Effect = "corrupt"
 	// The session ends: this and all later requests on it return 410, whose body has the
@@ -219,6 +221,7 @@ var effects = map[Effect]params{
 	EffectRewind:        {bytes: true, needBytes: true},
 	EffectWrongHash:     {},
 	EffectOmitSize:      {},
+	EffectOmitHash:      {},
 	EffectCorrupt:       {bytes: true},
 	EffectGone:          {status: true},
 	EffectNotFound:      {},

@@ -219,7 +219,7 @@ func (b builder) pack(progress *progress, dir, out string) error {
 		return err
 	}
 	progress.end()
-	p := packager{tree: dir, pages: out, license: filepath.Join(out, licensesName), time: b.time}
+	p := packager{tree: dir, pages: out, license: filepath.Join(out, licensesName), time: b.time, maintainer: maintainer()}
 	for _, arch := range b.packaged() {
 		progress.start("packages for linux/" + arch)
 		if err := p.write(out, b.stamp.version, arch, b.binary(out, programs[0], "linux", arch)); err != nil {
@@ -228,6 +228,12 @@ func (b builder) pack(progress *progress, dir, out string) error {
 		progress.end()
 	}
 	return nil
+}
+
+// maintainer returns the name and the address in the packages: those of the environment, or of the author of
+// the last commit.
+func maintainer() string {
+	return cmp.Or(os.Getenv("MAINTAINER"), git("log", "-1", "--format=%an <%ae>"), "The gcsup authors <gcsup@example.com>")
 }
 
 // binary returns the path of a program for a platform.

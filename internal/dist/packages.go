@@ -24,6 +24,8 @@ type packager struct {
 	pages   string    // a directory with man and completions
 	license string    // the file with the licenses of all linked modules
 	time    time.Time // of all files in the packages
+
+	maintainer string // the name and the address
 }
 
 // write writes the packages with a binary to out. version is that of gcsup.
@@ -37,13 +39,13 @@ func (p packager) write(out, version, arch, binary string) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(stage) }() // the packages are complete without it
-	if err := p.stage(stage, binary); err != nil {
+	if err := p.stage(stage, binary, number); err != nil {
 		return err
 	}
 	for _, format := range []string{"deb", "rpm"} {
 		cmd := exec.Command("go", "run", nfpm, "package", "--config", "nfpm.yaml", "--packager", format, "--target", out)
 		cmd.Dir = stage
-		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "VERSION="+number, "ARCH="+arch,
+		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "VERSION="+number, "ARCH="+arch, "MAINTAINER="+p.maintainer,
 			"SOURCE_DATE_EPOCH="+strconv.FormatInt(p.time.Unix(), 10))
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("nfpm: %w\n%s", err, text)
@@ -52,8 +54,15 @@ func (p packager) write(out, version, arch, binary string) (err error) {
 	return nil
 }
 
+// changelog returns the changelog of a version in the format of Debian.
+// https://www.debian.org/doc/debian-policy/ch-source.html#debian-changelog-debian-changelog
+func (p packager) changelog(version string) []byte {
+	return fmt.Appendf(nil, "gcsup (%s) unstable; urgency=medium\n\n  * See docs/changelog.md in the source.\n\n -- %s  %s\n",
+		version, p.maintainer, p.time.UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+}
+
 // stage fills a directory with the files that nfpm.yaml names.
-func (p packager) stage(dir, binary string) error {
+func (p packager) stage(dir, binary, version string) error {
 	type source struct {
 		path, name string
 		mode       fs.FileMode
@@ -79,24 +88,29 @@ func (p packager) stage(dir, binary string) error {
 			return err
 		}
 		path := filepath.Join(dir, f.name)
-		if ext := filepath.Ext(path); ext == ".1" || ext == ".7" {
+		if ext := filepath.Ext(path); ext == ".1" || ext == ".7" || ext == ".txt" {
 			path += ".gz"
 			content = compress(content)
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, content, f.mode); err != nil {
-			return err
-		}
-		if err := os.Chmod(path, f.mode); err != nil { // which does not depend on the umask
-			return err
-		}
-		if err := os.Chtimes(path, p.time, p.time); err != nil {
+		if err := p.put(path, content, f.mode); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.put(filepath.Join(dir, "changelog.gz"), compress(p.changelog(version)), 0o644)
+}
+
+// put writes a file of the packages, and makes the directories above it.
+func (p packager) put(path string, content []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, content, mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, mode); err != nil { // which does not depend on the umask
+		return err
+	}
+	return os.Chtimes(path, p.time, p.time)
 }
 
 // compress returns text in the format of gzip, without a name or a time.

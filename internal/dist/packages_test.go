@@ -63,7 +63,7 @@ func TestPackages(t *testing.T) {
 	if err := os.WriteFile(license, []byte("the licenses\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p := packager{tree: "../..", pages: out, license: license, time: at}
+	p := packager{tree: "../..", pages: out, license: license, time: at, maintainer: "The Testers <testers@users.noreply.github.com>"}
 	var packages [2]map[string][]byte // by format
 	for i, version := range []string{"v1.0.0-rc.1", "v1.0.0-2-gabcdef0"} {
 		binary := filepath.Join(out, "gcsup-"+version)
@@ -82,8 +82,22 @@ func TestPackages(t *testing.T) {
 				}
 			}
 			checkLifeCycle(t, manager, files[0], files[1])
+			if format == "deb" {
+				checkLintian(t, files[1])
+			}
 		})
 	}
+}
+
+// checkLintian checks that lintian, if it is installed, finds no error and no warning.
+func checkLintian(t *testing.T, file string) {
+	t.Helper()
+	lintian, err := exec.LookPath("lintian")
+	if err != nil {
+		t.Log("lintian is not installed (Debian: apt-get install lintian)")
+		return
+	}
+	command(t, ".", lintian, "--fail-on=error,warning", "--allow-root", file)
 }
 
 // checkReproducible writes the same packages twice, with a small file as the program, because
@@ -133,18 +147,20 @@ func written(t *testing.T, p packager, version, binary string) map[string][]byte
 // packageManager installs packages in a root directory.
 type packageManager struct {
 	root                     string
-	install, upgrade, remove func(t *testing.T, file string) // remove ignores file
-	zsh, license             string                          // the paths of files that each family has elsewhere
-	keepsEdited              string                          // the path of the edited configuration after a removal
+	install, upgrade, remove func(t *testing.T, file string) (printed string) // remove ignores file
+	purge                    func(t *testing.T)                               // removes what remains after a removal
+	own                      []string                                         // the paths of files that each family has elsewhere
+	readme                   string                                           // the one that an installation names
+	keepsEdited              string                                           // the path of the edited configuration after a removal
 }
 
 func newDpkg(t *testing.T) packageManager {
 	root := newRoot(t)
-	dpkg := func(args ...string) func(*testing.T, string) {
-		return func(t *testing.T, file string) {
+	dpkg := func(args ...string) func(*testing.T, string) string {
+		return func(t *testing.T, file string) string {
 			t.Helper()
 			list := append([]string{"--root=" + root, "--force-confdef", "--force-confold"}, args...)
-			command(t, root, "dpkg", append(list, file)...)
+			return command(t, root, "dpkg", append(list, file)...)
 		}
 	}
 	for _, dir := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info"} {
@@ -157,9 +173,10 @@ func newDpkg(t *testing.T) packageManager {
 	}
 	return packageManager{
 		root: root, install: dpkg("--install"), upgrade: dpkg("--install"),
-		remove:      func(t *testing.T, _ string) { dpkg("--remove")(t, "gcsup") },
-		zsh:         "/usr/share/zsh/vendor-completions/_gcsup",
-		license:     "/usr/share/doc/gcsup/copyright",
+		remove:      func(t *testing.T, _ string) string { return dpkg("--remove")(t, "gcsup") },
+		purge:       func(t *testing.T) { dpkg("--purge")(t, "gcsup") },
+		own:         []string{"/usr/share/zsh/vendor-completions/_gcsup", "/usr/share/doc/gcsup/copyright", "/usr/share/doc/gcsup/changelog.gz", "/usr/share/doc/gcsup/LICENSES.txt.gz"},
+		readme:      "/usr/share/doc/gcsup/README.Debian",
 		keepsEdited: "/etc/gcsup/gcsup.env",
 	}
 }
@@ -170,17 +187,26 @@ func newRPM(t *testing.T) packageManager {
 	if exec.Command("rpm", "--force-debian", "--version").Run() == nil {
 		common = append(common, "--force-debian") // the rpm of Debian refuses to run otherwise
 	}
-	rpm := func(args ...string) func(*testing.T, string) {
-		return func(t *testing.T, file string) {
+	rpm := func(args ...string) func(*testing.T, string) string {
+		return func(t *testing.T, file string) string {
 			t.Helper()
-			command(t, root, "rpm", slices.Concat(common, args, []string{file})...)
+			return command(t, root, "rpm", slices.Concat(common, args, []string{file})...)
 		}
 	}
+	var first string // the package that was installed
 	return packageManager{
-		root: root, install: rpm("--install"), upgrade: rpm("--upgrade"),
-		remove:      func(t *testing.T, _ string) { rpm("--erase")(t, "gcsup") },
-		zsh:         "/usr/share/zsh/site-functions/_gcsup",
-		license:     "/usr/share/licenses/gcsup/LICENSES.txt",
+		root: root, install: func(t *testing.T, file string) string { first = file; return rpm("--install")(t, file) }, upgrade: rpm("--upgrade"),
+		remove: func(t *testing.T, _ string) string { return rpm("--erase")(t, "gcsup") },
+		purge: func(t *testing.T) {
+			t.Helper()
+			if err := os.Remove(filepath.Join(root, "etc/gcsup/gcsup.env.rpmsave")); err != nil {
+				t.Fatal(err)
+			}
+			rpm("--install")(t, first) // with a configuration that is not edited
+			rpm("--erase")(t, "gcsup")
+		},
+		own:         []string{"/usr/share/zsh/site-functions/_gcsup", "/usr/share/licenses/gcsup/LICENSES.txt.gz"},
+		readme:      "/usr/share/doc/gcsup/README",
 		keepsEdited: "/etc/gcsup/gcsup.env.rpmsave",
 	}
 }
@@ -244,17 +270,20 @@ func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
 		t.Helper()
 		return command(t, m.root, "chroot", m.root, "/usr/bin/gcsup", "version")
 	}
-	m.install(t, first)
+	if printed := m.install(t, first); !strings.Contains(printed, "gcsup: "+m.readme+" explains") {
+		t.Errorf("the installation does not name %s:\n%s", m.readme, printed)
+	}
 	expectCalls("install", reload)
 	if got := version(); !strings.HasPrefix(got, "gcsup v1.0.0-rc.1 ") {
 		t.Errorf("version %q", got)
 	}
 	installed := []string{
 		"/usr/bin/gcsup", "/usr/share/man/man1/gcsup.1.gz", "/usr/share/man/man1/gcsup-outbox-run.1.gz", "/usr/share/man/man7/gcsup-patterns.7.gz",
-		"/usr/share/bash-completion/completions/gcsup", "/usr/share/fish/vendor_completions.d/gcsup.fish", m.zsh, m.license,
+		"/usr/share/bash-completion/completions/gcsup", "/usr/share/fish/vendor_completions.d/gcsup.fish", "/usr/share/man/man7/gcsup-files.7.gz",
 		"/usr/lib/systemd/system/gcsup-backup.service", "/usr/lib/systemd/system/gcsup-backup.timer", "/usr/lib/systemd/system/gcsup-wal.service",
 		"/etc/gcsup/gcsup.env",
 	}
+	installed = append(append(installed, m.readme), m.own...)
 	for _, path := range installed {
 		info, err := os.Stat(filepath.Join(m.root, path))
 		want := fs.FileMode(0o644)
@@ -270,7 +299,9 @@ func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
 	if err := os.WriteFile(env, edited, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.upgrade(t, second)
+	if printed := m.upgrade(t, second); strings.Contains(printed, m.readme) {
+		t.Errorf("an upgrade printed what concerns a first installation:\n%s", printed)
+	}
 	expectCalls("upgrade", reload, restart)
 	if got := version(); !strings.HasPrefix(got, "gcsup v1.0.0-2-gabcdef0 ") {
 		t.Errorf("version %q after an upgrade", got)
@@ -288,6 +319,12 @@ func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
 	if got, err := os.ReadFile(filepath.Join(m.root, m.keepsEdited)); err != nil || !bytes.Equal(got, edited) {
 		t.Errorf("the configuration after a removal: %q, %v", got, err)
 	}
+	m.purge(t)
+	for _, dir := range []string{"/etc/gcsup", "/usr/share/doc/gcsup", "/usr/share/licenses/gcsup"} {
+		if _, err := os.Lstat(filepath.Join(m.root, dir)); err == nil {
+			t.Errorf("%s exists after the removal", dir)
+		}
+	}
 }
 
 // TestPackagedUnits checks that the units of the packages are those of docs/service.md, with the program
@@ -302,7 +339,7 @@ func TestPackagedUnits(t *testing.T) {
 		t.Errorf("docs/service.md has %d units, want 3", len(units))
 	}
 	packaged := strings.NewReplacer("/usr/local/bin/gcsup", "/usr/bin/gcsup", "gs://my-bucket/", "gs://${BUCKET}/",
-		"ExecStart=", "EnvironmentFile=/etc/gcsup/gcsup.env\nExecStart=")
+		"ExecStart=", "EnvironmentFile=/etc/gcsup/gcsup.env\nExecStart=", "AssertPathExists=", "AssertPathExists=/etc/gcsup/gcsup.env\nAssertPathExists=")
 	for _, unit := range units {
 		got, err := os.ReadFile(filepath.Join("package", unit[1]))
 		if want := packaged.Replace(unit[2]); err != nil || string(got) != want {

@@ -82,6 +82,9 @@ func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int
 	s.content = source(t, filepath.Join(dir, "content"), size, random.Uint64())
 	s.flags = []string{"--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "100ms", "--retry-for", "300ms"}
 	fault := spoolFault(random.IntN(int(spoolFaults)))
+	if err := os.Mkdir(s.spool, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if fault == diskFull && !s.mount() {
 		fault = killedAtEnd
 	}
@@ -173,8 +176,7 @@ func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault,
 
 // mount makes the directory of the spool a small file system, if the test may do that.
 func (s *stream) mount() bool {
-	if os.Mkdir(s.spool, 0o700) != nil || syscall.Mount("tmpfs", s.spool, "tmpfs", 0, "size=24m,mode=0700") != nil {
-		_ = os.Remove(s.spool)
+	if syscall.Mount("tmpfs", s.spool, "tmpfs", 0, "size=24m,mode=0700") != nil {
 		return false
 	}
 	s.t.Cleanup(func() { _ = syscall.Unmount(s.spool, syscall.MNT_DETACH) })

@@ -112,6 +112,24 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 	return err == nil && !free, nil
 }
 
+// Holder returns the process that holds the lock of an upload in the directory dir, or nil if none does. It changes
+// nothing. Unlike [OpenDir] it accepts the directory of another user, so that root can look. The fields of the result are
+// zero if the process could not write who it is, for example because the disk is full.
+func Holder(ctx context.Context, dir, id string) (*HeldError, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("lock of upload: %w", err)
+	}
+	d := &Dir{root: root}
+	defer d.Close()
+	if locked, err := d.Locked(ctx, id); err != nil || !locked {
+		return nil, err
+	}
+	return d.heldBy(id + lockSuffix), nil
+}
+
 // lockHolder is the content of a lock file. It is only for the error message of another
 // process: the lock does not depend on it.
 type lockHolder struct {

@@ -475,3 +475,39 @@ func TestLockStress(t *testing.T) {
 		t.Errorf("files %v are left", got)
 	}
 }
+
+// TestHolder checks that Holder names the process that has the lock, also for root in the directory of another user, and
+// creates nothing.
+func TestHolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	none := func(what string) {
+		t.Helper()
+		if held, err := state.Holder(t.Context(), dir, "id"); held != nil || err != nil {
+			t.Errorf("%s: %+v, %v", what, held, err)
+		}
+	}
+	none("no directory")
+	d, err := state.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	none("no lock")
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, err := state.Holder(t.Context(), dir, "id"); err != nil || held == nil || held.PID != os.Getpid() {
+		t.Errorf("%+v, %v", held, err)
+	}
+	unlock()
+	none("released")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}

@@ -66,6 +66,7 @@ var kinds = []struct {
 	{session.ErrRetriesExhausted, "retries_exhausted"},
 	{upload.ErrPermanent, "permanent"},
 	{session.ErrSourceChanged, "source_changed"},
+	{upload.ErrIncomplete, "incomplete"}, // wraps the reason
 	{session.ErrChecksum, "checksum"},
 	{session.ErrUnexpectedData, "unexpected_data"},
 	{session.ErrProtocol, "protocol"},
@@ -77,7 +78,6 @@ var kinds = []struct {
 	{chunk.ErrNotRegular, NoInput},
 	{upload.ErrSourceNeeded, NoInput},
 	{upload.ErrTruncated, "truncated"},
-	{upload.ErrIncomplete, "incomplete"},
 	{state.ErrNoToken, "no_saved_upload"},
 	{session.ErrNotFound, "not_found"},
 	{session.ErrSessionLost, "session_lost"},

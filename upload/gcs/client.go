@@ -26,8 +26,9 @@ import (
 
 // Options configure a [Client]. The zero value uses the defaults.
 type Options struct {
-	// Endpoint is the service's scheme and host. A host alone means https. A
-	// path is dropped. The default is STORAGE_EMULATOR_HOST, else
+	// Endpoint is the service's scheme and host. A host alone means https. The path
+	// /storage/v1/ may follow, as for the official library; any other path is an error. The
+	// default is STORAGE_EMULATOR_HOST, whose path is dropped, as there, else
 	// https://storage.UNIVERSE_DOMAIN.
 	Endpoint string
 
@@ -251,6 +252,9 @@ func findEndpoint(explicit, emulatorHost, standard string) (u *url.URL, emulator
 	if err != nil || u.User != nil {
 		// The value may contain a secret, so the error does not.
 		return nil, false, fmt.Errorf("%s: want HOST[:PORT], http://HOST[:PORT] or https://HOST[:PORT]", what)
+	}
+	if path := strings.Trim(u.Path, "/"); !emulator && path != "" && path != "storage/v1" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, false, fmt.Errorf("%s: want %s://%s without a path: the paths of Cloud Storage begin at the root of a host; a reverse proxy needs a host name or a port for it", what, u.Scheme, u.Host)
 	}
 	// Use the canonical form, which session compares session URIs with.
 	client, err := session.NewClient(nil, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String())

@@ -58,7 +58,11 @@ func (m *Mirror) failed(err error) bool {
 	if !ok {
 		return err != nil
 	}
-	return m.opts.Strict && entry.Kind != tree.LeftOut && entry.Kind != tree.Link // ignored links have this kind
+	switch entry.Kind {
+	case tree.LeftOut, tree.Link, tree.Private: // ignored links have the kind Link
+		return false
+	}
+	return m.opts.Strict
 }
 
 // vanished returns the error of a file, which is an [*tree.EntryError] if the file was removed before it

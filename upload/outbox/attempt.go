@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -19,6 +20,7 @@ type task struct {
 	name    string
 	id      chunk.Identity
 	compare bool
+	unsaved bool
 }
 
 // result is what a goroutine reports to the loop.
@@ -33,7 +35,8 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 	path := o.path(t.name)
 	keep := o.memory != nil
 	call := upload.CallOptions{
-		Below: o.dir,
+		Below:   o.dir,
+		Unsaved: t.unsaved,
 		// What was found to be complete is what must be sent.
 		Accept: func(path string, now fs.FileInfo) error {
 			if now.Size() != t.id.Size || now.ModTime().UnixNano() != t.id.ModTimeNS {
@@ -58,7 +61,10 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 	case err != nil:
 	case keep:
 		o.verified(t.entry)
-		left = o.memory.record(res)
+		if left = o.memory.record(res); noSpace(left) {
+			o.unrecorded(t.name, left)
+			left = nil // it is uploaded: the next process compares it with its object
+		}
 	case !res.SourceRemoved:
 		if left = res.SourceKept; left == nil {
 			left = session.ErrOutcomeUnknown // its bytes were not compared
@@ -96,6 +102,18 @@ func (o *Outbox) verified(f *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.table.step(f, event{kind: verified}, o.now(), nil)
+}
+
+// unrecorded warns that a kept file could not be recorded because of err. The first warning is for all: there may be
+// many files.
+func (o *Outbox) unrecorded(name string, err error) {
+	o.mu.Lock()
+	warned := o.warned
+	o.warned = true
+	o.mu.Unlock()
+	if !warned {
+		o.opts.Warn(fmt.Sprintf("%s is uploaded, but cannot be recorded, and perhaps others, too: the next process compares them with their objects: %v", name, err))
+	}
 }
 
 // observe follows the uploads.

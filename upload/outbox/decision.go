@@ -48,8 +48,13 @@ type file struct {
 	tries    uint16  // attempts in a row that did not succeed
 	attempts uint16  // those of them that count, see rules.counts
 	phase    phase
-	compare  bool // the object may have been made already
+	last     outcome // of the last attempt that did not succeed
+	same     uint8   // of the attempts that count, those in a row with the outcome last
+	compare  bool    // the object may have been made already
 }
+
+// unsaved reports whether the next attempt saves nothing, because there is no space for it.
+func (f file) unsaved() bool { return f.last == full && f.same == 0 }
 
 // cause is why an attempt did not succeed. An error would keep the history of the upload.
 type cause struct{ kind, text string }
@@ -89,9 +94,16 @@ const (
 	vanished                   // the file does not exist any more
 	interrupted                // the outbox stops
 	unusable                   // the file itself cannot be uploaded
+	hopeless                   // the file, its name or its object cannot be uploaded, and repeating it cannot change that
 	refused                    // the service refuses the file, or the settings of all files
+	invalid                    // as refused, because the request is invalid: repeating it cannot change that
 	unavailable                // a failure that any other file can have too
+	unreadable                 // a permission is missing, without which no object can be compared and no file removed
+	full                       // the upload could not be saved, because there is no space
 )
+
+// confirmations is how many attempts in a row must have the same outcome if repeating them cannot change it.
+const confirmations = 2
 
 // action is what must be done with a file.
 type action uint8
@@ -104,6 +116,7 @@ const (
 	giveUp               // move it to .failed, or stop if the order must be kept
 	forget               // the file is gone
 	forgetAndLook        // the file is gone, and another one may have its name
+	halt                 // no file can be removed: Run ends
 )
 
 // moment is when something happens, and what the decision needs besides.
@@ -223,17 +236,34 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 		f.phase = complete
 		return f, nothing
 	}
+	unsaved := f.unsaved()
+	if f.last != e.outcome {
+		f.last, f.same = e.outcome, 0
+	}
 	f.phase, f.compare, f.why = waiting, true, e.why
+	if e.outcome == full && !unsaved {
+		f.same = 0
+		f.due = now.at // without a wait: an upload that removes its file makes space
+		return f, nothing
+	}
 	f.tries = min(f.tries, 1<<15) + 1
-	if r.counts(e.outcome, f, now) {
+	counts := r.counts(e.outcome, f, now)
+	if counts {
 		f.attempts = min(f.attempts, 1<<15) + 1
 	}
+	if counts || e.outcome == unreadable || e.outcome == full {
+		f.same = min(f.same, confirmations) + 1
+	}
 	f.mark = now.uploaded
-	if r.attempts > 0 && int(f.attempts) >= r.attempts {
+	f.due = now.at + r.policy.Wait(int(f.tries)-1, now.random, 0)
+	confirmed := f.same >= confirmations
+	switch {
+	case confirmed && e.outcome == unreadable:
+		return f, halt
+	case r.attempts > 0 && (int(f.attempts) >= r.attempts || confirmed && (e.outcome == hopeless || e.outcome == invalid)):
 		f.phase, f.due = failed, never
 		return f, giveUp
 	}
-	f.due = now.at + r.policy.Wait(int(f.tries)-1, now.random, 0)
 	return f, nothing
 }
 
@@ -241,9 +271,9 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 // .failed.
 func (r *rules) counts(o outcome, f file, now moment) bool {
 	switch o {
-	case unusable:
+	case unusable, hopeless:
 		return true
-	case refused:
+	case refused, invalid:
 		return r.ordered || now.uploaded > 0
 	case unavailable:
 		return now.uploaded > f.mark

@@ -78,9 +78,14 @@ func TestSteps(t *testing.T) {
 		"interrupted":    {event{kind: ended, outcome: interrupted}, 0},
 		"refused":        {event{kind: ended, outcome: unusable}, 0},
 		"unavailable":    {event{kind: ended, outcome: unavailable}, 0},
+		"hopeless":       {event{kind: ended, outcome: hopeless}, 0},
+		"invalid":        {event{kind: ended, outcome: invalid}, 0},
+		"unreadable":     {event{kind: ended, outcome: unreadable}, 0},
+		"full":           {event{kind: ended, outcome: full}, 0},
+		"at once":        {event{kind: expired}, 0},
 		"stranded":       {event{kind: stranded}, 0},
 	}
-	actions := []string{"-", "look", "queue", "give up", "forget", "forget and look"}
+	actions := []string{"-", "look", "queue", "give up", "forget", "forget and look", "halt"}
 	for name, steps := range map[string]string{
 		"removed":                    "glance: settling look; inspect: complete queue; take: uploading -; verify: disposing -; disposed: disposing forget and look",
 		"kept":                       "inspect: complete queue; take: uploading -; verify: disposing -; recorded: kept look; inspect: kept -; glance: kept -; glance edited: settling look",
@@ -96,6 +101,12 @@ func TestSteps(t *testing.T) {
 		"an outage does not count":   "inspect: complete queue; take: uploading -; unavailable: waiting -; take: uploading -; unavailable: waiting -; take: uploading -; unavailable: waiting -; take: uploading -; unavailable: waiting -",
 		"a change does not count":    "inspect: complete queue; take: uploading -; altered: waiting -; take: uploading -; altered: waiting -; take: uploading -; altered: waiting -; take: uploading -; altered: waiting -",
 		"replaced, it starts over":   "inspect: complete queue; take: uploading -; refused: waiting -; take: uploading -; refused: waiting -; inspect edited: complete queue; take: uploading -; refused: waiting -",
+		"hopeless twice":             "inspect: complete queue; take: uploading -; hopeless: waiting -; take: uploading -; hopeless: failed give up",
+		"hopeless, not in a row":     "inspect: complete queue; take: uploading -; hopeless: waiting -; take: uploading -; unavailable: waiting -; take: uploading -; hopeless: waiting -",
+		"hopeless, and replaced":     "inspect: complete queue; take: uploading -; hopeless: waiting -; inspect edited: complete queue; take: uploading -; hopeless: waiting -",
+		"invalid may be the setting": "inspect: complete queue; take: uploading -; invalid: waiting -; take: uploading -; invalid: waiting -; take: uploading -; invalid: waiting -; take: uploading -; invalid: waiting -",
+		"objects cannot be read":     "inspect: complete queue; take: uploading -; unreadable: waiting -; take: uploading -; unreadable: waiting halt",
+		"no space to save":           "inspect: complete queue; take: uploading -; full: waiting -; at once: settling look; inspect: complete queue; take: uploading -; disposed: uploading forget and look",
 		"the outbox stops":           "inspect: complete queue; take: uploading -; interrupted: complete -",
 	} {
 		f, now := file{due: never, id: chunk.Identity{Size: -1}}, int64(0)
@@ -121,6 +132,9 @@ func TestAttempts(t *testing.T) {
 	now := at(0)
 	if ordered := (&rules{ordered: true}); !ordered.counts(refused, f, now) || testRules.counts(refused, f, now) || !testRules.counts(unusable, f, now) {
 		t.Error("before any file is uploaded: a refusal counts only if the order must be kept")
+	}
+	if ordered := (&rules{ordered: true}); !ordered.counts(invalid, f, now) || testRules.counts(invalid, f, now) || !testRules.counts(hopeless, f, now) || testRules.counts(unreadable, f, now) {
+		t.Error("before any file is uploaded: an invalid request may be the fault of the settings")
 	}
 	for n, tt := range []struct {
 		outcome  outcome
@@ -166,7 +180,7 @@ func TestEverySequence(t *testing.T) {
 		{kind: inspected, id: whole, writers: chunk.NoWriters}, {kind: inspected, id: edited, writers: chunk.NoWriters}, {kind: inspected, id: whole, writers: chunk.HasWriters},
 	}
 	var endings []event
-	for o := disposed; o <= unavailable; o++ {
+	for o := disposed; o <= full; o++ {
 		endings = append(endings, event{kind: ended, outcome: o})
 	}
 	visited := map[file]bool{}
@@ -236,6 +250,48 @@ func TestStale(t *testing.T) {
 	} {
 		if got := stale(tt.id, now); got != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.id, got, tt.want)
+		}
+	}
+}
+
+// TestUnsaved checks that an upload that cannot be saved is repeated at once without, and that this does not count. A
+// failure of that, for the same reason, waits like any other.
+func TestUnsaved(t *testing.T) {
+	f, now := file{phase: uploading}, at(5)
+	f, _ = testRules.step(f, event{kind: ended, outcome: full}, now)
+	if !f.unsaved() || f.due != now.at || f.tries != 0 || f.attempts != 0 {
+		t.Errorf("%+v, want an attempt at once that saves nothing", f)
+	}
+	f.phase = uploading
+	f, _ = testRules.step(f, event{kind: ended, outcome: full}, now)
+	if f.unsaved() || f.due <= now.at || f.tries != 1 {
+		t.Errorf("%+v, want a wait", f)
+	}
+}
+
+// TestAnswersAboutOneFile checks after how many attempts a file is given up, of at most 10.
+func TestAnswersAboutOneFile(t *testing.T) {
+	for _, tt := range []struct {
+		outcome  outcome
+		attempts int // 0 for no limit
+		ordered  bool
+		want     int // 0 for never
+	}{
+		{hopeless, 10, false, 2}, {hopeless, 10, true, 2}, {hopeless, 1, false, 1}, {hopeless, 0, false, 0},
+		{invalid, 10, true, 2}, {invalid, 10, false, 0},
+		{unusable, 10, false, 10}, {refused, 10, true, 10}, {unavailable, 10, true, 0},
+	} {
+		r := rules{attempts: tt.attempts, ordered: tt.ordered, policy: testRules.policy}
+		f, got := file{}, 0
+		for n := 1; n <= 20 && got == 0; n++ {
+			f.phase = uploading
+			var a action
+			if f, a = r.step(f, event{kind: ended, outcome: tt.outcome}, at(0)); a == giveUp {
+				got = n
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%+v: given up after %d attempts", tt, got)
 		}
 	}
 }

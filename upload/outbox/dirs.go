@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // durableDirs makes directories durably, and remembers those that are durable. A directory that exists need
@@ -55,7 +56,7 @@ func makeDir(d disk, dir string) error {
 	}
 	info, err := d.lstat(dir)
 	if err == nil && !info.IsDir() { // for example a symbolic link, which a scan does not follow
-		err = &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("not a directory")}
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
 	return err
 }
@@ -76,11 +77,11 @@ func (m *durableDirs) remember(dir string) {
 }
 
 // makeAll makes a directory and its parents durably, as far as they do not exist.
-func makeAll(dir string) error {
+func makeAll(d disk, dir string) error {
 	base := dir
 	for {
 		if info, err := os.Stat(base); err == nil && info.IsDir() || filepath.Dir(base) == base {
-			return new(durableDirs).make(osDisk{}, base, dir)
+			return new(durableDirs).make(d, base, dir)
 		}
 		base = filepath.Dir(base)
 	}

@@ -39,6 +39,14 @@
 // file, that counts only if another one was uploaded since the start, or with Ordered: the settings
 // may be wrong.
 //
+// Two attempts are enough if both have an answer that a third one could not change: a hold or a
+// retention protects the object, the request is invalid, or a moved file cannot have its name. If
+// the credentials do not permit to read objects, no file can be removed: nothing is sent again, and
+// Run ends with an [*UnreadableError] after two such answers.
+//
+// If there is no space to save a large upload, it is not saved, because an upload that removes its
+// file makes space. If the process ends before the upload does, it starts over.
+//
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a
 // [*StoppedError], and the file stays where it is.

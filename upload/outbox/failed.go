@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -128,10 +129,8 @@ func writeFile(d disk, path string, content []byte) error {
 	return err
 }
 
-// maxReason bounds the bytes of a reason that are read. Another user may have made the file.
-const maxReason = 1 << 20
-
-// Failed returns the files in the directory .failed of an outbox, sorted by name.
+// Failed returns the files in the directory .failed of an outbox, sorted by name. It ignores what the outbox would not
+// upload: hidden files, lost+found, and everything that is not a regular file.
 func Failed(dir string) ([]Failure, error) {
 	if err := checkDir(dir, failedDir); err != nil {
 		return nil, err
@@ -143,12 +142,21 @@ func Failed(dir string) ([]Failure, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case err != nil || entry.IsDir():
+		case err != nil:
 			return err
+		case path == root && !entry.IsDir():
+			return &fs.PathError{Op: "readdir", Path: root, Err: syscall.ENOTDIR}
+		case path == root:
+			return nil
 		}
 		file, err := filepath.Rel(root, path)
-		if err != nil || temporary(entry.Name()) || isReason(path) {
+		switch {
+		case err != nil:
 			return err
+		case entry.IsDir() && hidden(filepath.ToSlash(file)):
+			return fs.SkipDir
+		case !entry.Type().IsRegular(), hidden(filepath.ToSlash(file)), isReason(path):
+			return nil
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -157,11 +165,8 @@ func Failed(dir string) ([]Failure, error) {
 			return err
 		}
 		why := Failure{Name: filepath.ToSlash(file)}
-		if f, err := disk.open(path + reasonSuffix); err == nil {
-			if isReason(path + reasonSuffix) {
-				_ = json.NewDecoder(io.LimitReader(f, maxReason)).Decode(&why) // a damaged reason is no reason to fail
-			}
-			_ = f.Close()
+		if isReason(path + reasonSuffix) {
+			_ = json.Unmarshal(readReason(disk, path+reasonSuffix), &why) // a damaged reason is no reason to fail
 		}
 		if !filepath.IsLocal(filepath.FromSlash(why.Name)) || hidden(why.Name) {
 			why.Name = filepath.ToSlash(file)
@@ -172,6 +177,24 @@ func Failed(dir string) ([]Failure, error) {
 	})
 	slices.SortFunc(list, func(a, b Failure) int { return strings.Compare(a.File, b.File) })
 	return list, err
+}
+
+// reasonLimit bounds the size of a reason. It has at most two names, a URL and a cause.
+const reasonLimit = 64 << 10
+
+// readReason returns the content of a reason, or nil if it is not a regular file of that size. Another user may have made
+// a link, a huge file, or a pipe, whose read would never end.
+func readReason(d osDisk, path string) []byte {
+	f, err := d.open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, reasonLimit+1))
+	if err != nil || len(text) > reasonLimit {
+		return nil
+	}
+	return text
 }
 
 // isReason reports whether the file at path is a reason. Its file need not exist: a process may have been

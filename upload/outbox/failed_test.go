@@ -146,3 +146,29 @@ func TestFailedHidden(t *testing.T) {
 		b.wantFailed(map[string]string{"f": "f"})
 	}
 }
+
+// TestFailedJunk checks that what the outbox would not upload is not listed or moved back, and that a pipe does not make
+// Failed wait.
+func TestFailedJunk(t *testing.T) {
+	b := failing{t, t.TempDir()}
+	b.giveUp("real", "a file")
+	for _, name := range []string{".DS_Store", "sub/.nfs1", "lost+found/x", ".gcsup-new", "orphan.reason.json"} {
+		b.write(".failed/"+name, "junk")
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(b.dir, ".failed", "link")); err != nil {
+		t.Log(err)
+	}
+	b.write(".failed/other", "another file")
+	if err := os.Mkdir(filepath.Join(b.dir, ".failed/other.reason.json"), 0o700); err != nil { // read like any reason that is not a file
+		t.Fatal(err)
+	}
+	b.wantFailed(map[string]string{"real": "real", "other": "other"})
+	b.wantRetried(map[string]string{"real": "a file", "other": "another file"})
+	if err := os.RemoveAll(filepath.Join(b.dir, ".failed")); err != nil {
+		t.Fatal(err)
+	}
+	b.write(".failed", "not a directory")
+	if list, err := Failed(b.dir); err == nil {
+		t.Errorf("a file instead of the directory: %+v", list)
+	}
+}

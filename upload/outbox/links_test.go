@@ -4,6 +4,7 @@ package outbox_test
 
 import (
 	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -208,7 +209,7 @@ func TestPutThroughLink(t *testing.T) {
 }
 
 // TestStatusAfterSwap replaces the directory .outbox by a link while a process runs the outbox, which only a user who
-// can rename it can do. Nothing is written through the link.
+// can rename it can do. Nothing is written through the link: a file is removed through the directory that is still open.
 func TestStatusAfterSwap(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		v := newVictim(w, "file", "")
@@ -219,8 +220,9 @@ func TestStatusAfterSwap(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 		})
 		v.check("file")
-		if _, err := os.Lstat(w.path("new")); err != nil { // it cannot be removed safely
-			w.t.Error(err)
+		w.wantObject("new", []byte("new"))
+		if _, err := os.Lstat(w.path("new")); !errors.Is(err, fs.ErrNotExist) {
+			w.t.Errorf("the uploaded file is left: %v", err)
 		}
 	})
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"gcsup/session/state"
 )
@@ -16,6 +16,9 @@ const stateDir = ".outbox"
 
 // lockID names the lock of the outbox in the state directory.
 const lockID = "outbox"
+
+// lockFile is the file of the lock in the state directory.
+const lockFile = lockID + ".lock"
 
 // lock locks the outbox for this process. If another process runs it, the error is a
 // *state.HeldError that names it.
@@ -60,25 +63,20 @@ func holder(dir string) (*state.HeldError, error) {
 	if err := checkDir(dir, stateDir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, stateDir)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	locks, err := state.OpenDir(path)
+	return state.Holder(context.Background(), filepath.Join(dir, stateDir), lockID)
+}
+
+// touchLock shows that the process that holds the lock in the directory is alive. It needs no space on the disk.
+func touchLock(dir *os.Root) {
+	now := time.Now()
+	_ = dir.Chtimes(lockFile, now, now)
+}
+
+// lockTouched returns when the process that holds the lock last showed that it is alive.
+func lockTouched(dir string) time.Time {
+	info, err := boxDisk(dir).lstat(filepath.Join(dir, stateDir, lockFile))
 	if err != nil {
-		return nil, err
+		return time.Time{}
 	}
-	defer locks.Close()
-	if locked, err := locks.Locked(context.Background(), lockID); err != nil || !locked {
-		return nil, err
-	}
-	unlock, err := locks.Lock(context.Background(), lockID)
-	if err == nil { // it ended in between
-		unlock()
-		return nil, nil
-	}
-	if held, ok := errors.AsType[*state.HeldError](err); ok {
-		return held, nil
-	}
-	return nil, err
+	return info.ModTime()
 }

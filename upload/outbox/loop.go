@@ -19,14 +19,14 @@ type loop struct {
 	results chan result
 	asides  chan aside
 
-	running int           // attempts
-	giveUps []*entry      // to move to .failed, one after the other
-	aside   bool          // one is being moved
-	began   bool          // the directory was scanned, and attempts may begin
-	next    instant       // when the table wants to be asked again
-	scans   time.Time     // when the last scan was asked for
-	warned  string        // the last warning about a scan; "" if it was complete
-	stop    *StoppedError // an ordered file has no attempt left
+	running int       // attempts
+	giveUps []*entry  // to move to .failed, one after the other
+	aside   bool      // one is being moved
+	began   bool      // the directory was scanned, and attempts may begin
+	next    instant   // when the table wants to be asked again
+	scans   time.Time // when the last scan was asked for
+	warned  string    // the last warning about a scan; "" if it was complete
+	stop    error     // an ordered file has no attempt left, or no object can be read
 }
 
 // aside is the outcome of moving a file to .failed.
@@ -50,13 +50,27 @@ func (e *StoppedError) Error() string {
 // Unwrap returns the error of the last attempt.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
+// UnreadableError is the error of Run if the credentials do not permit to read the metadata of objects, so that no
+// object can be compared with its file, and no file removed.
+type UnreadableError struct {
+	Err error // of the last request
+}
+
+// Error says what is missing.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("no file can be removed, because the metadata of its object cannot be read: %v", e.Err)
+}
+
+// Unwrap returns the error of the last request.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // tickEvery is how often the loop makes a turn if nothing happens. See Status.Turn.
 const tickEvery = time.Second
 
 // Run uploads files until ctx is done, and then returns nil. The uploads under way are interrupted
 // and saved, which takes a few seconds at most. Run returns an error if the directory cannot be
-// read when it begins, and a [*StoppedError] if files must be uploaded in order and one has no attempt
-// left. It must be called only once.
+// read when it begins, a [*StoppedError] if files must be uploaded in order and one has no attempt
+// left, and an [*UnreadableError] if no file can be removed. It must be called only once.
 func (o *Outbox) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,6 +138,10 @@ func (l *loop) found(list []sighting) error {
 			switch s.kind {
 			case scanBegan:
 				l.table.begin()
+			case walkBegan:
+				l.table.walking++
+			case walkEnded:
+				l.table.walking--
 			case fileSeen:
 				l.table.seen(s.name, s.event, now, do)
 			case scanEnded:
@@ -209,7 +227,7 @@ func (l *loop) change(do func(now moment, do *todo)) {
 		if f == nil {
 			break
 		}
-		start = append(start, task{f, f.name, f.id, f.compare})
+		start = append(start, task{f, f.name, f.id, f.compare, f.unsaved()})
 	}
 	l.counters.turn = time.Now()
 	l.giveUps = append(l.giveUps, want.giveUp...)
@@ -226,20 +244,25 @@ func (l *loop) change(do func(now moment, do *todo)) {
 func (l *loop) ended(r result) {
 	l.running--
 	a := r.attempt
+	halted := false
 	l.change(func(now moment, do *todo) {
 		f := r.entry
 		l.counters.ended(r)
 		l.table.done(f, r.event, a.Err == nil && a.Result.Skipped == upload.SkipNothing, now, do)
-		a.Failures, a.GivenUp, a.Altered = int(f.attempts), f.phase == failed, r.event.outcome == altered
-		if f.phase == waiting {
+		halted = do.halt
+		a.Failures, a.GivenUp, a.Altered, a.Unsaved = int(f.attempts), f.phase == failed, r.event.outcome == altered, r.event.outcome == full && f.unsaved()
+		if f.phase == waiting && !halted {
 			a.Next = f.due - now.at
 		}
 	})
 	if r.event.outcome != interrupted && r.event.outcome != vanished && l.opts.Ended != nil {
 		l.opts.Ended(a)
 	}
-	if a.GivenUp && l.opts.Ordered {
-		l.stop = &StoppedError{a.Name, a.Failures, cmp.Or(a.Err, a.Left)}
+	switch err := cmp.Or(a.Err, a.Left); {
+	case halted:
+		l.stop = &UnreadableError{err}
+	case a.GivenUp && l.opts.Ordered:
+		l.stop = &StoppedError{a.Name, a.Failures, err}
 	}
 }
 
@@ -253,7 +276,7 @@ func (l *loop) nextAside() {
 		l.giveUps = nil
 	}
 	l.mu.Lock()
-	t, attempts, why := task{f, f.name, f.id, false}, int(f.attempts), *f.why
+	t, attempts, why := task{entry: f, name: f.name, id: f.id}, int(f.attempts), *f.why
 	l.mu.Unlock()
 	l.aside = true
 	go func() { l.asides <- aside{f, l.setAside(t, attempts, why)} }()
@@ -288,7 +311,7 @@ func (c *counters) ended(r result) {
 		if r.attempt.Result.Skipped != upload.SkipNothing {
 			c.identical++
 		}
-	case unusable, refused, unavailable:
+	case unusable, hopeless, refused, invalid, unavailable, unreadable:
 		if c.failures == nil {
 			c.failures = map[string]int64{}
 		}

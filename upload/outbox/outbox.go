@@ -33,7 +33,8 @@ type Options struct {
 	Ordered bool
 
 	// Attempts is the number of failures in a row after which a file is moved to .failed. With
-	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. A failure that any file could
+	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. Two failures are enough if a third
+	// attempt could not change the answer, see the documentation of the package. A failure that any file could
 	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
 	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
 	Attempts int
@@ -75,6 +76,7 @@ type Attempt struct {
 	Failures int           // failures in a row that count, see Options.Attempts
 	Next     time.Duration // until the next attempt; 0 if there is none
 	GivenUp  bool          // no attempt is left
+	Unsaved  bool          // the upload could not be saved for lack of space: the next attempt begins at once and saves nothing
 }
 
 // cheapWatch reports whether notifications need no open file for each file of the directory, as with kqueue on
@@ -107,6 +109,7 @@ type Outbox struct {
 	mu       sync.Mutex // guards the rest
 	table    *table
 	counters counters
+	warned   bool        // that kept files cannot be recorded
 	notified func() bool // new files are noticed at once; nil before Run
 }
 
@@ -191,15 +194,17 @@ func (o *Outbox) open() (err error) {
 		if o.disposer.to, err = filepath.Abs(to); err != nil {
 			return err
 		}
-		if err := checkMove(o.dir, o.disposer.to); err != nil {
+		o.box.places = append(o.box.places, place{path: o.disposer.to})
+		if err := checkMove(o.box, o.dir, o.disposer.to); err != nil {
 			return err
 		}
-		o.box.places = append(o.box.places, place{path: o.disposer.to})
 	}
 	o.disposer.disk, o.disposer.sync = o.box, newGroupSync(o.box).sync
 	if err := o.disposer.recover(); err != nil {
 		return err
 	}
+	// Make it now, because there may be no space when it is needed.
+	_ = o.disposer.dirs.make(o.box, o.dir, filepath.Join(o.dir, removingDir))
 	if o.opts.Then.keep {
 		o.memory, err = openMemory(o.dir, o.up.Endpoint())
 	}

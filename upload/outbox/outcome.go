@@ -19,7 +19,23 @@ var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.Er
 // ofService are the errors with which the service refuses one file. If it refuses the first one, the settings
 // may be wrong for all.
 var ofService = []error{
-	session.ErrInvalid, session.ErrPrecondition, session.ErrChecksum, session.ErrEncryptionKey, session.ErrUnexpectedData, session.ErrOutcomeUnknown,
+	session.ErrPrecondition, session.ErrChecksum, session.ErrEncryptionKey, session.ErrUnexpectedData, session.ErrOutcomeUnknown,
+}
+
+// refusal is what a failed request says, as far as the outcome depends on it.
+type refusal struct {
+	reading   bool // the object could not be read because a permission is missing
+	protected bool // the object cannot be replaced because of a hold or a retention
+	local     bool // there was no request
+}
+
+// refusalOf returns what the request that failed with err says.
+func refusalOf(err error) refusal {
+	e, ok := errors.AsType[*session.Error](err)
+	if !ok {
+		return refusal{local: true}
+	}
+	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: e.Protected()}
 }
 
 // ending is how an attempt ended.
@@ -51,7 +67,16 @@ func judge(e ending) outcome {
 		return vanished
 	}
 	is := func(sentinel error) bool { return errors.Is(err, sentinel) }
+	failed := refusalOf(err)
 	switch {
+	case e.err != nil && noSpace(err):
+		return full
+	case failed.reading:
+		return unreadable
+	case failed.protected, failed.local && is(session.ErrInvalid), e.left != nil && badName(e.left):
+		return hopeless // Open has checked the settings, so that what is invalid without a request is the name or the size
+	case is(session.ErrInvalid):
+		return invalid
 	case slices.ContainsFunc(ofFile, is):
 		return unusable
 	case slices.ContainsFunc(ofService, is):

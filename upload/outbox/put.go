@@ -53,7 +53,7 @@ func CheckName(name string) error {
 // and otherwise an error that wraps fs.ErrExist. It replaces no file.
 func Put(dir, path, name string) error { return putFile(boxDisk(dir), dir, path, name) }
 
-func putFile(d osDisk, dir, path, name string) error {
+func putFile(d disk, dir, path, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
@@ -67,6 +67,22 @@ func putFile(d osDisk, dir, path, name string) error {
 		return err
 	}
 	defer src.Close()
+	for range putTries {
+		if err = putOpen(d, dir, path, name, src); err != errFreed {
+			return err
+		}
+	}
+	return &fs.PathError{Op: "put", Path: filepath.Join(dir, name), Err: errFreed}
+}
+
+// errFreed means that a file had the name, and was uploaded and removed before it was compared. The name is free.
+var errFreed = errors.New("other processes keep putting files with that name")
+
+// putTries bounds how often a Put meets files that are uploaded at that moment.
+const putTries = 100
+
+// putOpen puts the open file at path. It returns errFreed if it must be called again.
+func putOpen(d disk, dir, path, name string, src *chunk.Source) error {
 	to := filepath.Join(dir, filepath.FromSlash(name))
 	if same, err := sameContent(dir, name, src); err == nil {
 		return keepSame(d, dir, to, same)
@@ -86,7 +102,10 @@ func putFile(d osDisk, dir, path, name string) error {
 	})
 	if errors.Is(err, fs.ErrExist) { // another process was faster
 		same, err := sameContent(dir, name, src)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return errFreed
+		case err != nil:
 			return err
 		}
 		return keepSame(d, dir, to, same)
@@ -149,14 +168,14 @@ func syncPut(d disk, dir string) error {
 }
 
 // keepSame ends a Put whose file is there already.
-func keepSame(d osDisk, box, to string, same bool) error {
+func keepSame(d disk, box, to string, same bool) error {
 	if !same {
 		return &fs.PathError{Op: "put", Path: to, Err: fmt.Errorf("a file with other content has that name: %w", fs.ErrExist)}
 	}
 	if err := new(durableDirs).make(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
 		return err
 	}
-	f, err := d.open(to)
+	f, err := boxDisk(box).open(to)
 	if errors.Is(err, fs.ErrNotExist) { // it was uploaded meanwhile
 		return nil
 	} else if err != nil {

@@ -28,7 +28,9 @@ type sightKind uint8
 // The kinds of sightings.
 const (
 	scanBegan sightKind = iota
+	walkBegan           // of a directory, and of those below it
 	fileSeen
+	walkEnded // as far as the directory can be read
 	scanEnded
 )
 
@@ -204,6 +206,8 @@ func gone(err error) bool {
 // walk scans a directory and those below it. The error is that of the first directory that could not
 // be read.
 func (s *scanner) walk(ctx context.Context, dir string) error {
+	s.emit(ctx, sighting{kind: walkBegan})
+	defer s.emit(ctx, sighting{kind: walkEnded})
 	open, err := nolink.Dir(s.root, filepath.FromSlash(dir))
 	if err != nil {
 		if dir != "" && gone(err) {

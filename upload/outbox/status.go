@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"gcsup/chunk"
 )
 
 // Status is the state of an outbox.
@@ -18,6 +20,7 @@ type Status struct {
 	Destination string    `json:"destination,omitempty"` // gs://BUCKET/PREFIX
 	Time        time.Time `json:"time"`                  // of this status
 	Running     *Process  `json:"running,omitempty"`     // the process that uploads; nil if there is none
+	Unsaved     bool      `json:"unsaved,omitempty"`     // that process cannot save its status: the files were counted, and the rest is not known
 
 	Backlog Count     `json:"backlog"`         // files that are not uploaded, without those in .failed
 	Oldest  time.Time `json:"oldest,omitzero"` // when the oldest file of the backlog was changed or put there
@@ -55,7 +58,8 @@ func (c *Count) add(size int64) {
 	c.Bytes += size
 }
 
-// Process is a process that runs an outbox.
+// Process is a process that runs an outbox. Its fields are zero if it could not save them, for example because the disk
+// is full.
 type Process struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
@@ -96,7 +100,7 @@ func (o *Outbox) Status() Status {
 			continue
 		}
 		s.Backlog.add(max(f.size(), 0))
-		if arrived := arrival(f); arrived != 0 && (oldest == 0 || arrived < oldest) {
+		if arrived := arrival(f.id); arrived != 0 && (oldest == 0 || arrived < oldest) {
 			oldest = arrived
 		}
 		switch f.phase {
@@ -124,7 +128,7 @@ func (o *Outbox) Status() Status {
 }
 
 // arrival returns when a file was put in the directory, or was last changed, in ns since 1970.
-func arrival(f *entry) int64 { return cmp.Or(f.id.ChangeTimeNS, f.id.ModTimeNS) }
+func arrival(id chunk.Identity) int64 { return cmp.Or(id.ChangeTimeNS, id.ModTimeNS) }
 
 // status returns the state of a file.
 func (t *table) status(f *entry, now instant) FileStatus {
@@ -144,12 +148,15 @@ func (t *table) empty() bool { return t.files.n == 0 }
 // statusFile has the status of the process that runs the outbox, for ReadStatus. It is in stateDir.
 const statusFile = "status.json"
 
+// saveEvery is how often the status is saved if it changes.
+const saveEvery = time.Second
+
 // saveAtLeast is how often the status is saved if it does not change.
 const saveAtLeast = 20 * time.Second
 
 // saveStatus saves the status, when it has changed and at most once a second, until ctx is done, and then once
-// more. The channel is closed when it has ended. A status that cannot be saved, because the disk is full, is not
-// missed.
+// more. The channel is closed when it has ended. If the status cannot be saved, because the disk is full, the lock shows
+// that the process is alive.
 func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	var last []byte // without the times that always change
@@ -167,20 +174,13 @@ func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 		if err != nil {
 			return
 		}
-		const temp = statusFile + ".new"
-		_ = o.state.Remove(temp)
-		f, err := o.state.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return
-		}
-		_, err = f.Write(append(text, '\n'))
-		if cerr := f.Close(); err == nil && cerr == nil {
-			_ = o.state.Rename(temp, statusFile)
+		if o.writeStatus(append(text, '\n')) != nil {
+			touchLock(o.state)
 		}
 	}
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(saveEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -195,9 +195,33 @@ func (o *Outbox) saveStatus(ctx context.Context) <-chan struct{} {
 	return done
 }
 
+// writeStatus replaces the saved status.
+func (o *Outbox) writeStatus(text []byte) error {
+	const temp = statusFile + ".new"
+	_ = o.state.Remove(temp)
+	f, err := o.state.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return o.state.Rename(temp, statusFile)
+}
+
+// staleAfter is the age of a saved status from which on it shows that the process hangs, or cannot save its status.
+const staleAfter = time.Minute
+
+// Stale reports whether the process that runs the outbox has saved no status for so long that it may hang.
+func (s *Status) Stale(now time.Time) bool { return s.Running != nil && now.Sub(s.Time) > staleAfter }
+
 // ReadStatus returns the status of an outbox that another process may run. It reads the directory. If
 // a process runs the outbox, the status has what that process saved: at most a second ago, or, if nothing changed,
-// at most 20.
+// at most 20. If that process cannot save its status, the status has what the directory shows, and is [Status].Unsaved.
 func ReadStatus(dir string) (Status, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -217,12 +241,21 @@ func ReadStatus(dir string) (Status, error) {
 		_ = json.NewDecoder(f).Decode(&s) // an older or newer version has other fields
 		_ = f.Close()
 	}
-	if held == nil {
-		s = Status{Destination: s.Destination, Scanned: s.Scanned, Time: time.Now()}
+	now := time.Now()
+	count := held == nil
+	if count {
+		s = Status{Destination: s.Destination, Scanned: s.Scanned, Time: now}
+	} else if touched := lockTouched(dir); now.Sub(s.Time) > staleAfter && now.Sub(touched) <= staleAfter && touched.Sub(held.Since) > saveEvery/2 {
+		count, s = true, Status{Destination: s.Destination, Scanned: s.Scanned, Time: now, Unsaved: true}
+	} else if s.Time.Before(held.Since) { // an earlier process has saved it
+		count, s = true, Status{Destination: s.Destination}
+	}
+	if count {
 		if err := s.count(dir); err != nil {
 			return Status{}, err
 		}
-	} else {
+	}
+	if held != nil {
 		s.Running = &Process{Host: held.Host, PID: held.PID, Since: held.Since}
 	}
 	s.Dir = dir
@@ -256,13 +289,13 @@ func (s *Status) count(dir string) error {
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		info, err := entry.Info()
+		id, err := chunk.StatIdentity(path)
 		if err != nil {
 			return nil // it was removed
 		}
-		s.Backlog.add(info.Size())
-		if s.Oldest.IsZero() || info.ModTime().Before(s.Oldest) {
-			s.Oldest = info.ModTime()
+		s.Backlog.add(id.Size)
+		if arrived := time.Unix(0, arrival(id)); s.Oldest.IsZero() || arrived.Before(s.Oldest) {
+			s.Oldest = arrived
 		}
 		return nil
 	})

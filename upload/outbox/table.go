@@ -34,6 +34,7 @@ func (e *entry) size() int64 { return e.id.Size }
 type todo struct {
 	look   []string // names of files to inspect
 	giveUp []*entry
+	halt   bool // no file can be removed
 }
 
 // table has the files of an outbox that are not forgotten. It makes no I/O, and has no clock.
@@ -48,6 +49,7 @@ type table struct {
 
 	scan      uint32           // number of the current or last scan
 	scanned   bool             // a scan was complete
+	walking   int              // directories that are being read, those below one another included
 	lanes     [2]lane          // of small and of large files
 	committed map[*entry]int64 // bytes that the service has, of attempts under way
 	inMemory  int64            // bytes of small files under way, and of their connections
@@ -139,6 +141,8 @@ func (t *table) step(f *entry, e event, now moment, do *todo) {
 		}
 	case giveUp:
 		do.giveUp = append(do.giveUp, f)
+	case halt:
+		do.halt = true
 	case forget:
 		t.forget(f)
 	case forgetAndLook:
@@ -199,7 +203,9 @@ func (t *table) memoryOf(f *entry) int64 {
 func (t *table) next(now moment) *entry {
 	running := t.lanes[0].active + t.lanes[1].active
 	if t.limits.ordered {
-		for running == 0 && len(t.names) > 0 {
+		// A directory that is being read may have a file with a lesser name: it may have been renamed into the outbox
+		// with all its files.
+		for running == 0 && t.walking == 0 && len(t.names) > 0 {
 			switch f := t.names[0]; {
 			case !t.has(f) || f.phase == kept:
 				heap.Pop(&t.names)

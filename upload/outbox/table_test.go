@@ -109,3 +109,24 @@ func TestForemost(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderWaitsForWalks checks that no ordered file is taken while a directory is read, also one below another.
+func TestOrderWaitsForWalks(t *testing.T) {
+	table := newTable(testRules, limits{small: lane{fixed: 1}, ordered: true})
+	var do todo
+	found := func(name string) {
+		table.seen(name, event{kind: inspected, id: identity(5, 900, 1000), writers: chunk.NoWriters}, at(0), &do)
+	}
+	table.walking++
+	found("b")
+	table.walking++
+	table.walking--
+	if f := table.take(at(0)); f != nil {
+		t.Errorf("%s is taken before all names are known", f.name)
+	}
+	found("a")
+	table.walking--
+	if f := table.take(at(0)); f == nil || f.name != "a" {
+		t.Errorf("%v is taken, want a", f)
+	}
+}

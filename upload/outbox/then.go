@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -84,23 +84,8 @@ func (d *disposer) dispose(path string, was fs.FileInfo, unchanged func() error)
 	if d.to != "" {
 		return d.move(path, name, was, unchanged)
 	}
-	private := filepath.Join(d.dir, removingDir, name)
-	if err := d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err != nil {
-		return err
-	}
-	err = d.take(path, private, was)
-	if errors.Is(err, fs.ErrExist) { // another file could not get its name back
-		if err = d.restore(private, path); err == nil {
-			err = d.take(path, private, was)
-		}
-	}
-	switch {
-	case otherFileSystem(err): // a file system is mounted inside the directory
-		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
-		if err := d.take(path, private, was); err != nil {
-			return err
-		}
-	case err != nil:
+	private, err := d.hide(path, name, was)
+	if err != nil {
 		return err
 	}
 	if err := d.confirm(private, path, unchanged); err != nil {
@@ -115,6 +100,32 @@ func (d *disposer) dispose(path string, was fs.FileInfo, unchanged func() error)
 		}
 	}
 	return d.sync(filepath.Dir(path))
+}
+
+// hide gives a file that will be removed a private name, and returns that path. It is in the same directory if
+// removingDir is on another file system, or if there is no space for it, which the removal would free. If there is no
+// space for that name either, the file keeps its name: a file that gets the name in the few microseconds after the
+// comparison is removed instead.
+func (d *disposer) hide(path, name string, was fs.FileInfo) (private string, err error) {
+	private = filepath.Join(d.dir, removingDir, name)
+	if err = d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err == nil {
+		err = d.take(path, private, was)
+	}
+	if errors.Is(err, fs.ErrExist) { // another file could not get its name back
+		if err = d.restore(private, path); err == nil {
+			err = d.take(path, private, was)
+		}
+	}
+	full := func() bool { return noSpace(err) && !errors.Is(err, errAltered) }
+	if otherFileSystem(err) || full() {
+		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
+		err = d.take(path, private, was)
+	}
+	if full() {
+		private = path
+		err = d.compare(path, was)
+	}
+	return private, err
 }
 
 // confirm gives a file that has the name private its name back, if it has changed.
@@ -185,6 +196,9 @@ func (d *disposer) compare(path string, was fs.FileInfo) error {
 // restore gives a file its name back. If another file has the name, both stay: the file goes to
 // .failed.
 func (d *disposer) restore(private, path string) error {
+	if private == path { // it kept its name
+		return nil
+	}
 	err := d.dirs.make(d.disk, d.dir, filepath.Dir(path))
 	if err == nil {
 		err = d.disk.rename(private, path)
@@ -226,28 +240,48 @@ func (d *disposer) recover() error {
 	})
 }
 
+// MoveDirError is the error of Open if files cannot be moved to the directory of [MoveTo].
+type MoveDirError struct {
+	Dir string
+	Err error
+}
+
+// Error names the directory.
+func (e *MoveDirError) Error() string {
+	return fmt.Sprintf("files cannot be moved to %s: %v", e.Dir, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *MoveDirError) Unwrap() error { return e.Err }
+
 // checkMove returns an error unless files of the outbox can be renamed into dir.
-func checkMove(box, dir string) error {
+func checkMove(d disk, box, dir string) error {
 	if rel, err := filepath.Rel(box, dir); err == nil && filepath.IsLocal(rel) && (rel == "." || !hidden(filepath.ToSlash(rel))) {
-		return fmt.Errorf("%s is inside the outbox: its files would be uploaded again", dir)
+		return &MoveDirError{dir, errors.New("it is inside the outbox: its files would be uploaded again")}
 	}
-	if err := makeAll(dir); err != nil {
+	if err := makeAll(d, dir); noSpace(err) {
 		return err
+	} else if err != nil {
+		return &MoveDirError{dir, err}
 	}
-	probe, err := os.CreateTemp(filepath.Join(box, stateDir), "probe")
+	name := tempPrefix + "probe-" + strconv.FormatUint(rand.Uint64(), 36)
+	probe, to := filepath.Join(box, stateDir, name), filepath.Join(dir, name)
+	f, err := d.create(probe, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(probe.Name())
-	if err := probe.Close(); err != nil {
-		return err
+	_ = f.Close()
+	err = d.rename(probe, to)
+	if err != nil {
+		_ = d.remove(probe)
 	}
-	to := filepath.Join(dir, ".gcsup-"+filepath.Base(probe.Name()))
-	switch err := os.Rename(probe.Name(), to); {
+	switch {
 	case otherFileSystem(err):
-		return fmt.Errorf("%s is on another file system than the outbox: a file can be moved there only by a copy; name a directory on the same one", dir)
-	case err != nil:
+		return &MoveDirError{dir, errors.New("it is on another file system than the outbox: a file can be moved there only by a copy; name a directory on the same one")}
+	case noSpace(err):
 		return err
+	case err != nil:
+		return &MoveDirError{dir, err}
 	}
-	return os.Remove(to)
+	return d.remove(to)
 }

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -31,6 +32,7 @@ type world struct {
 	srv   *fakegcs.Server
 	http  *http.Client
 	store *state.Dir
+	saved state.Store // for uploads, if it is not nil
 	dir   string
 
 	mu       sync.Mutex
@@ -75,7 +77,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 // uploader returns an Uploader for the server.
 func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
-	up, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test", Store: w.store, RestartChanged: true})
+	up, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test", Store: cmp.Or[state.Store](w.saved, w.store), RestartChanged: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,12 +52,18 @@
 // # Patterns
 //
 // Options.Include and Options.Exclude have the patterns of rclone, see
-// https://rclone.org/filtering/, with two differences. A pattern that matches a
+// https://rclone.org/filtering/, with three differences. A pattern that matches a
 // directory selects all files below it, which rclone does only for an exclude that
-// ends in a slash. An exclude takes precedence over an include. [Options] has the rules
-// and examples.
+// ends in a slash. An exclude takes precedence over an include. An include with a slash
+// inside, such as b/**, matches at any depth, as an exclude does; rclone does not read the
+// directory a to find a/b/x. [Options] has the rules and examples.
 //
 // [ReadPatterns] reads patterns from a file.
+//
+// # Private directories
+//
+// A program that saves its uploads in a directory should give it in Options.Private: session
+// URIs are secrets, and a backup of a home directory would upload them.
 //
 // # Two sources for one object
 //

@@ -27,7 +27,8 @@ var (
 	ErrName = errors.New("object name not allowed")
 
 	// ErrLeftOut means that a file is not uploaded, because it is not within the limits of
-	// [Options] or vanished. It is an [EntryError], and only with Options.ReportLeftOut.
+	// [Options] or vanished, which only Options.ReportLeftOut reports, or because it is in one of
+	// Options.Private. It is an [EntryError], except for a Source that is a file.
 	ErrLeftOut = errors.New("left out")
 
 	// ErrSort means that names cannot be sorted on disk, for example because
@@ -51,6 +52,7 @@ const (
 	Irregular       Kind = "irregular" // another kind that the operating system has
 	LeftOut         Kind = "left_out"  // a file that is not within the limits of size and time, with Options.ReportLeftOut
 	Vanished        Kind = "vanished"  // a file or directory that was removed during the walk, with Options.ReportLeftOut
+	Private         Kind = "private"   // one of Options.Private, or a file in it
 )
 
 // An EntryError is the error of an [upload.Job] for an entry of a directory that is not
@@ -80,6 +82,14 @@ func VanishedError(path string) error { return withPath(path, errVanished) }
 
 // errVanished is the error of a file or directory that was removed during a walk.
 var errVanished = leftOut(Vanished, "it was removed during the walk")
+
+// These errors are those of a directory of Options.Private and of a file in it, and of a Source.
+var (
+	errPrivate       = leftOut(Private, whyPrivate)
+	errPrivateSource = fmt.Errorf("%w: %s", ErrLeftOut, whyPrivate)
+)
+
+const whyPrivate = "it is in a directory that can have secrets"
 
 // errUnselected is the error of a symbolic link that Options.Include does not select.
 var errUnselected = notFollowed(Link, "the patterns do not select it, but may select files to which it leads")

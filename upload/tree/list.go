@@ -60,7 +60,7 @@ func List(ctx context.Context, r io.Reader, sep byte, spec upload.Spec, opts *Op
 	if sep != '\n' && sep != 0 {
 		return nil, fmt.Errorf("%w: the paths of a list end in a newline or in NUL, not %q", ErrUsage, sep)
 	}
-	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep, uses: f.newUses()}
+	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep, uses: f.newUses(), private: privateDirs{paths: o.Private}}
 	if o.Dir != "" {
 		if l.dir, err = filepath.Abs(o.Dir); err != nil {
 			return nil, err
@@ -85,6 +85,8 @@ type list struct {
 	lines  *bufio.Reader
 	sep    byte
 	uses   *uses
+
+	private privateDirs
 
 	incomplete bool // the list cannot be read, or a path in it is wrong
 }
@@ -258,6 +260,9 @@ func (l *list) yield(path, object string, err error, yield func(upload.Job) bool
 			job.Err = withPath(path, err)
 		}
 		return yield(job)
+	}
+	if l.private.has(path) {
+		return yield(l.failed(path, object, errPrivate))
 	}
 	info, err := inspectPath(path, l.opts.IgnoreSymlinks)
 	if !l.opts.within(info) {

@@ -145,6 +145,14 @@ type Options struct {
 	// patterns leave out. A List ignores it.
 	ReportLeftOut bool
 
+	// Private are paths of directories whose files are never uploaded, such as that of the
+	// saved uploads, which contain secrets. A walk does not read them, and reports each with
+	// [Private], whatever its path is: a directory is recognized by its identity, so that a bind
+	// mount or a symbolic link does not hide it. A file in such a directory that a List names is
+	// reported in the same way, and a Source is refused with ErrLeftOut. A directory that does not
+	// exist yet is recognized when it does.
+	Private []string
+
 	// Disjoint makes New return an error ([ErrCollision]) if two sources may have files for the same
 	// object, even if they have none at that moment, or if a source is in another one. It is for a
 	// program that removes files that it has uploaded: a file that is removed cannot be found
@@ -314,7 +322,7 @@ func (t *Tree) Excludes(object string) bool {
 // other, and can be repeated. It ends early if ctx is done.
 func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
-		r := &run{Tree: t, ctx: ctx, sorted: t.opts.Sorted, uses: t.filter.newUses()}
+		r := &run{Tree: t, ctx: ctx, sorted: t.opts.Sorted, uses: t.filter.newUses(), private: privateDirs{paths: t.opts.Private}}
 		if toEnd(ctx, r.walk, yield) && !r.incomplete {
 			t.reportUnmatched(r.uses)
 		}
@@ -343,7 +351,7 @@ func (t *Tree) reportUnmatched(u *uses) {
 // be repeated: see [upload.BatchOptions].
 func (t *Tree) Sizes(ctx context.Context) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		r := &run{Tree: t, ctx: ctx}
+		r := &run{Tree: t, ctx: ctx, private: privateDirs{paths: t.opts.Private}}
 		r.walk(func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
 	}
 }

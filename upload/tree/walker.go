@@ -45,6 +45,8 @@ type run struct {
 	held   int   // entries in memory
 	rivals rivals
 
+	private privateDirs
+
 	incomplete bool // something could not be listed
 }
 
@@ -87,6 +89,9 @@ func (w *walker) start() (upload.Job, bool) {
 		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path)), w.run.filter.all()) {
 			return upload.Job{}, false
 		}
+		if w.run.private.has(s.Path) {
+			return w.run.failed(s.path, s.object, errPrivateSource), true
+		}
 		info, err := inspectPath(s.Path, w.run.opts.IgnoreSymlinks)
 		return w.file(s.object, s.path, info, err)
 	}
@@ -101,7 +106,10 @@ func (w *walker) start() (upload.Job, bool) {
 	}
 	w.root = root
 	top := &level{dir: root, path: s.path, object: s.object, included: w.run.filter.all()}
-	if err := w.push(top); err != nil {
+	switch err := w.push(top); {
+	case err == errPrivate:
+		return w.run.failed(s.path, s.object, err), true
+	case err != nil:
 		return w.run.unlisted(s.path, s.object, err), true
 	}
 	return upload.Job{}, false
@@ -109,6 +117,11 @@ func (w *walker) start() (upload.Job, bool) {
 
 // push starts a directory. It sets the entries and the info of l.
 func (w *walker) push(l *level) error {
+	if private, err := w.run.private.isRoot(l.dir); err != nil {
+		return err
+	} else if private {
+		return errPrivate
+	}
 	if w.run.opts.FollowSymlinks {
 		if err := w.checkLoop(l); err != nil {
 			return err
@@ -222,6 +235,9 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 		return w.run.unlisted(dirPath, object, err), true
 	}
 	err := w.open(top, name, &level{path: dirPath, rel: rel, object: object, included: included})
+	if err == errPrivate {
+		return w.run.failed(dirPath, object, err), w.run.opts.Shard.Has(object)
+	}
 	if _, loop := errors.AsType[*EntryError](err); loop {
 		switch {
 		case !included && w.run.opts.ReportLeftOut:

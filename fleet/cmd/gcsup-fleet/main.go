@@ -46,9 +46,9 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	return exitCodeOf(err)
 }
 
-// message prints one line for people.
+// message prints a line for people.
 func (s stdio) message(format string, args ...any) {
-	fmt.Fprintf(s.err, "gcsup-fleet: %s\n", process.PrintableLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(s.err, "gcsup-fleet: %s\n", process.Message(format, args...))
 }
 
 // newRoot returns the tree of commands. started becomes true when the command line is

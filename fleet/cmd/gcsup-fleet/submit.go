@@ -180,7 +180,7 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	done, err := fleet.Submit(ctx, q, s)
 	for _, text := range f.notes.Warnings() {
-		std.message("warning: %s", process.Printable(text))
+		std.message("warning: %s", text)
 	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
@@ -206,6 +206,9 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		return nil, "", done, err
 	}
 	opts.Sorted = true
+	if dir, err := process.StateDir(); err == nil {
+		opts.Private = []string{dir}
+	}
 	placed, prefix, err := tree.Place(sources, spec, f.recursive)
 	if err != nil {
 		return nil, "", done, err

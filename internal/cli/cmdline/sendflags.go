@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
+	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 )
@@ -53,6 +54,8 @@ func (f *SendFlags) Options() (upload.Options, error) {
 	switch {
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
 		return o, exit.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
+	case f.chunkSize > 0 && f.chunkSize < chunk.Granularity:
+		return o, exit.Usagef("--chunk-size %s: want at least %dKiB, the unit in which the service stores bytes", &f.chunkSize, chunk.Granularity>>10)
 	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
 		return o, exit.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
 	case f.stallRate == 0:

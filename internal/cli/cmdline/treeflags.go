@@ -30,6 +30,9 @@ type TreeFlags struct {
 	IgnoreSymlinks   bool
 	Strict           bool
 
+	Private []string // directories that are left out with a warning; set by the command
+
+	flags                    *pflag.FlagSet // that have these; nil without Add
 	includeFrom, excludeFrom []string
 	minSize, maxSize         sizeFlag
 	minAge, maxAge           ageFlag
@@ -37,6 +40,7 @@ type TreeFlags struct {
 
 // Add adds the flags to those of a command.
 func (f *TreeFlags) Add(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringVar(&f.FilesFrom, "files-from", "", "take the files whose paths are in `FILE`, one per line; - is standard input")
 	flags.BoolVarP(&f.Null, "null", "0", false, "paths in a list end in a NUL byte, not in a newline")
 	flags.StringVarP(&f.Dir, "directory", "C", "", "paths in a list are relative to `DIR`, which is no part of the objects' names")
@@ -93,11 +97,11 @@ func (f *TreeFlags) FromStdin() string {
 // Options returns the options of a tree whose jobs n counts. It reads the files with
 // patterns.
 func (f *TreeFlags) Options(n *Notes, in Stdin) (tree.Options, error) {
-	n.strict, n.given = f.Strict, slices.Concat(f.Include, f.Exclude)
+	n.strict, n.given = f.Strict, f.given()
 	now := time.Now()
 	o := tree.Options{
 		Dir: f.Dir, ModifiedFrom: f.maxAge.limit(now), ModifiedTo: f.minAge.limit(now), MaxSize: f.maxSize.bytes,
-		FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched,
+		FollowSymlinks: f.FollowSymlinks, IgnoreSymlinks: f.IgnoreSymlinks, Unmatched: n.unmatched, Private: f.Private,
 	}
 	if f.minSize.bytes != nil {
 		o.MinSize = *f.minSize.bytes
@@ -118,6 +122,17 @@ func (f *TreeFlags) Options(n *Notes, in Stdin) (tree.Options, error) {
 		return o, exit.Usagef("--min-age %s is more than --max-age %s", &f.minAge, &f.maxAge)
 	}
 	return o, nil
+}
+
+// given returns the patterns of the command line. Those of the environment and of the configuration file
+// are, like those of files with patterns, for many trees.
+func (f *TreeFlags) given() (patterns []string) {
+	for name, values := range map[string][]string{"include": f.Include, "exclude": f.Exclude} {
+		if f.flags != nil && !inherited(f.flags.Lookup(name)) {
+			patterns = append(patterns, values...)
+		}
+	}
+	return patterns
 }
 
 // Limits returns the texts of the limits of size and age: minimum and maximum size, minimum and
@@ -153,7 +168,7 @@ func isDir(path string) error {
 // Notes are the warnings about a tree. It is safe for concurrent use.
 type Notes struct {
 	strict bool
-	given  []string // the patterns of --include and --exclude
+	given  []string // the patterns of --include and --exclude on the command line
 
 	mu               sync.Mutex
 	skipped          map[tree.Kind]skips
@@ -167,11 +182,11 @@ type skips struct {
 }
 
 // Skip returns the kind of an entry that is skipped because it is not a file, and
-// counts it. It returns "" for all other errors, and for all if the flag --strict is
-// set.
+// counts it. It returns "" for all other errors. With the flag --strict, only a private
+// directory is skipped.
 func (n *Notes) Skip(path string, err error) tree.Kind {
 	entry, ok := errors.AsType[*tree.EntryError](err)
-	if !ok || n.strict {
+	if !ok || n.strict && entry.Kind != tree.Private {
 		return ""
 	}
 	n.mu.Lock()
@@ -198,8 +213,7 @@ func (n *Notes) Skipped() (count int) {
 	return count
 }
 
-// unmatched records the patterns that matched nothing. Those of files do not count: a
-// file with patterns is for many trees.
+// unmatched records the patterns of the command line that matched nothing.
 func (n *Notes) unmatched(include, exclude []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -226,13 +240,14 @@ var kindTexts = []struct {
 	{tree.Socket, "socket", "sockets", ""},
 	{tree.Device, "device", "devices", ""},
 	{tree.Irregular, "irregular file", "irregular files", ""},
+	{tree.Private, "directory or file of gcsup, which can have secrets,", "directories or files of gcsup, which can have secrets,", ""},
 	{tree.Vanished, "file that was removed during the run", "files that were removed during the run", ""},
 }
 
 const follow = "; to upload what they lead to, add --follow-symlinks"
 
 // Warnings returns one warning for each kind of entry that was skipped, and for each
-// pattern of --include and --exclude that matched nothing.
+// pattern of the command line that matched nothing.
 func (n *Notes) Warnings() (texts []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

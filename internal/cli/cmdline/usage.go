@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if unknown.GetSpecifiedShortnames() != "" {
 		dashes = "-"
 	}
+	if dashes == "-" {
+		if long := longName(cmd, unknown.GetSpecifiedShortnames()); long != "" {
+			return exit.Usagef("unknown flag -%s, did you mean --%s? See %s", name, long, HelpOf(cmd))
+		}
+	}
 	if advice := peerAdvice(cmd, name); advice != "" {
 		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, HelpOf(cmd))
 	}
@@ -51,6 +57,42 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
 	return exit.Usagef("unknown flag --%s; see %s", name, HelpOf(cmd))
+}
+
+// longName returns the name of a flag that was given with one dash, such as -recursive, or "". rest is
+// what remains after the letters that are shorthands.
+func longName(cmd *cobra.Command, rest string) (long string) {
+	rest, _, _ = strings.Cut(rest, "=")
+	if len(rest) < 2 {
+		return ""
+	}
+	check := func(name string) {
+		letters, ok := strings.CutSuffix(name, rest)
+		if ok && !strings.ContainsFunc(letters, func(r rune) bool { return cmd.Flags().ShorthandLookup(string(r)) == nil }) {
+			long = name
+		}
+	}
+	for _, name := range PeerFlags(cmd) {
+		check(name)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { check(f.Name) })
+	return long
+}
+
+// header matches a header such as Cache-Control:no-cache, and no URL.
+var header = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*:($|[^/])`)
+
+// CheckHeaders refuses -h with a header, as gsutil has it: here it would print the help, and upload nothing.
+func CheckHeaders(root *cobra.Command, args []string) error {
+	for i, arg := range args {
+		if arg == "--" {
+			return nil
+		}
+		if i > 0 && args[i-1] == "-h" && header.MatchString(arg) {
+			return exit.Usagef("-h prints the help, and is no header: %s; see %s", peerAdvice(root, "h"), HelpOf(root))
+		}
+	}
+	return nil
 }
 
 // Wanted describes the values that a flag accepts. err is the error of its Set,

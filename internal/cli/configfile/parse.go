@@ -69,12 +69,12 @@ func (p *parser) document(data []byte) (*yaml.Node, error) {
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, p.syntax(err)
+		return nil, p.syntax(data, err)
 	}
 	if err := d.Decode(&more); err == nil {
 		return nil, p.errorf(&more, "a second document: want one")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, p.syntax(err)
+		return nil, p.syntax(data, err)
 	}
 	root := doc.Content[0]
 	switch {
@@ -86,9 +86,45 @@ func (p *parser) document(data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// syntax returns the error of the YAML parser, which has the line.
-func (p *parser) syntax(err error) error {
-	return exit.Usagef("%s: %s", p.path, strings.TrimPrefix(err.Error(), "yaml: "))
+// parserLine matches the line in an error of the YAML parser. It is missing in line 1, and that of some
+// errors is the line above.
+var parserLine = regexp.MustCompile(`^yaml: (line \d+: )?`)
+
+// syntax returns the error of the YAML parser for data, with the line.
+func (p *parser) syntax(data []byte, err error) error {
+	where := p.path
+	if line := badLine(data); line > 0 {
+		where = cmdline.AtLine(p.path, line)
+	}
+	return exit.Usagef("%s: %s", where, parserLine.ReplaceAllString(err.Error(), ""))
+}
+
+// badLine returns the line in which data stops to be the beginning of a valid file, or 0 if that would
+// take long to find. Of a bracket or a quote that is not closed, it is the line that opens it.
+func badLine(data []byte) int {
+	const most = 1000 // lines
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if len(lines) > most {
+		return 0
+	}
+	line := len(lines)
+	for line > 1 && !valid(bytes.Join(lines[:line-1], nil)) {
+		line--
+	}
+	return line
+}
+
+// valid reports whether data is YAML.
+func valid(data []byte) bool {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		switch err := d.Decode(new(yaml.Node)); {
+		case errors.Is(err, io.EOF):
+			return true
+		case err != nil:
+			return false
+		}
+	}
 }
 
 // pairs calls do for each key of a mapping.
@@ -238,14 +274,32 @@ var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
 // takesText reports whether any text is a value of a flag.
 func takesText(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "string") }
 
+// boolWords are booleans in YAML 1.1 only.
+var boolWords = map[string]bool{"yes": true, "no": true, "on": true, "off": true, "y": true, "n": true}
+
+// noHome explains what to write instead of ~ for a flag whose value is a path. It returns "" for other
+// flags.
+func noHome(f *pflag.Flag) string {
+	if name, _ := pflag.UnquoteUsage(f); name != "DIR" && name != "FILE" {
+		return ""
+	}
+	return "; write the path of the home directory"
+}
+
 // text returns one value of a flag.
 func (p *parser) text(f *pflag.Flag, key, value *yaml.Node) (string, error) {
 	boolean, takesBoolean := value.ShortTag() == "!!bool", f.Value.Type() == "bool"
 	switch {
 	case value.Kind != yaml.ScalarNode:
 		return "", p.errorf(value, "%s: want one value", key.Value)
+	case value.ShortTag() == "!!null" && value.Value == "~":
+		return "", p.errorf(value, "%s: ~ means no value in YAML: %s%s", key.Value, cmdline.Wanted(f, nil), noHome(f))
 	case value.ShortTag() == "!!null":
 		return "", p.errorf(key, "%s has no value: %s", key.Value, cmdline.Wanted(f, nil))
+	case strings.HasPrefix(value.Value, "~/") && noHome(f) != "":
+		return "", p.errorf(value, "%s %q: ~ is not expanded%s", key.Value, value.Value, noHome(f))
+	case takesBoolean && boolWords[strings.ToLower(value.Value)]:
+		return "", p.errorf(value, "%s %q: want true or false; %[2]s is a text in YAML 1.2", key.Value, value.Value)
 	case takesBoolean && !boolean:
 		return "", p.errorf(value, "%s %q: want true or false", key.Value, value.Value)
 	case boolean && !takesBoolean && f.NoOptDefVal == "":

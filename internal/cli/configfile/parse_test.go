@@ -25,6 +25,7 @@ func commands() []configfile.Command {
 		fs.String("secret", "", "")
 	}
 	cp.Duration("retry-for", time.Minute, "")
+	cp.String("state-dir", "", "a `DIR`")
 	cp.String("old", "", "")
 	_ = cp.MarkHidden("old")
 	skip := cp.VarPF(new(cmdline.Size), "skip", "", "")
@@ -63,6 +64,7 @@ func TestParse(t *testing.T) {
 		{"retry-for: 12h\nskip: true\n", "cp", "retry-for=12h 1 skip=true 2 ;"},
 		{"skip: 8MiB\nquiet: false\n", "cp", "quiet=false 2 skip=8MiB 1 ;"},
 		{"endpoint: 2026-01-01\n", "cp", "endpoint=2026-01-01 1 ;"}, // a date in YAML
+		{"exclude: [~/old, '~']\n", "cp", "exclude=~/old|~ 1 ;"},    // patterns
 		{"endpoint: off\n", "cp", "endpoint=off 1 ;"},
 		{"endpoint: 1.10\n", "cp", "endpoint=1.10 1 ;"},
 		{"endpoint: 010\nexclude: [007, 0x10]\n", "cp", "endpoint=010 1 exclude=007|0x10 2 ;"}, // texts
@@ -107,7 +109,7 @@ func TestParseErrors(t *testing.T) {
 		"cp:\n  retry-for: 90\n":           `c.yaml line 2: retry-for "90": want a duration with its unit, such as 90s or 12h`,
 		"cp:\n  quiet: 1\n":                `c.yaml line 2: quiet "1": want true or false`,
 		"cp:\n  quiet: \"true\"\n":         `c.yaml line 2: quiet "true": want true or false`,
-		"quiet: yes\n":                     `c.yaml line 1: quiet "yes": want true or false`,
+		"quiet: yes\n":                     `c.yaml line 1: quiet "yes": want true or false; yes is a text in YAML 1.2`,
 		"cp:\n  endpoint: true\n":          `c.yaml line 2: endpoint: true and false are no values of it; put a text in quotes`,
 		"cp:\n  endpoint: [a, b]\n":        `c.yaml line 2: endpoint: want one value, and not a list`,
 		"exclude: [a, [b]]\n":              `c.yaml line 1: exclude: want one value`,
@@ -123,10 +125,22 @@ func TestParseErrors(t *testing.T) {
 		"jobs: 1\n---\njobs: 2\n":          `c.yaml line 2: a second document: want one`,
 		"[a]: 1\n":                         `c.yaml line 1: want the name of a flag or of a command`,
 		"cp: &a {jobs: 1}\n<<: *a\n":       `c.yaml line 2: want the name of a flag or of a command`,
-		"jobs: 1\n\tcp: 2\n":               `c.yaml: line 2: `,
-		"jobs: *none\n":                    `c.yaml: unknown anchor 'none' referenced`,
-		"jobs: 1\ncp: {jobs: 2\n":          `c.yaml: line `,
-		"jobs: \x00\n":                     `c.yaml: `,
+		"jobs: 1\n\tcp: 2\n":               `c.yaml line 2: found `,
+		"@jobs: 1\n":                       `c.yaml line 1: found character that cannot start any token`,
+		"jobs: 1: 2\n":                     `c.yaml line 1: mapping values are not allowed in this context`,
+		"quiet: true\njobs: }\n":           `c.yaml line 2: did not find expected node content`,
+		"quiet: true\n- a\nx: 1\n":         `c.yaml line 2: did not find expected key`,
+		"jobs: \"8\nquiet: true\n":         `c.yaml line 1: found unexpected end of stream`, // where the quote is
+		"jobs: 1\n\nexclude: [a,\n b\n":    `c.yaml line 3: did not find expected ',' or ']'`,
+		"jobs: 1\n---\njobs: }\n":          `c.yaml line 3: did not find expected node content`,
+		"jobs: 1\njobs: *none\n":           `c.yaml line 2: unknown anchor 'none' referenced`,
+		"jobs: 1\ncp: {jobs: 2\n":          `c.yaml line 2: `,
+		"jobs: \x00\n":                     `c.yaml line 1: `,
+		"cp:\n  state-dir: ~\n":            `c.yaml line 2: state-dir: ~ means no value in YAML: want DIR; write the path of the home directory`,
+		"cp:\n  state-dir: ~/x\n":          `c.yaml line 2: state-dir "~/x": ~ is not expanded; write the path of the home directory`,
+		"jobs: ~\n":                        `c.yaml line 1: jobs: ~ means no value in YAML: want a whole number`,
+		"cp:\n  quiet: Off\n":              `c.yaml line 2: quiet "Off": want true or false; Off is a text in YAML 1.2`,
+		strings.Repeat("\n", 1000) + "}\n": `c.yaml: did not find expected node content`,
 		"a: &a [*a]\n":                     ``,
 		"exclude: &a [*a]\n":               ``,
 		"cp: &a\n  exclude: [b, *a]\n":     ``,

@@ -34,6 +34,8 @@ func WithHint(err error, endpoint, gcsup string) error {
 		switch needed := neededFor[failed.Op]; {
 		case failed.Status != 0 && !failed.FromService:
 			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
+		case failed.Protected():
+			hint = "a hold or a retention protects the object: wait until it ends, or upload to another name"
 		case needed != "":
 			hint = "the account needs " + needed
 		}
@@ -118,7 +120,7 @@ const mutualTLS = "https://storage.mtls.googleapis.com"
 // another error.
 func ofNetwork(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
-	stranger := ok && e.Status >= 300 && e.Status < 500 && !e.FromService
+	stranger := ok && e.Status >= 200 && e.Status < 500 && !e.FromService
 	if ok && (e.Status == http.StatusProxyAuthRequired || backoff.ProxyStatus(e.Err) == http.StatusProxyAuthRequired) {
 		return "the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"
 	}
@@ -148,8 +150,8 @@ func ofNetwork(err error, endpoint string) string {
 		return fmt.Sprintf("%s cannot be reached: %s, check the network, or start the server", endpoint, correct)
 	case dial && op.Op == "remote error": // a TLS alert
 		return fmt.Sprintf("%s refuses the TLS handshake: if it asks for a client certificate, name one in certificate_config.json and set GOOGLE_API_USE_CLIENT_CERTIFICATE=true, or correct the endpoint", endpoint)
-	case errors.Is(err, session.ErrNotFound):
-		return fmt.Sprintf("%s does not answer like Cloud Storage: correct the endpoint (http or https, the port), or check the proxy if there is one", endpoint)
+	case e.Status/100 == 2, errors.Is(err, session.ErrNotFound): // 2xx is perhaps a login page
+		return fmt.Sprintf("%s does not answer like Cloud Storage: log in to this network if it has a login page, check the proxy if there is one, or correct the endpoint (http or https, the port)", endpoint)
 	}
 	return ""
 }

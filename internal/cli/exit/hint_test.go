@@ -38,7 +38,9 @@ func TestAdd(t *testing.T) {
 			"credentials rejected: 401 Unauthorized: Anonymous caller: no credentials were sent, because it is Monday"},
 		{fmt.Errorf("state in gs://b/x: %w", &session.Error{Op: "bucket", Kind: session.ErrRetriesExhausted, Status: 503, Attempts: 3, Err: &session.Error{Op: "query", Status: 500}}),
 			"state in gs://b/x: retries exhausted: 503 Service Unavailable: 500 Internal Server Error (after 3 attempts at offset 0)"},
-		{errors.Join(&session.Error{Op: "insert", Status: 403}, fmt.Errorf("insert: %w", fs.ErrExist)), "403 Forbidden\ninsert: file already exists"},
+		{errors.Join(&session.Error{Op: "insert", Status: 403}, fmt.Errorf("insert: %w", fs.ErrExist)), "403 Forbidden; insert: file already exists"},
+		{&session.Error{Op: session.OpInsert, Kind: session.ErrPermission, Status: 403, Reason: "retentionPolicyNotMet", Message: "Subject to retention.", FromService: true},
+			"permission denied: 403 Forbidden: Subject to retention; a hold or a retention protects the object: wait until it ends, or upload to another name"},
 	} {
 		got := WithHint(c.err, "", "gcsup")
 		if got.Error() != c.want || !errors.Is(got, c.err) {
@@ -74,6 +76,10 @@ func TestOfNetwork(t *testing.T) {
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404, FromService: true}, ""},
 		{session.Error{Kind: session.ErrRetriesExhausted, Status: 503}, ""},
+		{session.Error{Kind: session.ErrNotFound, Status: 200}, "https://h does not answer like Cloud Storage: log in to this network"}, // a captive portal
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 200}, "https://h does not answer like Cloud Storage: log in to this network"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 308}, ""}, // an upload that makes no progress
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 429}, ""},
 	} {
 		got := ofNetwork(fmt.Errorf("while testing: %w", &c.err), "https://h")
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {

@@ -13,6 +13,7 @@ var (
 	ErrSource  = errors.New("source")
 	ErrConfig  = errors.New("configuration")
 	ErrDiffers = errors.New("differs") // a file is not what its object is
+	ErrBlocked = errors.New("blocked") // a file of an ordered outbox blocks all later ones
 )
 
 // WithKind returns an error with the text of err that wraps both err and kind, which
@@ -46,6 +47,7 @@ var own = []struct {
 	{ErrSource, errkind.NoInput},
 	{ErrConfig, "configuration"},
 	{ErrDiffers, "differs"},
+	{ErrBlocked, "blocked"},
 }
 
 // Kind is a kind of error with which the commands can end.
@@ -65,8 +67,9 @@ var Kinds = []Kind{
 	{"protocol", Data, "the service's answers contradict each other, or refuse an upload in progress"},
 	{"options_differ", Data, "the saved upload was started with another value of a given option; it is kept"},
 	{"corrupt_saved_upload", Data, "a saved upload is truncated or edited, or an import is not an export. cp of the same file sets it aside as ID.damaged for a week, and starts over"},
-	{"incomplete", Data, "a spooled stream can never be completed: its process ended before the input did, or the service lost bytes that are no longer on disk"},
+	{"incomplete", Data, "a spooled stream can never be completed: its process ended before the input did, the service lost bytes that are no longer on disk, or a file of the spool is damaged"},
 	{"differs", Data, "verify: an object differs from its file, does not exist, or has no file (--extra)"},
+	{"blocked", Data, "outbox run --ordered: a file has an invalid name, or the service rejects it as invalid; it blocks all later files"},
 	{errkind.NoInput, NoInput, "the source does not exist, is not readable or is not a file; standard input is closed"},
 	{"no_files", NoInput, "sync --delete: the directory has no files, but there are objects; nothing is deleted"},
 	{"no_saved_upload", NoInput, "there is no saved upload with that ID"},
@@ -84,7 +87,7 @@ var Kinds = []Kind{
 	{"in_use", Temporary, "another process is working on this upload"},
 	{"credentials", Permission, "there are no credentials, they cannot be read, no token can be obtained with them, or the service does not accept them; or a proxy requires a password when the upload starts. The message names the cause"},
 	{"permission", Permission, "the credentials do not permit this"},
-	{"configuration", Config, "the endpoint or another setting is invalid"},
+	{"configuration", Config, "the endpoint or another setting is invalid, or the directory of --spool does not exist"},
 	{"encryption_key", Config, "the saved upload was started with an encryption key, and no key was given"},
 	{"state_key", Config, "the saved upload is not sealed with the key of --state-key-file, or is not sealed; it is not changed"},
 	{"uri_mismatch", Config, "the saved upload belongs to another endpoint"},

@@ -103,7 +103,7 @@ func (p *Recorder) Render(out io.Writer, about About) error {
 	for _, s := range [][2]string{
 		{"files", fmt.Sprint(t.Files())}, {"uploaded", fmt.Sprint(t.Uploaded)}, {"skipped", fmt.Sprint(t.Skipped + t.Finished)},
 		{"failed", fmt.Sprint(t.Failed + t.Interrupted + t.NotTried)}, {"uploaded bytes", readable.Bytes(t.Bytes)}, {"sent bytes", readable.Bytes(t.Sent)},
-		{"sent again", readable.Bytes(t.Resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.Retries)}, {"waited", readable.Elapsed(t.Waited).String()},
+		{"sent again", readable.Bytes(t.Resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.Retries)}, {"waited", readable.Elapsed(p.waits.until(about.Elapsed)).String()},
 		{"elapsed", readable.Elapsed(about.Elapsed).String()}, {"average", cmp.Or(readable.Rate(t.Rate(about.Elapsed)), "–")}, {"exit code", fmt.Sprint(about.Code)},
 	} {
 		w.printf("<div><dt>%s</dt><dd>%s</dd></div>\n", s[0], s[1])

@@ -241,3 +241,26 @@ func TestNoSpikeAtTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsAtTheSameTimeCountOnce checks that a run does not wait longer than it lasts.
+func TestWaitsAtTheSameTimeCountOnce(t *testing.T) {
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	p := New(start)
+	wait := func(id int, from, delay time.Duration) {
+		p.Note(id, "a", upload.Event{Kind: upload.Waiting, Delay: delay}, start.Add(from))
+	}
+	for id := range 30 {
+		wait(id, time.Second, 10*time.Second)
+	}
+	wait(1, 5*time.Second, 2*time.Second)
+	wait(2, 8*time.Second, 5*time.Second)
+	wait(3, 20*time.Second, 10*time.Second) // interrupted
+	var b bytes.Buffer
+	totals := &result.Totals{Start: start, Waited: 317 * time.Second}
+	if err := p.Render(&b, About{Totals: totals, Elapsed: 21 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "<dt>waited</dt><dd>13s</dd>"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %s in the page", want)
+	}
+}

@@ -28,10 +28,24 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	timeline timeline
+	waits    waits
 	marks    []mark
 	dropped  int // marks that were not kept
 	files    namedFiles
 }
+
+// waits is the time in which at least one request waited before it was retried. Waits at the same time
+// count once.
+type waits struct{ total, end time.Duration }
+
+// add adds a wait. Waits are added in the order in which they begin.
+func (w *waits) add(from, to time.Duration) {
+	w.total += max(to-max(from, w.end), 0)
+	w.end = max(w.end, to)
+}
+
+// until returns the time of the waits of a run that ended then, perhaps before a wait did.
+func (w *waits) until(end time.Duration) time.Duration { return w.total - max(w.end-end, 0) }
 
 // namedFiles are the files that the report names.
 type namedFiles struct {
@@ -81,6 +95,7 @@ func (p *Recorder) Note(id int, source string, e upload.Event, now time.Time) {
 	switch e.Kind {
 	case upload.Waiting:
 		b.retries++
+		p.waits.add(at, at+e.Delay)
 		for t := at; t <= at+e.Delay && t < at+time.Minute; t += p.timeline.length {
 			p.timeline.bucket(t).waits++
 		}

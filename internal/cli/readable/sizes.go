@@ -53,6 +53,22 @@ func RoundedDown(n int64) string {
 	return withDigits(n, unit, digits) + " " + name
 }
 
+// Precise returns n like RoundedDown, but from 1 GiB on with more digits, so that it changes every few
+// seconds even if the link is slow. It takes at most 11 columns.
+func Precise(n int64) string {
+	digits := 4
+	switch {
+	case n < 1<<30:
+		return Bytes(n)
+	case n < 100<<30:
+		digits = 3
+	case n < 1<<40:
+		digits = 2
+	}
+	name, unit := Unit(n)
+	return withDigits(n, unit, digits) + " " + name
+}
+
 // withDigits returns n in units, rounded down to that many digits after the point.
 func withDigits(n, unit int64, digits int) string {
 	scale := math.Pow10(digits)

@@ -75,3 +75,14 @@ func TestIncompleteIsNotComplete(t *testing.T) {
 		}
 	}
 }
+
+func TestPrecise(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 512 * mib: "512 MiB", 1<<30 - 1: "1024 MiB", 4<<30 - 1: "3.999 GiB", 4<<30 + mib: "4.000 GiB", 4<<30 + 3*mib: "4.002 GiB",
+		512<<30 + 11*mib: "512.01 GiB", 1<<40 - 1: "1023.99 GiB", 3<<40 + 1<<30: "3.0009 TiB",
+	} {
+		if got := Precise(n); got != want || len(got) > 11 {
+			t.Errorf("Precise(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

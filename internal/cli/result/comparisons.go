@@ -31,6 +31,16 @@ func (t *Comparisons) Add(status Status, err error) {
 	}
 }
 
+// None reports whether nothing was compared.
+func (t *Comparisons) None() bool {
+	for _, n := range t.counts {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Text returns how many files have each status.
 func (t *Comparisons) Text() string {
 	var parts []string

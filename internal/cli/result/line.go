@@ -38,6 +38,7 @@ type Line struct {
 	Leftover    *string    `json:"leftover"`
 	Removed     bool       `json:"source_removed"`
 	Kept        *string    `json:"source_kept"`
+	Unverified  *string    `json:"unverified,omitempty"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Entry       tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
@@ -149,6 +150,9 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 		}
 		if res.Leftover != nil {
 			l.Leftover = new(exit.Text(res.Leftover))
+		}
+		if res.Unverified != nil {
+			l.Unverified = new(exit.Text(res.Unverified))
 		}
 		l.Removed = res.SourceRemoved
 		if res.SourceKept != nil {

@@ -20,6 +20,9 @@ func Text(destination string, res *upload.Result) string {
 	if o.HasCRC32C {
 		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
 	}
+	if res.Unverified != nil {
+		text += "  not verified"
+	}
 	if res.SourceRemoved {
 		text += "  source removed"
 	}
@@ -27,10 +30,17 @@ func Text(destination string, res *upload.Result) string {
 		text += "  resumed at " + readable.RoundedDown(res.ResumedFrom)
 	}
 	if res.Retries > 0 {
-		text += fmt.Sprintf("  %s, waited %v", readable.Plural(res.Retries, "retry", "retries"), readable.Elapsed(res.Waited))
+		text += "  " + readable.Plural(res.Retries, "retry", "retries")
+		if res.Parts == nil { // parts wait at the same time, and the sum of their waits has no meaning
+			text += fmt.Sprintf(", waited %v", readable.Elapsed(res.Waited))
+		}
 	}
 	if res.Paced >= time.Second {
-		text += fmt.Sprintf("  waited %v for the request rate of the bucket", readable.Elapsed(res.Paced))
+		waited := ""
+		if res.Parts == nil {
+			waited = fmt.Sprintf("%v ", readable.Elapsed(res.Paced))
+		}
+		text += "  waited " + waited + "for the request rate of the bucket"
 	}
 	if res.BytesResent > 0 {
 		text += fmt.Sprintf(", %s sent again", readable.Bytes(res.BytesResent))

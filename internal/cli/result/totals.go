@@ -139,6 +139,9 @@ func (t *Totals) Files() int {
 	return t.Uploaded + t.planned + t.Skipped + t.Failed + t.NotTried + t.Interrupted
 }
 
+// None reports whether no file ended and there is no object without a file.
+func (t *Totals) None() bool { return t.Files()+t.Finished == 0 && len(t.Deletions.texts()) == 0 }
+
 // Rate returns the average of the bytes sent per second, or 0 if it is unknown.
 func (t *Totals) Rate(elapsed time.Duration) float64 {
 	if elapsed <= 0 {

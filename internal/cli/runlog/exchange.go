@@ -85,7 +85,7 @@ func (l *Exchange) text() string {
 	}
 	words = append(words, readable.Took(l.Took))
 	if decision := l.Decision(); decision != "" {
-		words = append(words, "→", process.Printable(decision))
+		words = append(words, "→", decision)
 	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }
@@ -122,10 +122,10 @@ func (v lines) Handle(_ context.Context, r slog.Record) error {
 	} else {
 		text = r.Message
 		r.Attrs(func(a slog.Attr) bool {
-			text += fmt.Sprintf(" %s=%s", a.Key, cmp.Or(process.Printable(a.Value.String()), `""`))
+			text += fmt.Sprintf(" %s=%s", a.Key, cmp.Or(a.Value.String(), `""`))
 			return true
 		})
 	}
-	_, err := io.WriteString(v.w, r.Time.Format("15:04:05.000")+" "+text+"\n")
+	_, err := io.WriteString(v.w, r.Time.Format("15:04:05.000")+" "+process.Printable(text)+"\n")
 	return err
 }

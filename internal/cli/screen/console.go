@@ -1,13 +1,12 @@
 package screen
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
-	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/runlog"
@@ -63,15 +62,11 @@ func (c *Console) out() io.Writer {
 	return c.w
 }
 
-// Block is an argument of a message. It may have several lines, and its control
-// characters are already replaced.
-type Block string
-
 // Message prints a line, unless the console is quiet. It replaces control characters
-// in its arguments: a file name with a line break must not make a line of its own.
+// in its arguments, see [process.Message].
 func (c *Console) Message(format string, args ...any) {
-	text := messageText(format, args)
-	c.log.Info(text)
+	text := process.Message(format, args...)
+	c.log.Info(string(text))
 	if !c.quiet {
 		c.print(text)
 	}
@@ -79,8 +74,8 @@ func (c *Console) Message(format string, args ...any) {
 
 // Warning prints a message, which the log file has as a warning.
 func (c *Console) Warning(format string, args ...any) {
-	text := messageText(format, args)
-	c.log.Warning(text)
+	text := process.Message(format, args...)
+	c.log.Warning(string(text))
 	if !c.quiet {
 		c.print(text)
 	}
@@ -88,34 +83,27 @@ func (c *Console) Warning(format string, args ...any) {
 
 // Detail prints a message with --verbose, and otherwise only to the log file.
 func (c *Console) Detail(format string, args ...any) {
-	text := messageText(format, args)
-	c.log.Info(text)
+	text := process.Message(format, args...)
+	c.log.Info(string(text))
 	if c.verbose && !c.quiet {
 		c.print(text)
 	}
 }
 
-// messageText returns the text of a message.
-func messageText(format string, args []any) string {
-	for i, arg := range args {
-		switch arg := arg.(type) {
-		case string:
-			args[i] = process.Printable(arg)
-		case error:
-			args[i] = process.Printable(exit.Text(arg))
-		}
-	}
-	return fmt.Sprintf(format, args...)
+// Fail prints a line even if the console is quiet. It replaces control characters. attrs are
+// attributes for the log file.
+func (c *Console) Fail(text string, attrs ...slog.Attr) {
+	c.FailBlock(process.Block(process.Printable(text)), attrs...)
 }
 
-// Fail prints a line even if the console is quiet. attrs are attributes for the log file.
-func (c *Console) Fail(text string, attrs ...slog.Attr) {
-	c.log.Error(text, attrs...)
+// FailBlock is Fail for a text that may have several lines.
+func (c *Console) FailBlock(text process.Block, attrs ...slog.Attr) {
+	c.log.Error(string(text), attrs...)
 	c.print(text)
 }
 
-func (c *Console) print(text string) {
-	_, _ = c.Write([]byte("gcsup: " + process.PrintableLines(text) + "\n"))
+func (c *Console) print(text process.Block) {
+	_, _ = c.Write([]byte("gcsup: " + string(text) + "\n"))
 }
 
 // Write prints whole lines above the frame.
@@ -160,6 +148,23 @@ func (c *Console) EndFrames() {
 	c.ended = true
 	c.mu.Unlock()
 	c.show(nil)
+}
+
+// hideGrace is how long a terminal that does not read may delay the stop of the process.
+const hideGrace = 200 * time.Millisecond
+
+// hide removes the frame before the process stops. The next one is drawn after it continues.
+func (c *Console) hide() {
+	c.show(nil)
+	written := make(chan struct{})
+	go func() {
+		c.Flush()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(hideGrace):
+	}
 }
 
 // forget leaves the frame where it is. The next one is drawn at the cursor, because

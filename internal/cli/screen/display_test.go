@@ -116,7 +116,7 @@ func TestFrameOfComparison(t *testing.T) {
 	}
 	want := []string{
 		"a                        [=====     ]  52%   10 MiB/s  ETA 0:02",
-		"file 2 of 3           1 differs   read 61 of 100 MiB    10 MiB/s ETA 0:04",
+		"file 2 of 3           1 differs   read 61.0 of 100 MiB    10 MiB/s ETA 0:04",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
@@ -152,7 +152,9 @@ func TestFrameAfterStop(t *testing.T) {
 		}
 		first = false
 		term.show(d, now)
-		_ = term.screen.Write("^Z\r\n[1]+  Stopped\r\n$ fg\r\n")
+		_ = term.screen.Write("^Z")
+		term.do(term.console.hide)
+		_ = term.screen.Write("\r\n[1]+  Stopped\r\n$ fg\r\n")
 		term.console.forget()
 		term.show(d, now)
 		if text := strings.Join(term.screen.Lines(), "\n"); !strings.Contains(text, "[1]+  Stopped\n$ fg\n") {
@@ -228,7 +230,7 @@ func TestRowsOfSmallFiles(t *testing.T) {
 	}
 	d = NewDisplay(Run{Work: Uploading, Files: 1})
 	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
-	if got, want := frame(d, now), []string{"a", "file 0 of 1"}; !slices.Equal(got, want) {
+	if got, want := frame(d, now), []string{"a", "sent 2 of 2 B"}; !slices.Equal(got, want) {
 		t.Errorf("a single file: got %q, want %q", got, want)
 	}
 }

@@ -2,8 +2,6 @@
 
 package screen
 
-import "os"
-
 func foreground(any) bool { return true }
 
-func notifyContinued() (<-chan os.Signal, func()) { return nil, func() {} }
+func notifyJobControl() jobControl { return jobControl{end: func() {}} }

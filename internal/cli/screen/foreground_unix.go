@@ -21,10 +21,22 @@ func foreground(w any) bool {
 	return err != nil || group == unix.Getpgrp() // an error: it is not the controlling terminal
 }
 
-// notifyContinued returns a channel that receives a value when the process continues
-// after it was stopped, as by Ctrl-Z.
-func notifyContinued() (<-chan os.Signal, func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGCONT)
-	return signals, func() { signal.Stop(signals) }
+// notifyJobControl returns the signals that stop this process, as by Ctrl-Z, continue it, and report
+// another size of the terminal.
+func notifyJobControl() jobControl {
+	stops, continued, resized := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	signal.Notify(resized, syscall.SIGWINCH)
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(stops, syscall.SIGTSTP)
+	}
+	return jobControl{
+		stops: stops, stop: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) },
+		continued: continued, resized: resized,
+		end: func() {
+			signal.Stop(stops)
+			signal.Stop(continued)
+			signal.Stop(resized)
+		},
+	}
 }

@@ -37,8 +37,6 @@ type terminal struct {
 func newTerminal(t *testing.T, columns, height int, reflows bool) *terminal {
 	t.Helper()
 	t.Setenv("TERM", "xterm-256color")
-	t.Setenv("XTERM_VERSION", map[bool]string{true: "", false: "XTerm(379)"}[reflows])
-	t.Setenv("STY", "")
 	master, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -256,6 +254,45 @@ func TestResizeLeavesNothing(t *testing.T) {
 					t.Fatalf("left at the end: %q", lines)
 				}
 			}
+		})
+	}
+}
+
+// TestDragLeavesNothing draws frames while a window is dragged: the terminal has another width than
+// the program knows, as tmux reports a new one up to 250 ms late.
+func TestDragLeavesNothing(t *testing.T) {
+	for _, reflows := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reflows=%v", reflows), func(t *testing.T) {
+			term := newTerminal(t, 120, 24, reflows)
+			term.do(func() { term.console.Message("first") })
+			story(func(name string, d *Display, now time.Time) {
+				for i, columns := range []int{115, 100, 84, 60, 45, 33, 52, 79, 81, 104, 120, 160, 200, 150, 80} {
+					term.screen.Resize(columns)
+					if i%3 == 2 {
+						term.do(func() { term.console.Message("m") })
+					}
+					term.show(d, now)
+					if i%4 == 3 {
+						term.resize(columns, 24)
+						term.show(d, now)
+					}
+				}
+				term.resize(120, 24)
+				term.show(d, now)
+				var want []string
+				for _, l := range d.frame(now, 120, 24) {
+					want = append(want, l.text)
+				}
+				lines := term.screen.Lines()
+				if len(lines) < len(want) || !slices.Equal(lines[len(lines)-len(want):], want) {
+					t.Fatalf("%s:\n%s\nwant at the end\n%s", name, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+				}
+				for j, l := range lines[:len(lines)-len(want)] {
+					if l != "gcsup: m" && (j > 0 || l != "gcsup: first") {
+						t.Fatalf("%s: left behind: %q", name, lines)
+					}
+				}
+			})
 		})
 	}
 }

@@ -24,35 +24,71 @@ type layout struct {
 // Widths of the terminal at which the layout changes, and of its columns.
 const (
 	mediumColumns = 70
-	wideColumns   = 140
+	wideColumns   = 150
 	percentWidth  = 4
-	bytesWidth    = 43 // "1023 MiB sent, 1023 MiB durable of 1023 MiB"
+	bytesWidth    = 49 // "1023.99 GiB sent, 1023.99 GiB durable of 1023 GiB"
 	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
 	narrowState   = 12 // "1023 MiB/s", "32 s refused"
 )
+
+// Widths of a bar with its brackets. It gets half of the columns that a terminal has more than the
+// narrowest one with a bar needs.
+const (
+	minBar  = 12
+	maxBar  = 52
+	barFrom = 37 // columns for the name and the bar, from which on the bar grows
+)
+
+// split divides columns into a name and a bar.
+func split(columns int) (name, bar int) {
+	bar = min(max(minBar+(columns-barFrom)/2, minBar), maxBar)
+	return max(columns-bar-1, 0), bar
+}
 
 // maxColumns is how many columns a frame uses at most. If a wider terminal gets narrower, down
 // to 80 columns, it breaks each line into two. More rows could be more than the terminal has:
 // those at the top could not be erased any more.
 const maxColumns = 159
 
+// usedColumns returns how many columns a frame uses. In a wide terminal some are free: the first step in
+// which a window is made narrower then breaks no line.
+func usedColumns(columns int) int {
+	return min(max(columns-1, 1), max(columns-freeColumns, 79), maxColumns)
+}
+
+// freeColumns is how many columns of a wide terminal are free.
+const freeColumns = 9
+
 func layoutFor(columns int) layout {
-	l := layout{columns: min(max(columns-1, 1), maxColumns), percent: percentWidth}
+	l := layout{columns: usedColumns(columns), percent: percentWidth}
 	switch {
 	case columns < mediumColumns:
 		l.state = narrowState
 	case columns < wideColumns:
-		l.bar, l.state = 12, stateWidth
+		l.state = stateWidth
 	default:
-		l.bar, l.bytes, l.state = 22, bytesWidth, stateWidth
+		l.bytes, l.state = bytesWidth, stateWidth
 	}
 	l.name = l.columns
-	for _, w := range []int{l.bar, l.percent, l.bytes, l.state} {
+	for _, w := range []int{l.percent, l.bytes, l.state} {
 		if w > 0 {
 			l.name -= w + 1
 		}
 	}
 	l.name = max(l.name, 0)
+	if columns >= mediumColumns {
+		l.name, l.bar = split(l.name)
+	}
+	return l
+}
+
+// alone returns the layout of the only file. Its first line has no bytes and no state.
+func (l layout) alone() layout {
+	name := l.columns - l.percent - 1
+	if l.name = name; l.bar > 0 {
+		l.name, l.bar = split(name)
+	}
+	l.bytes, l.state = 0, 0
 	return l
 }
 
@@ -76,6 +112,10 @@ func (d *Display) frame(now time.Time, columns, height int) []liveLine {
 		return nil // nothing is known yet, not even whether the file can be read
 	}
 	l := layoutFor(columns)
+	if d.run.single() && len(d.active) == 1 {
+		lines := l.only(d.active[0], now)
+		return lines[max(len(lines)-max(height, 1), 0):]
+	}
 	totals := d.totalLines(l, now)
 	var lines []liveLine
 	listing := d.waitingListing(now)
@@ -92,6 +132,33 @@ func (d *Display) frame(now time.Time, columns, height int) []liveLine {
 	lines = append(lines, totals...)
 	// A frame that is higher than the terminal could not be replaced.
 	return lines[max(len(lines)-max(height, 1), 0):]
+}
+
+// only returns the lines of the only file. A run of one file has no totals: they would repeat its
+// line, with another rate.
+func (l layout) only(t *activeFile, now time.Time) []liveLine {
+	first := l.row(t, now)
+	if l.bytes > 0 {
+		return []liveLine{first}
+	}
+	brief := l.state < stateWidth
+	state, color := t.state(now, brief)
+	width := max(l.columns-l.state-2, shareWidth)
+	amount := shareText(t.work, t.highest, t.size, width)
+	if t.toCompare > 0 {
+		amount = shareText(Comparing, t.compared, t.toCompare, width)
+	} else if width >= bytesWidth {
+		amount = t.bytesText()
+	}
+	second := cells.Fit(amount, min(width, bytesWidth)) + "  " + state
+	if brief {
+		second = cells.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
+		if rate := readable.Rate(t.samples.rate(now)); rate != "" && strings.HasSuffix(state, rate) {
+			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, t.samples.rate(now)), "ETA ")
+		}
+	}
+	first = l.alone().row(t, now)
+	return []liveLine{{first.text, color}, {cells.Shorten(strings.TrimRight(second, " "), l.columns), color}}
 }
 
 // moreText returns how many active files have no row, besides those that have one.
@@ -118,8 +185,12 @@ func (l layout) row(t *activeFile, now time.Time) liveLine {
 	if l.bytes > 0 {
 		columns = append(columns, cells.Fit(t.bytesText(), l.bytes))
 	}
-	state, color := t.state(now, l.state < stateWidth)
-	columns = append(columns, cells.Shorten(state, l.state))
+	var color string
+	if l.state > 0 {
+		var state string
+		state, color = t.state(now, l.state < stateWidth)
+		columns = append(columns, cells.Shorten(state, l.state))
+	}
 	return liveLine{cells.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
 }
 
@@ -238,10 +309,11 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 	case l.bytes > 0:
 		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
-		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)), speed, etaText(left, rate)}, " ")}
+		share := fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size, shareWidth))
+		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), share, speed, etaText(left, rate)}, " ")}
 	default:
-		lines = []string{cells.Fit(files, 21) + " " + failed,
-			fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size)) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+		share := fmt.Sprintf("%-*s", narrowShare, shareText(d.run.Work, sent, size, narrowShare))
+		lines = []string{cells.Fit(files, 21) + " " + failed, share + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
@@ -327,12 +399,12 @@ func (t *activeFile) partsText() string {
 	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, readable.Plural(t.parts.Connections, "connection", "connections"))
 }
 
-// amountText returns how much of size bytes is sent and durable, "3.4 GiB sent, 3.3 GiB durable
-// of 10 GiB", or read: "3.4 GiB read of 10 GiB". size is negative if it is not known.
+// amountText returns how much of size bytes is sent and durable, "3.412 GiB sent, 3.375 GiB durable
+// of 10 GiB", or read: "3.412 GiB read of 10 GiB". size is negative if it is not known.
 func amountText(w Work, done, durable, size int64) string {
-	text := readable.Bytes(done) + " sent, " + readable.Bytes(durable) + " durable"
+	text := readable.Precise(done) + " sent, " + readable.Precise(durable) + " durable"
 	if w == Comparing {
-		text = readable.Bytes(done) + " read"
+		text = readable.Precise(done) + " read"
 	}
 	if size >= 0 {
 		text += " of " + readable.Bytes(size)
@@ -340,35 +412,50 @@ func amountText(w Work, done, durable, size int64) string {
 	return text
 }
 
-// shareWidth is the width of shareText, unless it has two units.
-const shareWidth = 19 // "sent 999 of 999 MiB"
+// Widths of shareText, unless it has two units.
+const (
+	shareWidth  = 21 // "sent 0.812 of 4.0 GiB"
+	narrowShare = 19 // "sent 0.8 of 4.0 GiB"
+)
 
-// shareText returns how much of size bytes is sent, or read: "sent 3.4 of 10 GiB". At the beginning,
-// it has two units: "sent 55 MiB of 10 GiB".
-func shareText(w Work, done, size int64) string {
+// shareDigits are the digits after the point that a number in a unit has at most: it changes every few
+// seconds even if the link is slow.
+var shareDigits = map[string]int{"KiB": 1, "MiB": 1, "GiB": 3, "TiB": 5, "PiB": 6, "EiB": 6}
+
+// shareText returns how much of size bytes is sent, or read: "sent 3.412 of 10 GiB", with as many digits
+// as width columns allow. At the beginning, it has two units: "sent 55 MiB of 10 GiB".
+func shareText(w Work, done, size int64, width int) string {
 	verb := "sent "
 	if w == Comparing {
 		verb = "read "
 	}
 	if size < 0 {
-		return verb + readable.Bytes(done)
+		return verb + readable.Precise(done)
 	}
 	name, unit := readable.Unit(size + size/40) // from 1000 on the next one, which takes less space
-	number := func(n int64, round func(float64) float64) string {
-		v := float64(n) / float64(unit)
-		if v < 10 && unit > 1 {
-			return fmt.Sprintf("%.1f", round(v*10)/10)
+	number := func(n int64, digits int, round func(float64) float64) string {
+		scale := math.Pow10(digits)
+		return fmt.Sprintf("%.*f", digits, round(float64(n)/float64(unit)*scale)/scale)
+	}
+	fewest := func(n int64) int {
+		if unit > 1 && n < 10*unit {
+			return 1
 		}
-		return fmt.Sprintf("%.0f", round(v))
+		return 0
 	}
-	whole := number(size, math.Round)
-	if done >= size {
+	whole := number(size, fewest(size), math.Round)
+	switch {
+	case done >= size:
 		return verb + whole + " of " + whole + " " + name
-	}
-	if done > 0 && done < unit/10 {
+	case done > 0 && done < unit/10:
 		return verb + readable.Bytes(done) + " of " + whole + " " + name
 	}
-	return verb + number(done, math.Floor) + " of " + whole + " " + name
+	for digits := shareDigits[name]; ; digits-- {
+		text := verb + number(done, digits, math.Floor) + " of " + whole + " " + name
+		if len(text) <= width || digits <= fewest(done) {
+			return text
+		}
+	}
 }
 
 // etaText returns the time for the bytes left, or "" if it is unknown.

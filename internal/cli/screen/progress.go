@@ -19,7 +19,7 @@ type Progress struct {
 
 // ShowLines prints a line about d every lineEvery, until the Progress is stopped.
 func ShowLines(c *Console, d *Display) *Progress {
-	return start(c, lineEvery, nil, func() {}, func() {
+	return start(c, lineEvery, jobControl{end: func() {}}, func() {
 		if line := d.plainLine(time.Now()); line != "" {
 			c.Message("%s  %s", time.Now().Format(time.RFC3339), line)
 		}
@@ -28,22 +28,61 @@ func ShowLines(c *Console, d *Display) *Progress {
 
 // ShowFrames draws d below the messages of c, which must be on a terminal, until the Progress is stopped.
 func ShowFrames(c *Console, d *Display) *Progress {
-	continued, ignore := notifyContinued()
-	return start(c, frameEvery, continued, ignore, func() {
+	var w width
+	return start(c, frameEvery, notifyJobControl(), func() {
 		// In the background, the terminal belongs to the shell.
 		if columns, height, ok := c.size(); ok && foreground(c.w) {
-			c.show(d.frame(time.Now(), columns, height))
+			c.show(w.frame(d, time.Now(), columns, height))
 		}
 	})
 }
 
-// start calls draw in that interval, until the Progress is stopped. At the end it calls ignore.
-func start(c *Console, every time.Duration, continued <-chan os.Signal, ignore, draw func()) *Progress {
+// width watches the width of a terminal.
+type width struct {
+	columns int // 0 before the first frame
+	changed time.Time
+}
+
+// While the width changes, the frame is one short line. If lines of a frame were broken, and the screen is
+// not full, tmux would move the first ones to its history, where they cannot be erased.
+const (
+	unsteady        = time.Second // after a change
+	unsteadyColumns = 32
+)
+
+// frame returns the frame for a terminal of that size.
+func (w *width) frame(d *Display, now time.Time, columns, height int) []liveLine {
+	if w.columns != 0 && columns != w.columns {
+		w.changed = now
+	}
+	w.columns = columns
+	if now.Sub(w.changed) < unsteady {
+		columns, height = min(columns, unsteadyColumns), 1
+	}
+	return d.frame(now, columns, height)
+}
+
+// jobControl has the signals of the shell and of the terminal.
+type jobControl struct {
+	stops     <-chan os.Signal // the process should stop itself, as by Ctrl-Z
+	stop      func()           // stops it until it continues
+	continued <-chan os.Signal // the process continues after it was stopped
+	resized   <-chan os.Signal // the terminal has another size
+	end       func()           // the signals are no longer needed
+}
+
+// start calls draw in that interval, until the Progress is stopped.
+func start(c *Console, every time.Duration, signals jobControl, draw func()) *Progress {
 	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		defer ignore()
-		p.run(every, continued, draw, c.forget)
+		defer signals.end()
+		stop := signals.stop
+		signals.stop = func() {
+			c.hide() // the shell writes at the cursor
+			stop()
+		}
+		p.run(every, signals, draw, c.forget)
 		c.show(nil)
 	}()
 	return p
@@ -51,7 +90,8 @@ func start(c *Console, every time.Duration, continued <-chan os.Signal, ignore, 
 
 // run calls draw in that interval, until stop is called. It calls forget after the process was
 // stopped and continued, before anything else is drawn.
-func (p *Progress) run(every time.Duration, continued <-chan os.Signal, draw, forget func()) {
+func (p *Progress) run(every time.Duration, signals jobControl, draw, forget func()) {
+	continued := signals.continued
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := time.Now()
@@ -60,9 +100,13 @@ func (p *Progress) run(every time.Duration, continued <-chan os.Signal, draw, fo
 		select {
 		case <-p.stopped:
 			ended = true
+		case <-signals.stops:
+			signals.stop()
 		case <-continued:
 			forget()
 		case <-tick.C:
+			due = true
+		case <-signals.resized:
 			due = true
 		}
 		// The process may have been stopped until now. The signal can then arrive after the tick.

@@ -45,6 +45,31 @@ func TestProgressInALog(t *testing.T) {
 	})
 }
 
+// TestFrameIsHiddenBeforeStop checks that the frame is removed before the process stops, because the
+// shell then writes at the cursor.
+func TestFrameIsHiddenBeforeStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		c := NewConsole(&b, false)
+		stops := make(chan os.Signal, 1)
+		stopped := ""
+		p := start(c, frameEvery, jobControl{stops: stops, stop: func() { stopped = b.String() }, end: func() {}}, func() {
+			c.show([]liveLine{{text: "a"}})
+		})
+		time.Sleep(2 * frameEvery)
+		stops <- syscall.SIGTERM // any signal
+		synctest.Wait()
+		if !strings.HasSuffix(stopped, "\r"+eraseRest) {
+			t.Errorf("written before the stop: %q", stopped)
+		}
+		time.Sleep(2 * frameEvery)
+		p.Stop()
+		if strings.Count(b.String(), "a") != 2 {
+			t.Errorf("not drawn again: %q", b.String())
+		}
+	})
+}
+
 // TestNothingIsDrawnBeforeForget checks that the frame is forgotten first if a process was
 // stopped and continues, in whatever order the tick, the signal and the end of the run arrive.
 func TestNothingIsDrawnBeforeForget(t *testing.T) {
@@ -72,7 +97,7 @@ func TestNothingIsDrawnBeforeForget(t *testing.T) {
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						p.run(frameEvery, continued, draw, func() { calls = append(calls, "forget") })
+						p.run(frameEvery, jobControl{continued: continued}, draw, func() { calls = append(calls, "forget") })
 						calls = append(calls, "end")
 					}()
 					time.Sleep(time.Minute + 3*frameEvery)

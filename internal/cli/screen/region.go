@@ -6,95 +6,72 @@ import (
 	"runtime"
 	"strings"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/tty"
 )
 
-// Escape sequences of ECMA-48.
+// Escape sequences of ECMA-48, and DECAWM of the VT100.
 //
 // When tmux breaks lines again, cells that were erased up to the end of a line still count, and
-// those of a line that was erased whole do not. If the whole screen is erased below its first
-// cell, tmux moves the old rows to its history. Rows are therefore erased one by one, and whole.
+// those of a line that was erased whole do not. Rows are therefore erased whole. If the whole screen
+// is erased from its first cell, tmux moves the old rows to its history.
 const (
-	eraseLine  = "\x1b[2K" // the whole line
-	eraseBelow = "\x1b[J"  // from the cursor to the end of the screen
+	eraseLine  = "\x1b[2K"                                // the whole line
+	eraseBelow = "\x1b[J"                                 // from the cursor to the end of the screen
+	eraseRest  = "\x1b[C" + eraseBelow + "\r" + eraseLine // from the beginning of a line; not from the first cell of the screen
+	cut        = "\x1b[?7l"                               // cut lines at the margin from now on
+	wrap       = "\x1b[?7h"                               // break them
 )
 
-// liveRegion is the frame at the bottom of a terminal. The cursor rests at the
-// beginning of its last line.
+// liveRegion is the frame at the bottom of a terminal. The cursor rests at the beginning of its first
+// line, so that all of the frame is below it, in however many rows the terminal has broken the
+// lines. The width need not be known, and it is not: while a window is dragged, a program learns of a
+// new width late, tmux by up to 250 ms.
 type liveRegion struct {
 	lines   []liveLine
-	columns int  // of the terminal when it was drawn
-	reflows bool // the terminal breaks long lines again when its width changes
+	columns int // of the terminal when it was drawn, as far as the program knew
 	colors  bool
 }
 
-func newLiveRegion() liveRegion {
-	// xterm, GNU screen and the Linux console cut lines that do not fit any more.
-	cuts := os.Getenv("XTERM_VERSION") != "" || os.Getenv("STY") != "" || os.Getenv("TERM") == "linux"
-	return liveRegion{reflows: !cuts, colors: os.Getenv("NO_COLOR") == ""}
-}
+func newLiveRegion() liveRegion { return liveRegion{colors: os.Getenv("NO_COLOR") == ""} }
 
-// erase returns the sequences that remove the frame from a terminal that now has that
-// many columns. They leave the cursor at the frame's first position.
-func (r *liveRegion) erase(columns int) string {
+// erase returns the sequences that remove the frame. They leave the cursor at the frame's first position.
+func (r *liveRegion) erase() string {
 	if len(r.lines) == 0 {
 		return ""
 	}
-	up, below := r.above(columns), r.broken(r.lines[len(r.lines)-1], columns)
-	return toTop(up) + eraseLine + strings.Repeat("\x1b[B"+eraseLine, up+below) + toTop(up+below)
+	return "\r" + eraseRest
 }
 
-// above returns how many rows of the frame are above the cursor.
-func (r *liveRegion) above(columns int) (up int) {
-	for _, l := range r.lines[:len(r.lines)-1] {
-		up += 1 + r.broken(l, columns)
-	}
-	return up
-}
-
-// broken returns how many more rows a line takes because the terminal became narrower.
-func (r *liveRegion) broken(l liveLine, columns int) int {
-	if !r.reflows || columns <= 0 || columns >= r.columns {
-		return 0
-	}
-	return max(cells.Width(l.text)-1, 0) / columns
-}
-
-// toTop returns the sequences that move the cursor to the beginning of a line above.
-func toTop(up int) string {
-	if up == 0 {
-		return "\r"
-	}
-	return fmt.Sprintf("\r\x1b[%dA", up)
-}
-
-// draw returns the sequences that replace the frame.
+// draw returns the sequences that replace the frame. No line is broken while it is drawn, even if the
+// terminal is narrower than the program knows.
 func (r *liveRegion) draw(lines []liveLine, columns int) string {
 	if len(lines) == 0 {
-		text := r.erase(columns)
+		text := r.erase()
 		r.lines = nil
 		return text
 	}
 	var b strings.Builder
-	switch {
-	case len(r.lines) > 0 && columns == r.columns:
-		b.WriteString(toTop(r.above(columns))) // overwriting does not flicker
-	default:
-		b.WriteString(r.erase(columns))
-	}
+	b.WriteString(cut + "\r")
 	for i, l := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(eraseLine)
+		if i < len(lines)-1 {
+			b.WriteString(eraseLine) // overwriting does not flicker
+		} else {
+			b.WriteString(eraseRest)
+		}
 		if l.color != "" && r.colors {
 			fmt.Fprintf(&b, "\x1b[%sm%s\x1b[m", l.color, l.text)
 		} else {
 			b.WriteString(l.text)
 		}
 	}
-	b.WriteString(eraseBelow + "\r")
+	b.WriteString("\r")
+	if up := len(lines) - 1; up > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", up)
+	}
+	b.WriteString(wrap)
 	r.lines, r.columns = lines, columns
 	return b.String()
 }

@@ -2,12 +2,12 @@
 // gcsup with those that they select in the rclone in PATH. The patterns are those of
 // upload/tree/testdata/patterns.txt, and random ones. The exit code is 1 if they differ.
 //
-// gcsup has two differences on purpose. They are expressed in the rules that rclone
+// gcsup has three differences on purpose. They are expressed in the rules that rclone
 // gets: a pattern comes a second time with "/**" at its end, because it also selects a
 // directory with all below, and excludes come before includes.
 //
-// rclone does not look for --include=deep/*.txt in ab, although the pattern matches
-// ab/deep/a.txt. A regular expression, as its manual explains, makes rclone look in
+// The third one: rclone does not look for --include=deep/*.txt in ab, although the pattern
+// matches ab/deep/a.txt. A regular expression, as its manual explains, makes rclone look in
 // all directories.
 package main
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,27 @@ func VerifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint3
 		return &named, nil
 	}
 	return o, nil
+}
+
+// Confirm returns an object that the service has just made, with its CRC32C. If the reply did not have that, the metadata
+// of the object is read. unverified is why the CRC32C is still not known; the object exists nevertheless.
+func (x *Exchanger) Confirm(ctx context.Context, made *session.Object) (o *session.Object, unverified error) {
+	if made.HasCRC32C {
+		return made, nil
+	}
+	a, err := x.Ask(ctx, session.Request{}, x.Stat)
+	switch now := a.Object; {
+	case err != nil:
+		return made, fmt.Errorf("the service did not report the CRC32C of the object, which cannot be read: %w", err)
+	case now == nil || made.Generation != 0 && now.Generation != made.Generation:
+		return made, errors.New("the service did not report the CRC32C of the object, which was replaced or deleted since")
+	case !now.HasCRC32C:
+		return made, errors.New("the service does not report the CRC32C of the object")
+	default:
+		known := *made
+		known.Generation, known.Size, known.CRC32C, known.HasCRC32C = now.Generation, now.Size, now.CRC32C, true
+		return &known, nil
+	}
 }
 
 // clockMargin is the precision of the Date header, with which the age of an

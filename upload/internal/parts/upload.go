@@ -21,6 +21,8 @@ type Upload struct {
 	way
 	share atomic.Pointer[Share]
 	Used  *Usage // nil if no part was sent
+
+	Unverified error // why the CRC32C of the object that Send returned is not known, or nil
 }
 
 // NewUpload returns the upload in parts whose state is in the journal of d. fresh reports that it was
@@ -87,6 +89,7 @@ func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
 	if p.isMultipart() {
 		op = session.OpComplete
 	}
+	object, p.Unverified = p.Wire.Confirm(ctx, object)
 	object, err = engine.VerifyObject(object, p.Wire.Spec, p.size, p.crc32c())
 	if err != nil {
 		return nil, p.Wire.Retry.Failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)

@@ -68,3 +68,8 @@ func (r *StreamRecord) Ended(committed int64) {
 		s.Committed, s.HighWater = committed, max(s.HighWater, committed)
 	})
 }
+
+// Rejected records that the service refused data at offset. The next save includes it.
+func (r *StreamRecord) Rejected(offset int64) {
+	r.journal.edit(func() { r.journal.token.RejectedAt = offset + 1 })
+}

@@ -126,24 +126,29 @@ func (s *Spool) continues(in Input) {
 	in.Continues()
 }
 
-// patiently calls write until it succeeds. While the disk is full, it waits.
-func (s *Spool) patiently(in Input, write func() error) error {
+// patiently calls write until it succeeds. While the disk is full, it waits. rest are the bytes of the input
+// that are not on the disk, which write keeps.
+func (s *Spool) patiently(in Input, rest *[]byte, write func() error) error {
 	waiting := false
 	for {
 		err := write()
-		if err == nil || !full(err) {
+		if _, lost := errors.AsType[lostError](err); err == nil || lost || !full(err) {
 			if waiting {
 				s.continues(in)
 			}
 			return err
 		}
-		if !waiting {
-			waiting = true
-			s.wait(in, "the disk of the spool is full", err)
+		if err := s.cut(rest); err != nil {
+			return err
 		}
 		s.mu.Lock()
 		changed := s.changed
 		s.mu.Unlock()
+		if !waiting {
+			waiting = true
+			s.wait(in, "the disk of the spool is full", err)
+			continue // what was released meanwhile may suffice
+		}
 		poll := time.NewTimer(fullPoll)
 		select {
 		case <-changed:
@@ -157,37 +162,96 @@ func (s *Spool) patiently(in Input, write func() error) error {
 	}
 }
 
+// lostError is an error after which bytes that were written may be lost. It is not waited for, even if the disk is
+// full: a file server reports a failed write when the file is closed or synced.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() error { return e.error }
+
 // keep writes bytes of the input to the disk.
 func (s *Spool) keep(in Input, p []byte) error {
-	for len(p) > 0 {
-		var n int
-		err := s.patiently(in, func() (err error) {
-			n, err = s.append(p)
-			return err
-		})
-		if err == nil {
-			err = s.endSegment()
-		}
-		if err != nil {
-			return s.broken(err)
-		}
-		p = p[n:]
+	err := s.patiently(in, &p, func() error { return s.appendAll(&p) })
+	if err != nil {
+		return s.broken(err)
 	}
 	return nil
 }
 
-// endSegment closes the segment that is being filled, if it is complete. An error is not waited for, even if
-// the disk is full: a file server reports a failed write by it, and the bytes of the segment may be lost.
+// appendAll writes the bytes rest, and leaves those for which there is no space.
+func (s *Spool) appendAll(rest *[]byte) error {
+	for len(*rest) > 0 {
+		n, err := s.append(*rest)
+		if err == nil {
+			err = s.endSegment()
+		}
+		*rest = (*rest)[n:]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endSegment closes the segment that is being filled, if it is complete.
 func (s *Spool) endSegment() error {
-	s.mu.Lock()
-	from := s.segments[len(s.segments)-1].start.Offset
-	s.mu.Unlock()
-	if s.read.Offset-from < s.piece {
+	if s.read.Offset-s.current().start.Offset < s.piece {
 		return nil
 	}
+	return s.closeSegment()
+}
+
+// current returns the last segment.
+func (s *Spool) current() *segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.segments[len(s.segments)-1]
+}
+
+// closeSegment ends the segment that is being filled.
+func (s *Spool) closeSegment() error {
 	err := s.write.Close()
 	s.write = nil
-	return err
+	if err != nil {
+		return lostError{err}
+	}
+	g := s.current()
+	s.mu.Lock()
+	g.closed = true
+	s.mu.Unlock()
+	return nil
+}
+
+// cut makes it possible that all bytes on the disk are committed, and become space: it ends the last segment at a
+// multiple of 256 KiB. The bytes after that are added to the beginning of rest.
+func (s *Spool) cut(rest *[]byte) error {
+	if s.read.Offset > 0 && (s.write != nil || len(*rest) == 0) {
+		if err := s.cutSegment(rest); err != nil {
+			return err
+		}
+	}
+	s.change(func() { s.more = len(*rest) > 0 })
+	s.Release(0) // the service may have committed all of the segment
+	return nil
+}
+
+func (s *Spool) cutSegment(rest *[]byte) error {
+	at := s.boundary
+	if len(*rest) > 0 && chunk.Floor(s.read.Offset) == s.read.Offset {
+		at = s.read
+	}
+	if at.Offset <= s.current().start.Offset {
+		return nil
+	}
+	tail := make([]byte, s.read.Offset-at.Offset)
+	if _, err := s.ReadAt(tail, at.Offset); err != nil {
+		return lostError{err}
+	}
+	*rest = append(tail, *rest...)
+	s.change(func() { s.read, s.more = at, true })
+	if s.write == nil {
+		return nil
+	}
+	return s.closeSegment()
 }
 
 // broken returns the error of an input whose bytes cannot be kept.
@@ -198,27 +262,23 @@ func (s *Spool) broken(err error) error {
 	return fmt.Errorf("spool: at byte %d: %w", s.read.Offset, err)
 }
 
-// append writes the first of the bytes p, and returns their number, which is at least 1.
+// append writes the first of the bytes p, and returns their number, which is at least 1 if err is nil.
 func (s *Spool) append(p []byte) (int, error) {
-	var current *segment
-	if s.write != nil {
-		s.mu.Lock()
-		current = s.segments[len(s.segments)-1]
-		s.mu.Unlock()
-	} else {
+	if s.write == nil {
 		g := &segment{start: s.read, name: segmentName(s.read)}
 		f, err := s.disk.Create(g.name)
 		if err != nil {
 			return 0, err
 		}
-		s.write, current = f, g
+		s.write = f
 		s.mu.Lock()
 		s.segments = append(s.segments, g)
 		s.mu.Unlock()
 	}
-	at := s.read.Offset - current.start.Offset
-	p = p[:min(int64(len(p)), s.piece-at)]
-	n, err := s.write.WriteAt(p, at)
+	// Of a write that fails, an os.File does not count the bytes that were written. One that ends at the next
+	// multiple of 256 KiB may succeed, so that they can be sent.
+	at := s.read.Offset
+	n, err := s.write.WriteAt(p[:min(int64(len(p)), chunk.Floor(at)+chunk.Granularity-at)], at-s.current().start.Offset)
 	if n == 0 && err == nil {
 		err = io.ErrShortWrite
 	}
@@ -226,12 +286,20 @@ func (s *Spool) append(p []byte) (int, error) {
 		return 0, err
 	}
 	// The bytes are kept, even if there is no space for those after them.
-	read := chunk.Checkpoint{Offset: s.read.Offset + int64(n), CRC32C: chunk.Update(s.read.CRC32C, p[:n])}
-	s.change(func() { s.read = read })
+	s.advance(p[:n], n < len(p))
 	if err != nil && !full(err) {
 		return n, err
 	}
 	return n, nil
+}
+
+// advance adds bytes that were written to those on disk. more reports whether the input has bytes after them.
+func (s *Spool) advance(p []byte, more bool) {
+	if chunk.Floor(s.read.Offset) == s.read.Offset {
+		s.boundary = s.read
+	}
+	read := chunk.Checkpoint{Offset: s.read.Offset + int64(len(p)), CRC32C: chunk.Update(s.read.CRC32C, p)}
+	s.change(func() { s.read, s.more = read, more })
 }
 
 // finish records the end of the input.
@@ -243,10 +311,17 @@ func (s *Spool) finish(in Input) error {
 	if err := in.Ended(whole); err != nil {
 		return err
 	}
-	if err := s.syncSegments(); err != nil {
-		return s.broken(err)
-	}
-	if err := s.patiently(in, func() error { return writeEnd(s.disk, whole) }); err != nil {
+	var rest []byte // if the last bytes left their place to the end
+	err := s.patiently(in, &rest, func() error {
+		if err := s.appendAll(&rest); err != nil {
+			return err
+		}
+		if err := s.syncSegments(); err != nil {
+			return lostError{err}
+		}
+		return writeEnd(s.disk, whole)
+	})
+	if err != nil {
 		return s.broken(err)
 	}
 	s.change(func() { s.end = &whole })

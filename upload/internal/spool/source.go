@@ -62,15 +62,15 @@ func (s *Source) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chu
 	return chunk.FromReaderAt(s.spool, to).Hash(ctx, from, to)
 }
 
-// Next returns all whole granules that were read, and then the tail, as for a file. Before the end of
-// the input it keeps at least one byte, so that the last request has the checksum.
+// Next returns all whole granules that were read, and then the tail, as for a file. At least one byte of the stream is
+// not sent before the end of the input is known, so that the last request has the checksum.
 func (s *Source) Next(ctx context.Context, offset, limit int64) (content.Body, error) {
 	if offset == 0 {
 		s.Restart()
 	}
 	most := s.spool.limit / 2 // so that the input continues meanwhile
 	now, err := s.spool.Await(ctx, func(now Status) bool {
-		ready := chunk.LastBoundary(now.Read) - offset
+		ready := now.Sendable - offset
 		return now.End != nil || ready >= min(firstBody, limit, most/2) || now.Waits != "" && ready > 0
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Source) Next(ctx context.Context, offset, limit int64) (content.Body, e
 	if now.End != nil {
 		s.whole, most = now.End, limit
 	}
-	to := chunk.LastBoundary(now.Read)
+	to := now.Sendable
 	if offset >= to {
 		return s.tail(offset)
 	}

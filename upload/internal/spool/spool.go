@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,13 +36,17 @@ type Spool struct {
 	piece int64  // the size of a segment
 	close func() // releases the lock
 
-	// write is the segment that is being filled; nil if the next byte starts another one. Only
-	// the goroutine of Fill uses it.
-	write file
+	// write is the segment that is being filled; nil if the next byte starts another one. boundary is
+	// the last multiple of 256 KiB below read, if it is in the segment. Only the goroutine of Fill uses
+	// them.
+	write    file
+	boundary chunk.Checkpoint
 
 	mu       sync.Mutex
 	segments []*segment       // of the bytes that are held, ascending, without gaps
 	read     chunk.Checkpoint // the end of the bytes on disk
+	more     bool             // the input has bytes after those on disk
+	released int64            // the greatest offset of Release
 	end      *chunk.Checkpoint
 	failed   error  // why the input ended early, or why the spool cannot be read
 	waits    string // why the input waits for space; "" if it does not
@@ -57,14 +62,15 @@ type segment struct {
 	start  chunk.Checkpoint
 	name   string
 	synced bool
+	closed bool // nothing more is written to it
 }
 
 func newSpool(d disk, path string, limit int64, release func()) *Spool {
 	return &Spool{disk: d, path: path, limit: limit, piece: segmentSize(limit), close: release, changed: make(chan struct{})}
 }
 
-// Create makes the spool of a new stream with an ID in dir, which it creates if necessary. At most
-// limit bytes are held. The caller must call Close.
+// Create makes the spool of a new stream with an ID in dir, which must exist. At most limit bytes are held. The caller
+// must call Close.
 func Create(ctx context.Context, dir, id string, limit int64) (*Spool, error) {
 	locks, release, err := lock(ctx, dir, id)
 	if err != nil {
@@ -108,9 +114,12 @@ func Open(ctx context.Context, dir, id string) (*Spool, error) {
 	return s, nil
 }
 
-// lock locks the spool of a stream, with the lock files of package state in dir. It returns
-// the store that has them.
+// lock locks the spool of a stream, with the lock files of package state in dir. It returns the store that has them. It
+// does not create dir, which may be on a file system that is not mounted.
 func lock(ctx context.Context, dir, id string) (locks *state.Dir, release func(), err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil, fmt.Errorf("spool: %w", err)
+	}
 	locks, err = state.OpenDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spool: %w", err)
@@ -199,7 +208,8 @@ func (s *Spool) Path() string { return s.path }
 
 // Status describes how far a spool is filled.
 type Status struct {
-	From, Read int64             // the bytes on disk
+	From, Read int64             // the bytes on disk. Read decreases if the disk is full
+	Sendable   int64             // the end of those that can be sent before the end is known
 	End        *chunk.Checkpoint // size and CRC32C of the stream; nil while the end is not recorded
 	Waits      string            // why the input waits for space; "" if it does not
 }
@@ -210,7 +220,11 @@ func (s *Spool) status() Status {
 	if len(s.segments) > 0 {
 		from = s.segments[0].start.Offset
 	}
-	return Status{From: from, Read: s.read.Offset, End: s.end, Waits: s.waits}
+	sendable := chunk.LastBoundary(s.read.Offset)
+	if s.more {
+		sendable = chunk.Floor(s.read.Offset)
+	}
+	return Status{From: from, Read: s.read.Offset, Sendable: sendable, End: s.end, Waits: s.waits}
 }
 
 // Status returns the Status. It may be called from any goroutine.
@@ -327,12 +341,13 @@ func (s *Spool) base(offset int64) (c chunk.Checkpoint, ok bool) {
 	return c, ok
 }
 
-// Release removes the segments whose bytes before an offset are all committed.
+// Release removes the segments whose bytes before an offset, or before that of an earlier call, are all committed. It
+// may be called from any goroutine.
 func (s *Spool) Release(offset int64) {
-	offset = chunk.Floor(offset) // a request may begin there again
 	var gone []*segment
 	s.mu.Lock()
-	for len(s.segments) > 1 && s.segments[1].start.Offset <= offset {
+	s.released = max(s.released, chunk.Floor(offset)) // a request may begin there again
+	for len(s.segments) > 0 && s.firstEnd() <= s.released {
 		gone, s.segments = append(gone, s.segments[0]), s.segments[1:]
 	}
 	if len(gone) > 0 {
@@ -352,6 +367,18 @@ func (s *Spool) Release(offset int64) {
 		_ = s.disk.Remove(g.name) // Remove of the whole spool tries again
 	}
 	s.change(func() {})
+}
+
+// firstEnd returns the offset at which the first segment can be removed. The last segment is removed only if the disk was
+// full: after the end of the stream no space is needed, and another session may send it again. The caller holds s.mu.
+func (s *Spool) firstEnd() int64 {
+	switch {
+	case len(s.segments) > 1:
+		return s.segments[1].start.Offset
+	case s.segments[0].closed && s.end == nil:
+		return s.read.Offset
+	}
+	return math.MaxInt64
 }
 
 // Discard removes all files. Fill must have returned. Close must still be called.

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/powerdisk"
+	"gcsup/session/state"
 )
 
 const q = int64(chunk.Granularity)
@@ -414,7 +416,10 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%q: %v", text[:n], err)
 		}
 	}
-	for _, text := range []string{`{"v":2,"size":1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":-1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":1,"crc32c":"AAAA"}`, `{"v":1,"size":1,"crc32c":"AAAAAA==","more":1}`} {
+	if _, err := decodeEnd([]byte(`{"v":2,"size":1,"crc32c":"AAAAAA=="}`)); !errors.Is(err, state.ErrTokenVersion) || errors.Is(err, ErrDamaged) {
+		t.Errorf("a newer version: %v", err)
+	}
+	for _, text := range []string{`{"v":1,"size":-1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":1,"crc32c":"AAAA"}`, `{"v":1,"size":1,"crc32c":"AAAAAA==","more":1}`} {
 		if _, err := decodeEnd([]byte(text)); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -510,5 +515,80 @@ func TestSweep(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("left after Remove: %v", entries)
+	}
+}
+
+// TestDiskSmallerThanASegment checks that a stream is sent through a disk that has less space than a segment. What the
+// service has committed must not take that space. Each body is compared with the stream.
+func TestDiskSmallerThanASegment(t *testing.T) {
+	for _, space := range []int64{q + 100, q + q/2, 2 * q, 2*q + 1, 3*q + 1000, 8 * q, 9*q + 77} {
+		for _, size := range []int64{q, 2*q - 30, 2 * q, 3*q + 990, 8*q - 30, 8*q - 3, 8 * q, 9*q + 70, 20 * q, 20*q + 5} {
+			synctest.Test(t, func(t *testing.T) {
+				d, data := newPowerDisk(), bytesOf(size)
+				d.Space = space
+				s := newSpool(uncountedDisk{d}, "spool", 1<<30, func() {})
+				s.piece = 8 * q
+				in := input(&reading{rest: bytes.Clone(data)})
+				stop, filled := make(chan struct{}), make(chan struct{})
+				in.Stop = stop
+				go func() {
+					defer close(filled)
+					s.Fill(in)
+				}()
+				sent := drain(t, s, data)
+				close(stop)
+				<-filled
+				if end := s.Status().End; sent != size || end == nil || *end != whole(data) {
+					t.Errorf("space %d: %d of %d bytes are sent, end %v, %v", space, sent, size, end, s.failed)
+				}
+				if err := s.Discard(); err != nil || d.Space != space {
+					t.Errorf("space %d, size %d: %d is free at the end, %v", space, size, d.Space, err)
+				}
+			})
+		}
+	}
+}
+
+// uncountedDisk is a disk whose files do not count the bytes of a failed write, like an [os.File].
+type uncountedDisk struct{ powerDisk }
+
+func (d uncountedDisk) Create(name string) (file, error) {
+	f, err := d.powerDisk.Create(name)
+	return uncountedFile{f}, err
+}
+
+type uncountedFile struct{ file }
+
+func (f uncountedFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.file.WriteAt(p, off)
+	if err != nil {
+		n = 0
+	}
+	return n, err
+}
+
+// drain sends a stream to a service that commits each body, and returns how much it has committed.
+func drain(t *testing.T, s *Spool, data []byte) (committed int64) {
+	t.Helper()
+	src := NewSource(s)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		b, err := src.Next(ctx, committed, 1<<30)
+		cancel()
+		if err != nil {
+			t.Errorf("at byte %d: %v, %+v", committed, err, s.Status())
+			return committed
+		}
+		got, err := io.ReadAll(b.Reader)
+		if err != nil || b.From != committed || !bytes.Equal(got, data[b.From:b.To]) {
+			t.Errorf("bytes %v differ: %v", b.Range, err)
+		}
+		if err := b.Finish(); err != nil {
+			t.Error(err)
+		}
+		if committed = b.To; b.Last {
+			return committed
+		}
+		src.Committed(committed)
 	}
 }

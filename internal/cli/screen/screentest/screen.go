@@ -15,6 +15,7 @@ import (
 type Screen struct {
 	columns int
 	reflows bool // it breaks long lines again when its width changes
+	cuts    bool // it cuts lines at the margin
 	rows    []row
 	y, x    int
 	err     error
@@ -30,14 +31,14 @@ func New(columns int, reflows bool) *Screen {
 	return &Screen{columns: columns, reflows: reflows, rows: make([]row, 1)}
 }
 
-var sequence = regexp.MustCompile(`^\x1b\[(\d*)([A-Za-z])`)
+var sequence = regexp.MustCompile(`^\x1b\[(\??)(\d*)([A-Za-z])`)
 
 // Write shows text. It returns the first error of all calls: a control that a Screen does not know.
 func (s *Screen) Write(text string) error {
 	for text != "" {
 		if m := sequence.FindStringSubmatch(text); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			s.control(n, m[2])
+			n, _ := strconv.Atoi(m[2])
+			s.control(n, m[1]+m[3])
 			text = text[len(m[0]):]
 			continue
 		}
@@ -61,6 +62,13 @@ func (s *Screen) control(n int, command string) {
 	switch command {
 	case "A":
 		s.y = max(s.y-max(n, 1), 0)
+	case "C":
+		s.x = min(s.x+max(n, 1), s.columns-1)
+	case "?l", "?h":
+		if n != 7 {
+			s.err = fmt.Errorf("mode %d", n)
+		}
+		s.cuts = command == "?l"
 	case "B":
 		s.y = min(s.y+max(n, 1), len(s.rows)-1)
 	case "K":
@@ -108,6 +116,9 @@ func (s *Screen) put(r rune) {
 	n := cells.Of(r)
 	if n == 0 {
 		return
+	}
+	if s.cuts && s.x+n > s.columns {
+		s.x = max(s.columns-n, 0)
 	}
 	if s.x+n > s.columns {
 		s.rows[s.y].wrapped = true

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDoctorDroppedPackets checks that doctor names the cause if packets to the endpoint are dropped.
+// Linux drops those to a listener whose queue is full.
+func TestDoctorDroppedPackets(t *testing.T) {
+	socket := func() int {
+		t.Helper()
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(fd) })
+		return fd
+	}
+	full := socket()
+	if err := unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(full, 0); err != nil {
+		t.Fatal(err)
+	}
+	addr, err := unix.Getsockname(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		_ = unix.Connect(socket(), addr) // EINPROGRESS
+	}
+	host := fmt.Sprintf("127.0.0.1:%d", addr.(*unix.SockaddrInet4).Port)
+	testSilent(t, "http://"+host, host+" does not accept the connection; a firewall, a route or a VPN may drop the packets: ")
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gcsup/chunk"
+	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/shell"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// isSource reports whether a file is the source with which a saved upload began, at whatever path. A
+// rename changes the change time, and a mount may change the number of the device.
+func isSource(t *state.Token, file chunk.Identity) bool {
+	return file.Inode != 0 && t.Source.Compare(file) != chunk.Different
+}
+
+// maxRenamed is how many entries of a directory are looked at to find a renamed file.
+const maxRenamed = 10_000
+
+// renamed returns the path of the source of t if it has another name in its directory, or "".
+func renamed(t *state.Token) string {
+	dir, err := os.Open(filepath.Dir(t.SourcePath))
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	entries, _ := dir.ReadDir(maxRenamed)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || info.Size() != t.Source.Size {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(t.SourcePath), e.Name())
+		if file, err := chunk.StatIdentity(path); err == nil && isSource(t, file) {
+			return path
+		}
+	}
+	return ""
+}
+
+// savedFiles returns the saved uploads of files, unless machines share them: then a path is that of
+// another machine, and reading them takes requests.
+func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Token) {
+	if x.saved == nil || x.saved.shared {
+		return nil
+	}
+	ids, err := x.saved.List(ctx)
+	if err != nil {
+		return nil // a hint is not worth an error
+	}
+	for _, id := range ids {
+		t, err := x.saved.Load(ctx, id)
+		if err == nil && t.SourcePath != "" && t.MovedTo == "" && (t.Parts == nil || !t.Parts.Over) {
+			tokens = append(tokens, t)
+		}
+	}
+	return tokens
+}
+
+// announceMoved prints how to continue the uploads of files that had another path when they were
+// interrupted.
+func (x *explainer) announceMoved(ctx context.Context, named []task) {
+	byInode, own := map[uint64]*state.Token{}, map[string]bool{}
+	for _, t := range x.savedFiles(ctx) {
+		if t.Endpoint == x.endpoint {
+			byInode[t.Source.Inode] = t
+			own[t.SourcePath+"\x00"+t.Spec.URL()] = true
+		}
+	}
+	if len(byInode) == 0 {
+		return
+	}
+	for _, file := range named {
+		abs := process.Absolute(file.source)
+		identity, err := chunk.StatIdentity(abs)
+		if err != nil || file.err != nil || own[abs+"\x00"+file.destination] {
+			continue
+		}
+		t := byInode[identity.Inode]
+		if t == nil || !isSource(t, identity) || exists(t.SourcePath) { // a hard link
+			continue
+		}
+		x.console.Message("%s starts over: when its upload to %s was interrupted, it was %s, and %s are stored", file.source, t.Spec.URL(), t.SourcePath, storedText(t))
+		x.console.Message("to continue that upload instead: %s", process.Block(x.resumeFrom(t.ID, abs)))
+	}
+}
+
+// exists reports whether there is a file at path, or may be one.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// storedText returns how much of a saved upload is stored.
+func storedText(t *state.Token) string {
+	saved := upload.Describe(t)
+	return readable.Stored(saved.Committed, saved.Size)
+}
+
+// resumeFrom returns the command that resumes an upload whose source is at path now, which is
+// absolute. If path is "", the user must replace the word PATH.
+func (x *explainer) resumeFrom(id, path string) string {
+	if path = shell.Quote(path); path == "''" {
+		path = "PATH"
+	}
+	return resumeCommand(process.Words(), x.command.given, id) + " --source=" + path + withTheSame(x.command.secrets())
+}
+
+// sourceMoved prints how to continue a saved upload whose source does not exist.
+func (x *explainer) sourceMoved(t *state.Token) {
+	to := renamed(t)
+	when := "if the source was moved: "
+	if to != "" {
+		when = "the source was renamed to " + to + "; to continue: "
+	}
+	x.console.Fail(when + x.resumeFrom(t.ID, to))
+}
+
+// missing prints how to continue the upload of a source that does not exist, if one is saved.
+func (x *explainer) missing(file task) {
+	ctx, stop := context.WithTimeout(context.Background(), outputGrace)
+	defer stop()
+	abs := process.Absolute(file.source)
+	for _, t := range x.savedFiles(ctx) {
+		if t.SourcePath == abs && t.Spec.URL() == file.destination {
+			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are stored", file.destination, storedText(t)))
+			x.sourceMoved(t)
+		}
+	}
+}
+
+// occupiedError means that an upload cannot get another source, because an upload of that source to
+// the same destination is saved.
+type occupiedError struct {
+	text string
+	err  error
+	id   string // of that upload
+}
+
+func (e *occupiedError) Error() string { return e.text }
+func (e *occupiedError) Unwrap() error { return e.err }
+
+// occupied returns the error err for t, which cannot get source because of the upload by.
+func occupied(err error, source string, t, by *state.Token) error {
+	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are stored of it, and %s of this one", source, t.Spec.URL(), storedText(by), storedText(t))
+	return &occupiedError{text, err, by.ID}
+}
+
+// chooseOne prints how to continue one of two uploads of a source.
+func (x *explainer) chooseOne(by *occupiedError) {
+	x.console.Fail("to continue the upload of that source: " + x.command.resume(by.id))
+	x.console.Fail("to continue this one instead, discard that one, and run the same command again: " + savedCommand(process.Words(), x.command.given, "sessions cancel", by.id))
+}

@@ -1,0 +1,45 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestWalksHaveAnEnd checks that the scanner reports when it begins and ends to read a directory, around all files of it
+// and of those below it: meanwhile an ordered outbox takes none.
+func TestWalksHaveAnEnd(t *testing.T) {
+	root := t.TempDir()
+	const files = 300 // more than the scanner reports at once
+	for i := range files {
+		path := filepath.Join(root, "new", fmt.Sprint(i%7), fmt.Sprint(i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newScanner(root, func(string) {})
+	s.full = false
+	s.look("new")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go s.run(ctx)
+	for walking, seen := 0, 0; walking > 0 || seen < files; {
+		for _, found := range <-s.out {
+			switch found.kind {
+			case walkBegan:
+				walking++
+			case walkEnded:
+				walking--
+			case fileSeen:
+				if seen++; walking == 0 {
+					t.Fatalf("file %d is reported while no directory is being read", seen)
+				}
+			}
+		}
+	}
+}
