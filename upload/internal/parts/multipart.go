@@ -81,7 +81,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		// An earlier request may have completed it since make looked at the destination.
-		if o, err := m.Find(ctx); o != nil || err != nil {
+		if o, err := m.Settle(ctx); o != nil || err != nil {
 			return o, err
 		}
 		for _, p := range m.parts {
@@ -93,7 +93,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		m.held = nil
-		m.Journal.Change(func(p *state.Parts) { p.Upload = uri })
+		m.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
 	}
 	m.fresh = false
 	if err = m.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
@@ -109,10 +109,6 @@ func (p *filePart) matches(held session.UploadedPart) bool {
 
 // join checks that the service has the parts that were sent, and completes the upload.
 func (m *multipart) join(ctx context.Context) (*session.Object, error) {
-	// A later process needs the checksums of all parts to recognize the object.
-	if err := m.Journal.Save(ctx); err != nil {
-		return nil, err
-	}
 	if err := m.inspect(ctx); err != nil {
 		return nil, err
 	}
@@ -124,9 +120,9 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen, Unconditional: true, MayExist: m.common().Joining},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
-		join: func(ctx context.Context, _ int64) session.Reply {
+		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
 			r := m.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
 				return c.CompleteMultipart(ctx, m.Wire.Spec, m.common().Upload, parts)
 			})
