@@ -299,7 +299,9 @@ var matrixRules = []matrixRule{
 	// The start of a multipart upload.
 	{scene: "*/initiate", status: "401", who: "service", times: "once", want: done, why: "the credentials are refreshed"},
 	{scene: "*/initiate", status: "401", who: "service", want: unstored, kind: session.ErrCredentials, why: "new credentials are rejected, too"},
-	{scene: "multipart/initiate", status: "501", who: "stranger", times: "once twice", want: done | unstored, why: "a gateway may have no multipart uploads"},
+	{scene: "multipart/initiate", status: "501", who: "stranger", want: done | otherWay, why: "a gateway may have no multipart uploads"},
+	{scene: "multipart/initiate", status: "400 403 404 409 410 411 412 413 416 418 499", who: "stranger", times: "twice", want: done | otherWay, why: "a proxy has no multipart uploads"},
+	{scene: "multipart/initiate", status: "400 403 404 409 410 411 412 413 416 418 499", who: "stranger", times: "always", want: otherWay, why: "a proxy has no multipart uploads"},
 	{scene: "multipart/initiate", status: "200 retried", times: "once twice", want: done, why: "retried"},
 	{scene: "multipart/initiate", status: "403", who: "service", want: unstored, kind: session.ErrPermission, why: "nothing was stored"},
 	{scene: "multipart/initiate", status: "404bucket", want: unstored, kind: session.ErrNotFound, why: "nothing was stored"},

@@ -34,7 +34,7 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, engine.Grace)
