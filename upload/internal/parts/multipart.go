@@ -250,9 +250,32 @@ func (m *multipart) Stored(ctx context.Context) (engine.Held, error) {
 	}
 	all := engine.Held{State: engine.HeldOpen}
 	for _, p := range m.parts {
-		if part := held[p.i+1]; part.Size == p.rng.Len() {
-			all.Committed += part.Size
+		switch has, err := m.holds(ctx, p, held[p.i+1]); {
+		case err != nil:
+			return engine.Held{}, err
+		case has:
+			all.Committed += p.rng.Len()
 		}
 	}
 	return all, nil
+}
+
+// holds reports whether a resume would not send the part again, because the service has it as held.
+func (m *multipart) holds(ctx context.Context, p *filePart, held session.UploadedPart) (bool, error) {
+	switch {
+	case p.finished():
+		return p.matches(held), nil
+	case held.Size != p.rng.Len() || p.content == nil:
+		return false, nil
+	}
+	body, err := p.content.Part(ctx, m.Memory)
+	if err != nil {
+		return false, p.SourceFailed(ctx, err)
+	}
+	defer body.Free()
+	has, err := body.HasETag(ctx, held.ETag)
+	if err != nil {
+		return false, p.SourceFailed(ctx, err)
+	}
+	return has, nil
 }
