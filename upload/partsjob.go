@@ -217,7 +217,7 @@ func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
 	p := j.inParts(false)
 	// An earlier call may have made the object.
-	if o, err := p.Find(ctx); o != nil || err != nil {
+	if o, err := p.Settle(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
 	}
 	held, err := p.Stored(ctx)

@@ -62,8 +62,8 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("seeds %d to %d: %+v", *firstFlag, seeds, total)
-	if n := seeds - *firstFlag + 1; n >= 16 && total.Streamed == 0 || n >= 100 && total.Damaged == 0 {
-		t.Error("no part was sent without its checksum, or none was stored damaged")
+	if n := seeds - *firstFlag + 1; n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
+		t.Error("no part was sent without its checksum, none was stored damaged, or no other client wrote the object")
 	}
 }
 
@@ -71,6 +71,7 @@ func TestSimulation(t *testing.T) {
 type outcome struct {
 	Runs, Done, Failed, Crashes, Requests, Faults int
 	Resumed, Restarted, Resent, Sent              int64
+	Intruded                                      int   // seeds that end because another client wrote the object
 	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
 	Virtual                                       time.Duration
 }
@@ -86,6 +87,7 @@ func (o *outcome) add(p outcome) {
 	o.Restarted += p.Restarted
 	o.Resent += p.Resent
 	o.Sent += p.Sent
+	o.Intruded += p.Intruded
 	o.Streamed += p.Streamed
 	o.Damaged += p.Damaged
 	o.Virtual += p.Virtual
@@ -106,6 +108,7 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 			s.streamed = seed%8 == 7
 		}
 		s.spec.Gzip = !s.parts && seed%6 < 3
+		s.intruder = &intruder{rnd: rand.New(rand.NewPCG(seed, 5)), active: s.parts && seed%16 < 4}
 		s.run(t, dir)
 		if t.Failed() {
 			t.Logf("seed %d\n%s", seed, s.w.trace())
@@ -128,6 +131,7 @@ type simulation struct {
 	streamed bool // parts do not fit in memory
 	md5      bool // the ETag of a part is its MD5
 	edited   bool // in a way that the modification time does not show
+	intruder *intruder
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -218,7 +222,7 @@ func (s *simulation) duplicate(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
 		again := req.Method == http.MethodDelete || strings.HasSuffix(req.URL.Path, "/compose") || req.Method == http.MethodPost && req.URL.Query().Has("uploadId")
 		mu.Lock()
-		again, late := again && rnd.IntN(10) == 0, time.Duration(rnd.Int64N(int64(2*time.Minute)))
+		again, late := again && rnd.IntN(10) == 0 && !s.intruder.active, time.Duration(rnd.Int64N(int64(2*time.Minute)))
 		mu.Unlock()
 		if !again {
 			return next.RoundTrip(req)
@@ -302,7 +306,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 	s.md5 = !opts.NoMD5
 	if s.parts {
 		next := s.w.http.Transport
-		s.w.http = &http.Client{Transport: s.duplicate(s.damage(next))}
+		s.w.http = &http.Client{Transport: s.intruder.watch(s.w, s.duplicate(s.damage(next)))}
 		defer func() { s.w.http = &http.Client{Transport: next} }() // for the judge
 	}
 	s.versions = [][]byte{s.content(s.size())}
@@ -419,6 +423,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		s.out.Resumed++
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
+	if s.intruder.wrote.Load() && errors.Is(err, session.ErrOutcomeUnknown) {
+		s.out.Failed++
+		s.out.Intruded++
+		return true
+	}
 	switch {
 	case p.dead.Load():
 		s.out.Crashes++
@@ -459,6 +468,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 
 // cancel cancels what is saved. It reports false, because the upload is not finished.
 func (s *simulation) cancel(ctx context.Context, up *upload.Uploader, p *process) bool {
+	s.intruder.canceled = true
 	for saved, err := range up.Saved(ctx) {
 		if err == nil {
 			err = up.Cancel(ctx, saved.ID)
@@ -535,6 +545,7 @@ func (p *process) Delete(ctx context.Context, id string) error {
 
 // change changes the source in one of several ways.
 func (s *simulation) change(t *testing.T) {
+	s.intruder.canceled = true // the upload may start over
 	now := bytes.Clone(s.versions[len(s.versions)-1])
 	switch s.rnd.IntN(4) {
 	case 0: // touched
@@ -574,7 +585,11 @@ func (s *simulation) change(t *testing.T) {
 func (s *simulation) judge(t *testing.T) {
 	// The object, if it exists, is a complete version of the source.
 	if got, err := s.w.srv.ReadObject("bkt", "obj"); err == nil {
-		whole := false
+		wrote := s.intruder.wrote.Load()
+		whole := wrote && string(got) == intruderContent
+		if wrote && !whole && !s.intruder.canceled {
+			t.Error("the object of another client was replaced after a lost reply")
+		}
 		for _, v := range s.versions {
 			whole = whole || bytes.Equal(v, s.decoded(got))
 		}

@@ -44,14 +44,16 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 	if f.known {
 		return nil
 	}
-	defer func() { f.known = err == nil && !f.missing }()
+	f.missing = false
+	strange := false // a stranger refused a request: a proxy may be in the way for a while
+	defer func() { f.known = err == nil && !f.missing && !strange }()
 	// answered makes a request, and reports whether the service answered. A refusal is no answer.
 	answered := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
-		if op == session.OpBucket {
-			f.missing = errors.Is(err, session.ErrNotFound)
-		}
+		_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if engine.Refusal(err) {
+			e, _ := errors.AsType[*session.Error](err)
+			strange = strange || !e.FromService
+			f.missing = f.missing || op == session.OpBucket && e.FromService && errors.Is(err, session.ErrNotFound)
 			return false, nil
 		}
 		return err == nil, err

@@ -103,7 +103,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
 	if f.Journal.Saved() {
-		f.Journal.Change(func(p *state.Parts) { p.Over = true })
+		f.Journal.Change(func(p *state.Parts) { p.Over, p.Joining = true, false })
 		_ = f.Journal.Save(ctx) // a failure is a warning
 	}
 }

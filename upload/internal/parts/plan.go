@@ -98,7 +98,7 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = Reason{Text: "the object at the destination cannot be read"}
@@ -121,8 +121,12 @@ func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error 
 	}
 	var err error
 	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
-	if engine.Refusal(err) && p.Compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
-		e, _ := errors.AsType[*session.Error](err)
+	if !engine.Refusal(err) || errors.Is(err, session.ErrCredentials) {
+		return err
+	}
+	// A stranger refuses if the endpoint, or a proxy before it, has no XML API. The other APIs may work.
+	e, _ := errors.AsType[*session.Error](err)
+	if stranger := e.Status != 0 && !e.FromService; stranger || p.Compose && !errors.Is(err, session.ErrNotFound) {
 		return Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
 	return err

@@ -111,7 +111,7 @@ func (p *Upload) Sums() (resumed int64, retries int, waited time.Duration) {
 func (p *Upload) make(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	// An earlier call may have made the object.
-	if o, err := p.Find(ctx); o != nil || err != nil {
+	if o, err := p.Settle(ctx); o != nil || err != nil {
 		return o, err
 	}
 	var err error
