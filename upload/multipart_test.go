@@ -178,7 +178,8 @@ func TestMultipartUnsuitable(t *testing.T) {
 func TestMultipartConnections(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	testConnections(t, data(8*session.MultipartMinPart), 20*mib, func(n int) *upload.Parts {
+	// The first three parts must be committed before the others begin.
+	testConnections(t, data(8*session.MultipartMinPart), 20*mib, 1.0/3.9, func(n int) *upload.Parts {
 		return upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
 	})
 }
