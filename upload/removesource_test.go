@@ -504,7 +504,7 @@ func TestUnsaved(t *testing.T) {
 			o.Store = &fullStore{Store: o.Store}
 			o.Parallel = upload.InParts(3, 1<<20)
 		})
-		content := data(10*mib)
+		content := data(10 * mib)
 		path := w.file(content)
 		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, syscall.ENOSPC) {
 			w.t.Errorf("a full disk: %v", err)

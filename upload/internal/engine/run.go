@@ -45,6 +45,9 @@ func ResumedRun(t *Transfer, p *Precondition, s session.State, from Resumption) 
 	return &Run{Transfer: t, precondition: p, state: s, URI: from.URI, opened: from.Opened, resume: &from}
 }
 
+// Unmeasured makes Drive continue after the error of a measurement.
+func (r *Run) Unmeasured() { r.measurement = nil }
+
 // Unqueried reports whether the session is of another process, and the server has not reported
 // how much it holds.
 func (r *Run) Unqueried() bool { return r.resume != nil }
@@ -169,6 +172,7 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	}
 	if err := r.measurement.failed(); err != nil {
 		r.stale.Store(false) // the connection broke because the body ended
+		r.state.Sent = max(r.state.Sent, reply.Sent)
 		return reply, err
 	}
 	held, open := reply.Held()
