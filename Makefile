@@ -184,10 +184,12 @@ TREE_KILLS = 20
 kill-tree:
 	$(FIRE) ./internal/e2e -run ManifestSurvivesKills -tree-files $(TREE_FILES) -tree-kills $(TREE_KILLS) -kill-seed $(SEED)
 
-# kill-parts sends SIGKILL to the upload of a file in parts at seeded points.
+# kill-parts sends SIGKILL to the upload of a file in parts at seeded points, and to that of a large
+# file with the default of --parallel.
 PART_KILLS = 300
+AUTO_KILLS = 100
 kill-parts:
-	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
+	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -auto-kills $(AUTO_KILLS) -kill-seed $(SEED)
 
 # risk interrupts uploads over slow links, and compares what the service received with what is committed. It
 # also kills each run of an upload after five seconds.

@@ -49,6 +49,8 @@ var matrixScenes = []matrixScene{
 	{name: "multipart/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "either/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "auto/initiate", of: matrixRequest{"initiate", 0}},
+	{name: "auto/left-session", of: matrixRequest{"cancel", 0}},
+	{name: "auto/stat", of: matrixRequest{"stat", 0}, reads: true},
 	{name: "multipart/part", of: matrixRequest{"part", 2}},
 	{name: "multipart/streamed-part", of: matrixRequest{"part", 2}, large: true},
 	{name: "multipart/list", of: matrixRequest{"list", 0}, reads: true},
@@ -295,6 +297,8 @@ var matrixRules = []matrixRule{
 	{scene: facts, status: "401", who: "service", times: "once", want: done, why: "the credentials are refreshed"},
 	{scene: facts, status: "retried", times: "once twice", want: done, why: "retried"},
 	{scene: facts, want: done | otherWay | unstored, why: "the bucket may be unsuitable for parts"},
+
+	{scene: "auto/left-session", want: done, why: "the session that showed a slow connection costs nothing if it is left"},
 
 	// The start of a multipart upload.
 	{scene: "*/initiate", status: "401", who: "service", times: "once", want: done, why: "the credentials are refreshed"},

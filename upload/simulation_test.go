@@ -32,7 +32,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 16)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 
@@ -62,9 +62,11 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("seeds %d to %d: %+v", *firstFlag, seeds, total)
-	if n := seeds - *firstFlag + 1; n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
+	n := seeds - *firstFlag + 1
+	if n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
 		t.Error("no part was sent without its checksum, none was stored damaged, or no other client wrote the object")
 	}
+	total.Auto.check(t, n)
 }
 
 // outcome counts events for the report.
@@ -74,6 +76,7 @@ type outcome struct {
 	Intruded                                      int   // seeds that end because another client wrote the object
 	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
 	Virtual                                       time.Duration
+	Auto                                          autoOutcome
 }
 
 func (o *outcome) add(p outcome) {
@@ -91,6 +94,7 @@ func (o *outcome) add(p outcome) {
 	o.Streamed += p.Streamed
 	o.Damaged += p.Damaged
 	o.Virtual += p.Virtual
+	o.Auto.add(p.Auto)
 }
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
@@ -101,11 +105,15 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
-		// A quarter of the seeds sends the file by compose, and a quarter by multipart.
+		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
+		// AutoParts chooses.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
 			s.streamed = seed%8 == 7
+		}
+		if seed%8 == 6 {
+			s.parts, s.auto = true, newAuto(seed, s.rnd)
 		}
 		s.spec.Gzip = !s.parts && seed%6 < 3
 		s.intruder = &intruder{rnd: rand.New(rand.NewPCG(seed, 5)), active: s.parts && seed%16 < 4}
@@ -128,9 +136,10 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
-	streamed bool // parts do not fit in memory
-	md5      bool // the ETag of a part is its MD5
-	edited   bool // in a way that the modification time does not show
+	auto     *autoSimulation // nil without AutoParts
+	streamed bool            // parts do not fit in memory
+	md5      bool            // the ETag of a part is its MD5
+	edited   bool            // in a way that the modification time does not show
 	intruder *intruder
 }
 
@@ -144,6 +153,9 @@ func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent
 
 // size returns a size at a boundary, or a random one.
 func (s *simulation) size() int64 {
+	if s.auto != nil {
+		return s.auto.size(s.rnd)
+	}
 	if s.by == upload.ByMultipart {
 		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
 	}
@@ -175,6 +187,9 @@ func (s *simulation) faults() []faults.Fault {
 			faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsList,
 			faults.OpPartsComplete, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpGet, "",
 		}
+	}
+	if s.auto != nil {
+		ops = s.auto.operations()
 	}
 	var plan []faults.Fault
 	for range s.rnd.IntN(9) {
@@ -296,17 +311,24 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 }
 
 func (s *simulation) run(t *testing.T, dir string) {
-	stream := s.chance(25)
+	stream := s.chance(25) && s.auto == nil
 	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
 		opts.Rate, opts.Latency = 256<<10<<s.rnd.IntN(5), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
+	}
+	if s.auto != nil {
+		s.auto.serve(opts, s.rnd)
 	}
 	s.w = newWorld(t, dir, opts)
 	defer s.w.close()
 	s.md5 = !opts.NoMD5
 	if s.parts {
 		next := s.w.http.Transport
-		s.w.http = &http.Client{Transport: s.intruder.watch(s.w, s.duplicate(s.damage(next)))}
+		link := next
+		if s.auto != nil {
+			link = s.auto.prepare(s.w, s.rnd)
+		}
+		s.w.http = &http.Client{Transport: s.intruder.watch(s.w, s.duplicate(s.damage(link)))}
 		defer func() { s.w.http = &http.Client{Transport: next} }() // for the judge
 	}
 	s.versions = [][]byte{s.content(s.size())}
@@ -332,6 +354,12 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
 			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
+		}
+		if s.auto != nil {
+			o.Parallel = s.auto.parallel(s.rnd)
+			if s.auto.limit > 0 {
+				o.RateLimit = upload.NewRateLimit(s.auto.limit)
+			}
 		}
 		if s.streamed {
 			o.Memory = q
@@ -366,7 +394,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	p := &process{Store: s.w.store}
-	if s.chance(50) {
+	crashes := 50
+	if s.auto != nil {
+		crashes = 70
+	}
+	if s.chance(crashes) {
 		// After a crash, nothing more is written or sent.
 		at := s.duration(5 * time.Minute)
 		if s.chance(70) {
@@ -379,6 +411,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.die = die
 	}
 	var waited sync.Map
+	var did autoRun
+	saved := s.auto != nil && s.w.progress()
+	if s.auto != nil {
+		s.auto.choose(s.rnd)
+	}
 	network := s.w.http
 	s.w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		if p.dead.Load() {
@@ -400,8 +437,12 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 				s.out.Restarted++
 			}
 		}
+		did.watch(o)
 	})
 	s.w.http = network
+	if s.auto != nil && s.chance(40) {
+		upload.OneIsSlow(up) // an earlier file of this process was
+	}
 	if s.levels.IntN(4) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
 	}
@@ -423,6 +464,9 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		s.out.Resumed++
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
+	if s.auto != nil {
+		s.auto.ended(t, &s.out.Auto, &did, res, err, saved, p.dead.Load())
+	}
 	if s.intruder.wrote.Load() && errors.Is(err, session.ErrOutcomeUnknown) {
 		s.out.Failed++
 		s.out.Intruded++
@@ -605,9 +649,13 @@ func (s *simulation) judge(t *testing.T) {
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	offsets := map[string]int64{}   // committed, by object
 	parts := map[string]time.Time{} // when the server had a part of a multipart upload, by its number
-	var listed time.Time            // the last list of parts that a client got
+	var listed time.Time            // the last list of parts that a client got, or the begin of a process that must get one
+	refused := map[string]bool{}    // a reply to a request about the object may mean that the session cannot be used
 	for _, r := range requests {
 		committed := offsets[r.Object]
+		if s.auto != nil {
+			listed = s.auto.begunBefore(r.Time, listed)
+		}
 		s.out.Requests++
 		if r.Fault != "" {
 			s.out.Faults++
@@ -631,6 +679,9 @@ func (s *simulation) judge(t *testing.T) {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
 		case faults.OpStart:
+			if committed > 0 && strings.HasPrefix(r.Object, "gcsup-parts/") && !refused[r.Object] {
+				t.Errorf("a part with %d committed bytes was begun again: %s", committed, r.Object)
+			}
 			committed = 0
 		case faults.OpPut, faults.OpFinalize:
 			var from, last int64
@@ -657,6 +708,7 @@ func (s *simulation) judge(t *testing.T) {
 			}
 		}
 		offsets[r.Object] = committed
+		refused[r.Object] = r.Op != faults.OpStart && (refused[r.Object] || r.Status >= 400 && r.Status < 500)
 	}
 	// Every retry waits, so that the time bounds the number of requests. A run that does
 	// not crash or finish ends within its budget.
