@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 help:
 	@echo 'For daily work:'
@@ -14,7 +14,7 @@ help:
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-node compat-python compat-table live'
 	@echo 'Releases: man dist-check test-packages test-arm64 test-windows'
-	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts kill-sync kill-spool outbox shared outage'
+	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo
 	@echo 'The Makefile says what each of them does, and which variables it has.'
@@ -184,10 +184,18 @@ TREE_KILLS = 20
 kill-tree:
 	$(FIRE) ./internal/e2e -run ManifestSurvivesKills -tree-files $(TREE_FILES) -tree-kills $(TREE_KILLS) -kill-seed $(SEED)
 
-# kill-parts sends SIGKILL to the upload of a file in parts at seeded points.
+# kill-parts sends SIGKILL to the upload of a file in parts at seeded points, and to that of a large
+# file with the default of --parallel.
 PART_KILLS = 300
+AUTO_KILLS = 100
 kill-parts:
-	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
+	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -auto-kills $(AUTO_KILLS) -kill-seed $(SEED)
+
+# risk interrupts uploads over slow links, and compares what the service received with what is committed. It
+# also kills each run of an upload after five seconds.
+RISK_RUNS = 10
+risk:
+	$(FIRE) ./internal/e2e -run 'BytesAtRisk|ShortRuns' -risk-runs $(RISK_RUNS) -risk-idle 20s
 
 # kill-sync changes a directory and its prefix at random, makes them equal with faults and SIGKILL, and
 # compares them. The test takes half a second for each round.

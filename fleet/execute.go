@@ -167,7 +167,7 @@ func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
 	if e.Kind != upload.Held {
 		x.committed.Store(e.Committed)
-		x.sent.Store(e.Sent)
+		x.sent.Store(e.Arrived)
 	}
 }
 

@@ -177,6 +177,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
 	o.Gate, o.RateLimit, o.RequestRates, o.Observer = new(backoff.Gate), w.rateLimit, w.requests, w.observe
+	o.AtRisk = cmp.Or(o.AtRisk, new(upload.AtRisk)) // they send over one link
 	o.Store = nil
 	if w.uploaders.small, err = upload.New(hc, &o); err != nil {
 		return err

@@ -158,7 +158,7 @@ func Decide(s State, r Reply) (State, Action) {
 
 func (s *State) decide(r *Reply) Action {
 	s.Sent = max(s.Sent, r.Sent)
-	if (r.Op == OpFinalize || r.Op == OpInsert) && (!ineffective(r.Status) || r.fromStranger()) && !r.notModified() && !r.Unsent {
+	if (r.Op == OpFinalize || r.Op == OpInsert) && r.mayHaveActed() {
 		s.MayExist = true
 	}
 	if r.Status != 308 || r.Redirect != "" {

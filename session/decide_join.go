@@ -15,6 +15,15 @@ type JoinState struct {
 	// Temporary reports that the object is one that only this upload writes.
 	Temporary bool
 
+	// Unconditional reports that the request replaces any object at the destination, as a
+	// completion does. It is not repeated before the service was asked which parts it has.
+	Unconditional bool
+
+	// MayExist reports that a request was sent whose outcome is not known. An object that is
+	// neither that of the parts nor the one in Seen may then have replaced that of the parts.
+	// The driver sets it if an earlier process may have sent such a request.
+	MayExist bool
+
 	trouble
 	doubt   Reply // the refusal that made a check of the destination necessary
 	refused doubt // the refusal that the next one confirms
@@ -50,15 +59,22 @@ const maxForeign = 3
 //	401                                        refresh the credentials, check; again: fail
 //	403 and other refusals                     fail: the object may exist
 //	no object, or another one:
-//	  after a lost reply                       finish
-//	  after an object that differed            fail: unexpected data; if there is none: wait, finish
+//	  a temporary object                       fail: unexpected data
+//	  after an object that differed            fail: unexpected data; if there is none: like a lost
+//	                                           reply, with a wait
+//	  if MayExist is set, and Pinned is not:
+//	    another generation than Seen           fail: the outcome is unknown
+//	  after a lost reply                       finish; if MayExist and Unconditional: inspect
 //	  after 412                                fail if the caller's precondition does not hold;
 //	                                           another object, not Pinned: finish with its
 //	                                           generation, three times; else inspect
 //	  after 403, or an exhausted quota         fail
 //	  after a request that cannot be made      fail
 //	  after any other refusal                  wait, inspect; the second time: fail
-//	  a temporary object                       fail: unexpected data
+//
+// MayExist is set after no reply, a 5xx, a stranger's reply, and whatever else does not show that
+// the request had no effect. The object of the parts may then have been made, and replaced by
+// another client, whose object must not be replaced. A Pinned request cannot replace it.
 //
 // Inspect ends the conversation. The driver finds out which parts the service has. If it has
 // all, the driver joins them again with the same state. Otherwise it sends those that are
@@ -76,6 +92,7 @@ func (s *JoinState) decide(r *Reply) Action {
 	if r.Op == OpStat {
 		return s.checked(r, outcome)
 	}
+	s.MayExist = s.MayExist || r.mayHaveActed()
 	switch {
 	case outcome == unknown:
 		return s.again(r, Check)
@@ -111,10 +128,12 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 	case found && (s.Temporary || why.Object != nil):
 		r.Err = errors.New("the object is not that of the parts")
 		return r.end(ErrUnexpectedData)
+	case s.replaced(generation):
+		return s.unknown(&why, r)
 	case why.Op == "":
-		return Action{Step: Finish}
+		return Action{Step: s.repeat()}
 	case why.Object != nil:
-		return s.again(&why, Finish)
+		return s.again(&why, s.repeat())
 	case why.unmet() && r.Unmet:
 		return why.end(ErrPrecondition)
 	case why.unmet() && generation != s.Seen && !s.Pinned:
@@ -133,4 +152,28 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 	a := s.again(&why, Inspect)
 	a.Wait = true
 	return a
+}
+
+// repeat returns the step after a lost reply, if the destination has not changed.
+func (s *JoinState) repeat() Step {
+	if s.Unconditional && s.MayExist {
+		return Inspect
+	}
+	return Finish
+}
+
+// replaced reports whether the object at the destination, which is not that of the parts, may have
+// replaced it. generation is 0 if there is none.
+func (s *JoinState) replaced(generation int64) bool {
+	return s.MayExist && !s.Temporary && !s.Pinned && generation != s.Seen
+}
+
+// unknown ends the conversation because the object at the destination may be that of another
+// client. r is the reply to the check, and why the refusal before it, if there is one.
+func (s *JoinState) unknown(why, r *Reply) Action {
+	if why.Op == "" {
+		why = r
+	}
+	why.Err = errors.New("the reply to an earlier request that makes the object was lost, and the destination has changed since: another client may have written it")
+	return why.end(ErrOutcomeUnknown)
 }

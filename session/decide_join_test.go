@@ -53,7 +53,8 @@ func TestDecideJoin(t *testing.T) {
 
 		second string // to the check, if the driver inspects the parts, and all of it happens again
 	}
-	lost := after{"wait check", "done", "finish", "finish", "finish", "finish", ""}
+	lost := after{"wait check", "done", "repeat", "ErrOutcomeUnknown", "ErrOutcomeUnknown", "ErrOutcomeUnknown", ""}
+	limited := after{"wait check", "done", "finish", "finish", "finish", "finish", ""} // it had no effect
 	never := func(kind string) after { return after{"check", "done", kind, kind, kind, kind, ""} }
 	refused := func(kind string) after {
 		return after{"check", "done", "wait inspect", "wait inspect", "wait inspect", "wait inspect", kind}
@@ -64,7 +65,7 @@ func TestDecideJoin(t *testing.T) {
 		want  after
 	}{
 		{"the object", made(1), after{join: "done"}},
-		{"an object that differs", differs, after{"check", "done", "ErrUnexpectedData", "ErrUnexpectedData", "wait finish", "ErrUnexpectedData", ""}},
+		{"an object that differs", differs, after{"check", "done", "ErrUnexpectedData", "ErrUnexpectedData", "ErrOutcomeUnknown", "ErrUnexpectedData", ""}},
 
 		{"connection reset", broken(errReset), lost},
 		{"a certificate that is not trusted", broken(errTrust), lost},
@@ -73,10 +74,10 @@ func TestDecideJoin(t *testing.T) {
 		{"a reply that was cut", broken(io.ErrUnexpectedEOF), lost},
 		{"200 without an object", status(200), lost},
 		{"408", status(408), lost},
-		{"429", status(429), lost},
+		{"429", status(429), limited},
 		{"500", status(500), lost},
 		{"503", status(503), lost},
-		{"403 rateLimitExceeded", because(403, "rateLimitExceeded"), lost},
+		{"403 rateLimitExceeded", because(403, "rateLimitExceeded"), limited},
 		{"302", stranger(302), lost},
 		{"308", stranger(308), lost},
 		{"204", stranger(204), lost},
@@ -110,7 +111,7 @@ func TestDecideJoin(t *testing.T) {
 			if r.Op = op; op == session.OpComplete && r.Status == 409 {
 				continue // see TestDecideJoinStories
 			}
-			s, a := session.DecideJoin(session.JoinState{Seen: seen}, r)
+			s, a := session.DecideJoin(session.JoinState{Seen: seen, Unconditional: op == session.OpComplete}, r)
 			if describe(a) != row.want.join {
 				t.Errorf("%s to %s: %s, want %s", row.name, op, describe(a), row.want.join)
 			}
@@ -126,8 +127,12 @@ func TestDecideJoin(t *testing.T) {
 				{"another client's", another(written), row.want.written}, {"none", nothing(), row.want.nothing},
 				{"another client's, and a precondition", unmet(another(written)), row.want.unmet},
 			} {
-				if _, a := session.DecideJoin(s, check.reply); describe(a) != check.want {
-					t.Errorf("%s to %s, and the object is %s: %s, want %s", row.name, op, check.name, describe(a), check.want)
+				want := check.want
+				if want == "repeat" { // the service is asked whether it still has the parts
+					want = choose(op == session.OpComplete, "inspect", "finish")
+				}
+				if _, a := session.DecideJoin(s, check.reply); describe(a) != want {
+					t.Errorf("%s to %s, and the object is %s: %s, want %s", row.name, op, check.name, describe(a), want)
 				}
 			}
 			if row.want.second == "" {
@@ -209,7 +214,8 @@ func TestDecideJoinStories(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
 	completed := func(r session.Reply) session.Reply { r.Op = session.OpComplete; return r }
-	found := session.JoinState{Seen: seen}
+	found, completion := session.JoinState{Seen: seen}, session.JoinState{Seen: seen, Unconditional: true}
+	adopted := session.JoinState{Seen: seen, MayExist: true}
 	for _, story := range []struct {
 		name  string
 		state session.JoinState
@@ -221,12 +227,28 @@ func TestDecideJoinStories(t *testing.T) {
 		{"the reply is lost, and the next request is refused because of this one", found, []turn{
 			{joined(broken(errReset)), "wait check"}, {another(seen), "finish"}, {joined(status(412)), "check"}, {stat(ours(1)), "done"},
 		}, seen},
-		{"a completion is at work", found, []turn{
-			{completed(status(409)), "wait check"}, {nothing(), "finish"}, {completed(status(409)), "wait check"}, {stat(ours(1)), "done"},
+		{"a completion is at work", completion, []turn{
+			{completed(status(409)), "wait check"}, {another(seen), "inspect"}, {completed(status(409)), "wait check"}, {stat(ours(1)), "done"},
 		}, seen},
-		{"the upload was completed, and the reply was lost", found, []turn{
-			{completed(broken(errReset)), "wait check"}, {nothing(), "finish"}, {completed(noUpload()), "check"}, {stat(ours(1)), "done"},
+		{"the upload was completed, and the reply was lost", completion, []turn{
+			{completed(broken(errReset)), "wait check"}, {another(seen), "inspect"}, {completed(noUpload()), "check"}, {stat(ours(1)), "done"},
 		}, seen},
+		{"a completion that was lost, and one that had no effect", completion, []turn{
+			{completed(status(429)), "wait check"}, {another(seen), "finish"}, {completed(broken(errReset)), "wait check"}, {another(seen), "inspect"},
+			{completed(status(429)), "wait check"}, {another(seen), "inspect"}, {completed(made(1)), "done"},
+		}, seen},
+		{"an earlier process lost the reply", adopted, []turn{{another(seen), "finish"}, {joined(made(1)), "done"}}, seen},
+		{"an earlier process lost the reply of a completion", session.JoinState{Seen: seen, MayExist: true, Unconditional: true}, []turn{{another(seen), "inspect"}}, seen},
+		{"an earlier process lost the reply, and another client wrote the object", adopted, []turn{{another(8), "ErrOutcomeUnknown"}}, seen},
+		{"the reply is lost, and another client writes the object after the check", found, []turn{
+			{joined(broken(errReset)), "wait check"}, {another(seen), "finish"}, {joined(status(412)), "check"}, {another(8), "ErrOutcomeUnknown"},
+		}, seen},
+		{"another client writes the object, and then the reply is lost", found, []turn{
+			{joined(status(412)), "check"}, {another(8), "finish"}, {joined(broken(errReset)), "wait check"}, {another(8), "finish"},
+			{joined(status(412)), "check"}, {another(9), "ErrOutcomeUnknown"},
+		}, 8},
+		{"the reply is lost, and another client deletes the object", found, []turn{{joined(broken(errReset)), "wait check"}, {nothing(), "ErrOutcomeUnknown"}}, seen},
+		{"the reply is lost, and the source's object is deleted", session.JoinState{}, []turn{{joined(broken(errReset)), "wait check"}, {nothing(), "finish"}}, 0},
 		{"other clients write the object", found, []turn{
 			{joined(status(412)), "check"}, {another(8), "finish"}, {joined(status(412)), "check"}, {another(9), "finish"},
 			{joined(status(412)), "check"}, {another(10), "finish"}, {joined(made(1)), "done"},
@@ -248,7 +270,7 @@ func TestDecideJoinStories(t *testing.T) {
 		{"a pinned object of another generation meets the precondition", session.JoinState{Seen: seen, Pinned: true}, []turn{
 			{joined(status(412)), "check"}, {another(8), "wait inspect"},
 		}, seen},
-		{"the precondition fails after a lost reply", found, []turn{
+		{"the precondition fails after a lost reply", session.JoinState{Seen: seen, Pinned: true}, []turn{
 			{joined(broken(errReset)), "wait check"}, {unmet(another(8)), "finish"}, {joined(status(412)), "check"}, {unmet(another(8)), "ErrPrecondition"},
 		}, seen},
 		{"another client writes the temporary object", session.JoinState{Temporary: true}, []turn{
@@ -268,11 +290,11 @@ func TestDecideJoinStories(t *testing.T) {
 			{joined(status(404)), "check"}, {another(seen), "wait inspect"}, {joined(status(503)), "wait check"}, {another(seen), "finish"},
 			{joined(status(404)), "check"}, {another(seen), "ErrNotFound"},
 		}, seen},
-		{"the object differs, and then there is none", found, []turn{
+		{"the object differs, and then there is none", session.JoinState{}, []turn{
 			{joined(differs), "check"}, {nothing(), "wait finish"}, {joined(differs), "check"}, {stat(ours(1)), "done"},
-		}, seen},
+		}, 0},
 		{"the credentials expire in an outage", found, []turn{
-			{joined(status(401)), "finish"}, {joined(broken(io.EOF)), "wait check"}, {stat(status(401)), "check"}, {nothing(), "finish"},
+			{joined(status(401)), "finish"}, {joined(broken(io.EOF)), "wait check"}, {stat(status(401)), "check"}, {another(seen), "finish"},
 			{joined(status(401)), "ErrCredentials"},
 		}, seen},
 	} {
@@ -312,5 +334,5 @@ func rejoin(s session.JoinState, resent bool) session.JoinState {
 	if !resent {
 		return s
 	}
-	return session.JoinState{Seen: s.Seen, Pinned: s.Pinned, Temporary: s.Temporary}
+	return session.JoinState{Seen: s.Seen, Pinned: s.Pinned, Temporary: s.Temporary, Unconditional: s.Unconditional, MayExist: s.MayExist}
 }

@@ -8,6 +8,11 @@ type Request struct {
 	// answer.
 	Known bool
 
+	// Optional reports that the driver can do without the answer, and that the service stores
+	// nothing that it would lose. A refusal of a stranger then counts, if a second one confirms it:
+	// a proxy may serve only some of the service's requests.
+	Optional bool
+
 	trouble
 	doubt doubt // the answer to be confirmed
 }
@@ -36,7 +41,8 @@ func (d *doubt) confirms(r *Reply) bool {
 //	no reply, cut, or without what it needs   wait, repeat. Before the service was reached:
 //	                                          fail if the error is permanent
 //	408, 429, 5xx, rate-limit 403             wait, repeat
-//	3xx, other 2xx, 4xx of a stranger         wait, repeat, once the service has answered
+//	3xx, other 2xx, 4xx of a stranger         wait, repeat, once the service has answered.
+//	                                          Optional, a 4xx but 407, for the second time: fail
 //	401                                       refresh the credentials, repeat; again: fail
 //	403, or an exhausted quota                fail
 //	501 to the start of a multipart upload    fail: the server has no XML API
@@ -65,6 +71,9 @@ func (s *Request) decide(r *Reply) Action {
 		}
 		return Action{Step: Done, Object: r.Object}
 	case unknown:
+		if s.Optional && r.fromStranger() && r.Status != 407 && s.doubt.confirms(r) {
+			return r.end(permanent(r, r.Status))
+		}
 		return s.again(r, Repeat)
 	case unauthorized:
 		return s.refresh(r, Repeat)

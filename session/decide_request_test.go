@@ -221,8 +221,16 @@ func TestDecideRequestStories(t *testing.T) {
 		{"the credentials expire in an outage", session.OpDelete, []turn{
 			{status(401), "repeat"}, {status(503), "wait repeat"}, {status(401), "repeat"}, {status(401), "ErrCredentials"},
 		}},
+		{"a proxy does not know the request", session.OpMultipartStart, []turn{{stranger(404), "wait repeat"}, {stranger(404), "ErrNotFound"}}},
+		{"an outage between two answers of a proxy", session.OpStat, []turn{
+			{stranger(404), "wait repeat"}, {status(503), "wait repeat"}, {stranger(502), "wait repeat"}, {stranger(405), "wait repeat"}, {stranger(405), "ErrNotFound"},
+		}},
+		{"a proxy that requires a password", session.OpStat, []turn{{stranger(407), "wait repeat"}, {stranger(407), "wait repeat"}}},
 	} {
 		s := session.Request{Known: true}
+		if strings.Contains(story.name, "prox") {
+			s = session.Request{Optional: true}
+		}
 		for i, turn := range story.turns {
 			r := turn.reply
 			r.Op, r.Reached = story.op, true

@@ -22,7 +22,7 @@ import (
 //	ErrPrecondition         a precondition does not hold                         [1]        check the object at the destination
 //	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
 //
-//	ErrOutcomeUnknown       an object exists that may be of another client       no         check the object; do not replace it
+//	ErrOutcomeUnknown       the destination may be of another client             [4]        check the object; do not replace it
 //	ErrSessionLost          the session was lost and could not be replaced       no         start over
 //	ErrCanceled             another client canceled the session                  no         start over
 //	ErrChecksum             bytes are not those of the source, or of Spec.CRC32C no         check the source, start over
@@ -37,7 +37,8 @@ import (
 // In the third column, [1] means yes if [Error.Early] is set: the precondition was
 // checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means
 // yes if [Error.Open] is set: the session still exists. [3] means yes at its own
-// endpoint. No request is sent to another one.
+// endpoint. No request is sent to another one. [4] means that an upload in parts stays
+// saved. Later calls end in the same way, until it is canceled or starts over.
 //
 // An error that wraps ErrCredentials also wraps an [AnonymousError] if the request had no
 // credentials, and one that wraps ErrPermission a [ScopeError] if the access scopes of the

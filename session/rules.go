@@ -176,6 +176,20 @@ func (r *Reply) fromStranger() bool {
 // ineffective reports whether a status means that the request had no effect.
 func ineffective(status int) bool { return status >= 400 && status < 500 && status != 408 }
 
+// mayHaveActed reports whether a request that makes an object may have had an effect, and the
+// reply does not describe the right one.
+func (r *Reply) mayHaveActed() bool {
+	switch {
+	case r.Unsent || r.notModified():
+		return false
+	case r.Status == 0:
+		return !errors.Is(r.Err, ErrCredentials) && !errors.Is(r.Err, ErrURIMismatch) && !errors.Is(r.Err, ErrInvalid) // no request was made
+	case r.Op == OpComplete && r.Status == 409:
+		return true // the service works on an earlier request
+	}
+	return !ineffective(r.Status) || r.fromStranger()
+}
+
 // begins reports whether an exchange is the first contact. Its failure may mean
 // that the service or the bucket does not exist.
 func (op Op) begins() bool {

@@ -14,6 +14,14 @@ func (b byCompose) run(w *partsWalk, s site) site {
 	if s = s.forgotten(); s.over {
 		return b.remove(w, s)
 	}
+	if s.joining {
+		return w.settle(s)
+	}
+	return b.resume(w, s, state)
+}
+
+// resume continues an upload after a process ended, which had a session in that state.
+func (b byCompose) resume(w *partsWalk, s site, state session.State) site {
 	if s.first(finished) && s.parts[0]&begun != 0 {
 		return w.begin(s, toSend, session.Query, session.State{
 			Size: 1, Replayable: true, Temporary: true, Committed: state.Committed, Sent: state.Sent, MayExist: state.Sent > 0,
@@ -75,8 +83,11 @@ func (b byCompose) exchange(w *partsWalk, s site) []event {
 		case !s.all(stored):
 			return outcomes(s, s, session.OpCompose, status(404))
 		}
-		done.dest = ourObject
-		return outcomes(s, done, session.OpCompose, session.Reply{Status: 200, Object: objectsAt[ourObject]})
+		return w.joins(s, done, session.OpCompose)
+	case toCheck:
+		r := w.destination(s)
+		r.Ours = r.Ours && s.all(finished)
+		return outcomes(s, s, session.OpStat, r, status(404))
 	case toInspect, toFind:
 		return outcomes(s, s, session.OpStat, b.temporary(s), status(404))
 	case toCancel:
@@ -157,6 +168,8 @@ func (b byCompose) sends(w *partsWalk, s site) []event {
 
 func (byCompose) disturbed(w *partsWalk, s site) (next []site) {
 	switch s.phase {
+	case toCheck:
+		next = w.written(s)
 	case toJoin:
 		next = w.written(s)
 		for i, p := range s.parts {
@@ -178,19 +191,22 @@ func (byCompose) disturbed(w *partsWalk, s site) (next []site) {
 
 func (b byCompose) ended(w *partsWalk, e event, a session.Action) site {
 	s := e.after
-	if a.Step == session.Absent && s.phase != toCancel && s.parts[0]&stored != 0 {
+	if a.Step == session.Absent && s.phase != toCancel && s.phase != toCheck && s.parts[0]&stored != 0 {
 		w.t.Error("a temporary object is given up although it exists")
 	}
 	switch s.phase {
 	case toSend:
 		s.parts[0] |= finished
 		return b.next(w, s)
+	case toCheck:
+		if a.Step == session.Done {
+			return b.done(w, s)
+		}
+		return b.resume(w, s, session.State{Sent: 1})
 	case toJoin:
 		switch {
 		case a.Step == session.Done:
-			w.made(s)
-			s.over = true
-			return b.remove(w, s)
+			return b.done(w, s)
 		case s.rounds == maxRounds:
 			return b.run(w, s)
 		}
@@ -213,5 +229,12 @@ func (b byCompose) ended(w *partsWalk, e event, a session.Action) site {
 		return b.remove(w, s)
 	}
 	s.parts[0] |= visited
+	return b.remove(w, s)
+}
+
+// done removes what is left after the object was made.
+func (b byCompose) done(w *partsWalk, s site) site {
+	w.made(s)
+	s.over, s.joining, s.unshown = true, false, false
 	return b.remove(w, s)
 }

@@ -16,6 +16,8 @@ func (b byMultipart) run(w *partsWalk, s site) site {
 		return w.begin(s, toRemove, session.Repeat, session.Request{Known: true})
 	case !s.saved:
 		return w.begin(s, toStart, session.Repeat, session.Request{})
+	case s.joining:
+		return w.settle(s)
 	case s.all(finished):
 		return w.begin(s, toCheck, session.Repeat, session.Request{}) // an earlier process may have made the object
 	}
@@ -79,9 +81,9 @@ func (b byMultipart) exchange(w *partsWalk, s site) []event {
 		case !s.all(stored):
 			return outcomes(s, s, session.OpComplete, because(400, "InvalidPart"), noUpload())
 		}
-		done.live, done.dest = isGone, ourObject
+		done.live = isGone
 		done.clear(stored)
-		return outcomes(s, done, session.OpComplete, session.Reply{Status: 200, Object: objectsAt[ourObject]}, noUpload())
+		return w.joins(s, done, session.OpComplete, noUpload())
 	}
 	if s.live != isOpen {
 		return outcomes(s, s, session.OpAbort, noUpload(), noUpload())
@@ -156,7 +158,7 @@ func (b byMultipart) ended(w *partsWalk, e event, a session.Action) site {
 	}
 	switch s.phase {
 	case toStart:
-		s.live, s.saved, s.gone, s.join = isOpen, true, false, 0
+		s.live, s.saved, s.gone, s.join, s.joining, s.resent = isOpen, true, false, 0, false, false
 		s.clear(^part(0))
 		return b.next(w, s)
 	case toList:
@@ -213,6 +215,9 @@ func (b byMultipart) ended(w *partsWalk, e event, a session.Action) site {
 // vanished checks the destination after the multipart upload disappeared.
 func (byMultipart) vanished(w *partsWalk, s site) site {
 	s.gone = true
+	if s.joining {
+		return w.settle(s)
+	}
 	return w.begin(s, toCheck, session.Repeat, session.Request{})
 }
 
@@ -220,6 +225,6 @@ func (byMultipart) vanished(w *partsWalk, s site) site {
 // made it from the same bytes, so that the multipart upload still exists.
 func (b byMultipart) done(w *partsWalk, s site) site {
 	w.made(s)
-	s.over = true
+	s.over, s.joining, s.unshown = true, false, false
 	return b.run(w, s)
 }

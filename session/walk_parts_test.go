@@ -33,11 +33,12 @@ import (
 // In one conversation, the service denies only once what it has. The driver cannot distinguish two
 // wrong answers from correct ones.
 type partsWalk struct {
-	t      *testing.T
-	way    way
-	pinned bool // the caller requires that there is no object at the destination
-	uri    session.URI
-	every  int // give one of this many answers of a service that does not work
+	t             *testing.T
+	way           way
+	pinned        bool // the caller requires that there is no object at the destination
+	unconditional bool // as in JoinState
+	uri           session.URI
+	every         int // give one of this many answers of a service that does not work
 
 	ids    map[site]int32
 	sites  []site
@@ -73,15 +74,21 @@ type site struct {
 	dest  dest
 	live  life // of the multipart upload on record, or of the session on record
 
+	// unshown reports that the object of the parts was made, and no answer since showed the driver
+	// that, or that there is no object.
+	unshown bool
+
 	// The record.
-	saved bool // there is one
-	over  bool // everything must be removed
+	saved   bool // there is one
+	over    bool // everything must be removed
+	joining bool // a request that joins the parts may have been sent, and its outcome is not known
 
 	// The driver.
 	phase    phase
 	talk     int32 // the state of the table
 	step     session.Step
 	join     int32 // the JoinState while parts are inspected and sent again; 0 if there is none
+	resent   bool  // the conversation with that state is a new one
 	rounds   int8  // how often parts were inspected
 	starts   int8  // how often the multipart upload was replaced
 	gone     bool  // the multipart upload does not exist
@@ -170,14 +177,14 @@ func TestPartsWalk(t *testing.T) {
 	}
 	uri := freshURI(t)
 	for _, c := range []struct {
-		name   string
-		way    way
-		pinned bool
-	}{{"multipart", byMultipart{}, false}, {"compose", byCompose{}, false}, {"compose with a precondition", byCompose{}, true}} {
+		name                  string
+		way                   way
+		pinned, unconditional bool
+	}{{"multipart", byMultipart{}, false, true}, {"compose", byCompose{}, false, false}, {"compose with a precondition", byCompose{}, true, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := &partsWalk{
-				t: t, way: c.way, pinned: c.pinned, uri: uri, every: every,
+				t: t, way: c.way, pinned: c.pinned, unconditional: c.unconditional, uri: uri, every: every,
 				ids: map[site]int32{}, talks: map[any]int32{nil: 0}, tables: []any{nil}, resent: map[string]int{},
 			}
 			w.add(0, w.way.run(w, site{}))
@@ -287,8 +294,11 @@ func (w *partsWalk) finish() {
 			mark[at] = onPath
 			path, at = append(path, at), int(w.best[at])
 		}
-		// If another client wrote the object, the precondition never holds again.
-		if s := w.sites[at]; mark[at] == onPath && !(w.pinned && !s.over && s.dest == otherObject) {
+		// If another client wrote the object, the precondition never holds again. After a lost reply,
+		// it is not replaced until the upload is canceled. Without all parts, it cannot be recognized.
+		s := w.sites[at]
+		foreign := s.dest == otherObject || s.joining && s.dest == ourObject && !s.all(finished)
+		if mark[at] == onPath && !((w.pinned || s.joining) && !s.over && foreign) {
 			w.t.Errorf("if the service works, the upload does not end:%s\n%+v", w.history(id), w.sites[id])
 			return
 		}
@@ -312,6 +322,9 @@ func (w *partsWalk) finish() {
 // continues the upload or cancels it. The record may lack the part that was finished last, and the
 // last progress of the part that is sent.
 func (w *partsWalk) killed(s site) []site {
+	if s.phase == toJoin && s.step == session.Finish {
+		s.joining = !w.pinned // it is saved before the request
+	}
 	records := []site{s}
 	if state, ok := w.tables[s.talk].(session.State); ok {
 		state.Committed = 0
@@ -331,7 +344,7 @@ func (w *partsWalk) killed(s site) []site {
 	}
 	if s.saved && !s.over {
 		canceled := s
-		canceled.over = true
+		canceled.over, canceled.joining, canceled.unshown = true, false, false
 		records = append(records, canceled)
 	}
 	for i, record := range records {
@@ -343,7 +356,7 @@ func (w *partsWalk) killed(s site) []site {
 // forgotten returns s with a driver that knows only the record.
 func (s site) forgotten() site {
 	s.clear(lacking | visited)
-	return site{parts: s.parts, dest: s.dest, live: s.live, saved: s.saved, over: s.over}
+	return site{parts: s.parts, dest: s.dest, live: s.live, unshown: s.unshown, saved: s.saved, over: s.over, joining: s.joining}
 }
 
 // all reports whether all parts have the bit.
@@ -406,7 +419,9 @@ func (w *partsWalk) reply(e event) (next site, free bool) {
 	case session.PartState:
 		after, a = boxed(session.DecidePart(table, e.reply))
 	case session.JoinState:
-		after, a = boxed(session.DecideJoin(table, e.reply))
+		state, action := session.DecideJoin(table, e.reply)
+		after, a = state, action
+		s.joining = state.MayExist && !w.pinned
 	case session.State:
 		state, action := session.Decide(table, e.reply)
 		state.Failures = 0 // see TestEveryStateMeetsEveryReply
@@ -421,6 +436,9 @@ func (w *partsWalk) reply(e event) (next site, free bool) {
 		s.replaced = s.replaced || a.Step == session.Begin
 	}
 	s.talk = w.intern(after)
+	if e.reply.Op == session.OpStat && e.reply.Status == 404 && e.reply.FromService && (s.phase == toCheck || s.phase == toJoin) {
+		s.unshown = false
+	}
 	switch {
 	case a.Wait && a.Err == nil:
 		w.t.Error("a wait without its cause")
@@ -505,7 +523,9 @@ func outcomes(s, done site, op session.Op, answer session.Reply, denials ...sess
 // written returns the states after another client deleted the object at the destination, or wrote
 // another one, or one with the bytes of the source.
 func (w *partsWalk) written(s site) (next []site) {
-	if table, ok := w.tables[s.talk].(session.JoinState); ok && table.Seen == otherGeneration {
+	table, ok := w.tables[s.talk].(session.JoinState)
+	newer := ok && table.Seen == otherGeneration
+	if newer {
 		again := s
 		again.dest = otherObject
 		table.Seen = oldGeneration
@@ -513,7 +533,7 @@ func (w *partsWalk) written(s site) (next []site) {
 		next = append(next, again)
 	}
 	for _, d := range []dest{noObject, otherObject, ourObject} {
-		if d != s.dest {
+		if d != s.dest && !(newer && s.unshown && d == otherObject) { // what is written after ours has a newer generation
 			s.dest = d
 			next = append(next, s)
 		}
@@ -523,17 +543,42 @@ func (w *partsWalk) written(s site) (next []site) {
 
 // join begins to join the parts.
 func (w *partsWalk) join(s site) site {
-	table := any(session.JoinState{Pinned: w.pinned})
+	state := session.JoinState{Pinned: w.pinned, Unconditional: w.unconditional, MayExist: s.joining}
+	same := false
 	if s.join != 0 {
-		table, s.join = w.tables[s.join], 0
+		state, _ = w.tables[s.join].(session.JoinState)
+		same = !s.resent
 	}
-	return w.begin(s, toJoin, session.Finish, table)
+	s.join, s.resent = 0, false
+	return w.begin(s, toJoin, choose(state.MayExist && !same, session.Check, session.Finish), state)
+}
+
+// settle asks what is at the destination, because an earlier process may have joined the parts.
+func (w *partsWalk) settle(s site) site {
+	return w.begin(s, toCheck, session.Check, session.JoinState{MayExist: true, Unconditional: true})
+}
+
+// joins returns the events of a request that joins the parts, and that the service executes. done is
+// the state after it, except for the object. denials are as in outcomes.
+func (w *partsWalk) joins(s, done site, op session.Op, denials ...session.Reply) []event {
+	if s.unshown && s.dest == otherObject {
+		w.t.Error("another client's object is replaced after a lost reply")
+	}
+	done.dest, done.unshown = ourObject, true
+	events := outcomes(s, done, op, session.Reply{Status: 200, Object: objectsAt[ourObject]}, denials...)
+	for i := range events {
+		if r := events[i].reply; r.FromService && r.Status < 500 {
+			events[i].after.unshown = s.unshown // a refusal shows that the request had no effect, even if that is wrong
+		}
+	}
+	return events
 }
 
 // inspected stores the state with which the parts are joined after they were inspected.
 func (w *partsWalk) inspected(s site) site {
 	if join, ok := w.tables[s.join].(session.JoinState); ok {
-		s.join = w.intern(rejoin(join, !s.all(finished)))
+		s.resent = !s.all(finished)
+		s.join = w.intern(rejoin(join, s.resent))
 	}
 	return s
 }

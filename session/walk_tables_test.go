@@ -48,6 +48,7 @@ type past struct {
 	joined  meaning // of the last reply to a request that joins parts
 	refused answer  // that reply
 	seen    int64   // the generation that the driver saw last
+	acted   bool    // a request that joins parts may have had an effect, and no reply showed it
 	written int     // how often the parts were joined again because of another client
 }
 
@@ -162,7 +163,7 @@ func (w *tableWalk[S]) from(state S, step session.Step, p past) {
 			case a.Step == session.Inspect:
 				for i, state := range w.resumed(after) {
 					if i > 0 {
-						known.denied, known.written = answer{}, 0 // parts were sent again
+						known.denied, known.written, known.refreshed, known.died = answer{}, 0, false, false // parts were sent again
 					}
 					w.add(talk[S]{state, session.Finish, known})
 				}
@@ -197,7 +198,7 @@ func (w *tableWalk[S]) recovers(at talk[S]) bool {
 		case a.Step == session.Inspect:
 			after, a.Step = w.resumed(after)[0], session.Finish
 		case a.Step.Ends():
-			return at.step == session.Check && at.joined != success && at.joined != lost
+			return at.step == session.Check && (at.joined != success && at.joined != lost || at.acted && errors.Is(a.Err, session.ErrOutcomeUnknown))
 		}
 		state, step = after, a.Step
 	}
@@ -346,10 +347,13 @@ func TestJoinWalk(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
 	found := []session.Reply{stat(ours(1)), nothing(), unmet(nothing()), another(seen), unmet(another(seen)), another(written), unmet(another(written))}
-	starts := []session.JoinState{{Temporary: true}, {Seen: seen, Pinned: true}, {Seen: seen}, {}}
-	few := testing.Short() || raceDetector
-	for _, op := range []session.Op{session.OpComplete, session.OpCompose} {
-		for _, start := range starts[:choose(few || op == session.OpComplete && testsize.Full(0, 1) == 1, 1, len(starts))] {
+	composes := []session.JoinState{{Seen: seen}, {Temporary: true}, {Seen: seen, Pinned: true}, {}, {Seen: seen, MayExist: true}}
+	completes := []session.JoinState{{Seen: seen, Unconditional: true}, {Unconditional: true}, {Seen: seen, Unconditional: true, MayExist: true}}
+	for op, starts := range map[session.Op][]session.JoinState{session.OpComplete: completes, session.OpCompose: composes} {
+		if testing.Short() || raceDetector || op == session.OpComplete && testsize.Full(0, 1) == 1 {
+			starts = starts[:1]
+		}
+		for _, start := range starts {
 			w := &tableWalk[session.JoinState]{
 				t: t, decide: session.DecideJoin,
 				resumed: func(s session.JoinState) []session.JoinState {
@@ -367,7 +371,7 @@ func TestJoinWalk(t *testing.T) {
 				}
 				return p.checks(start, r, a)
 			}
-			w.from(start, session.Finish, past{seen: start.Seen})
+			w.from(start, choose(start.MayExist, session.Check, session.Finish), past{seen: start.Seen, acted: start.MayExist, joined: choose(start.MayExist, lost, success)})
 			w.finish()
 		}
 	}
@@ -380,6 +384,8 @@ func (p past) joins(r session.Reply, a session.Action) (past, string) {
 		return p, stepIs(a, session.Finish, session.Fail)
 	}
 	p.joined, p.refused = is, answer{r.Status, r.Reason}
+	ineffective := r.Unsent || r.Status == 429 || r.Reason == "rateLimitExceeded"
+	p.acted = p.acted || is == lost && !ineffective || is == success
 	return p, stepIs(a, choose(is == success && !r.Differs, session.Done, session.Check))
 }
 
@@ -387,6 +393,10 @@ func (p past) joins(r session.Reply, a session.Action) (past, string) {
 func (p past) checks(start session.JoinState, r session.Reply, a session.Action) (past, string) {
 	is := meaningOf(r)
 	found := is == success
+	generation := int64(0)
+	if found && r.Object != nil {
+		generation = r.Object.Generation
+	}
 	switch {
 	case found && r.Ours:
 		return p, stepIs(a, session.Done)
@@ -398,15 +408,16 @@ func (p past) checks(start session.JoinState, r session.Reply, a session.Action)
 		return p, stepIs(a, session.Fail) // the object may exist
 	case found && (start.Temporary || p.joined == success), p.joined == impossible, p.joined == forbidden:
 		return p, stepIs(a, session.Fail)
+	case p.acted && !start.Temporary && !start.Pinned && generation != p.seen:
+		if !errors.Is(a.Err, session.ErrOutcomeUnknown) {
+			return p, "another client's object may be replaced after a lost reply"
+		}
+		return p, stepIs(a, session.Fail)
 	case p.joined == lost || p.joined == success:
-		return p, stepIs(a, session.Finish)
+		return p, stepIs(a, choose(start.Unconditional && p.acted, session.Inspect, session.Finish))
 	case p.refused.status == 412 && r.Unmet:
 		return p, stepIs(a, session.Fail)
 	case p.refused.status == 412 && a.Step == session.Finish:
-		generation := int64(0)
-		if found {
-			generation = r.Object.Generation
-		}
 		if p.written++; p.written > 3 || start.Pinned || generation == p.seen {
 			return p, "the parts are joined again after a refused precondition"
 		}

@@ -55,7 +55,10 @@
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
-//     damaged, that the session was canceled, or twice that the session is gone.
+//     damaged, that the session was canceled, or twice that the session is gone. There is
+//     one exception: [AutoParts] discards less than 16 MiB of the first bytes of a file if
+//     one connection is slow.
+//   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
 //   - Memory per upload is constant: a few MiB for a file, or all of it if it has

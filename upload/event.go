@@ -88,6 +88,7 @@ type Event struct {
 	Part      int            // the part that the event is about, from 1; 0 if it is about the whole file
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
+	Arrived   int64          // offset up to which the upload has progressed: committed bytes, and bytes that have arrived in a request of a session or of a small file
 	Committed int64          // offset up to which the server holds them durably
 
 	SentDelta      int64 // bytes of the object that were handed to the network since the previous event
@@ -145,6 +146,7 @@ func terminal(ctx context.Context, res Result, err error) Event {
 type SourceOffsets struct {
 	Size      int64 // of the file
 	Sent      int64 // offset up to which the compressed bytes were handed to the network
+	Arrived   int64 // offset up to which they have arrived, see Event.Arrived
 	Committed int64 // offset up to which the server holds the compressed bytes
 }
 

@@ -90,7 +90,7 @@ func TestExchangeNext(t *testing.T) {
 			}
 			slices.Sort(d.words[2:5]) // two at a time
 			d.want(t, "stat: absent: 404 Not Found: No such object: bkt/obj", "multipart-start: done", "part 1: done", "part 2: done", "part 3: done", "parts: done",
-				"complete: wait, check: 503 Service Unavailable", "stat: finish", "complete: done", "stat: done")
+				"complete: wait, check: 503 Service Unavailable", "stat: inspect", "parts: done", "complete: done", "stat: done")
 		})
 	})
 }

@@ -125,6 +125,17 @@ type driver interface {
 // were sent cannot be used.
 func (j *job) upload(ctx context.Context, d driver) error {
 	uri, unqueried, err := j.make(ctx, d)
+	if slow, ok := errors.AsType[*slowConnection](err); ok {
+		// The session is discarded only if the file can be sent in parts.
+		send, refused := slow.divide(ctx)
+		if send != nil {
+			return &startOver{slow.Error(), uri, send}
+		}
+		if err = refused; err == nil {
+			d.(*engine.Run).Unmeasured()
+			uri, unqueried, err = j.make(ctx, d)
+		}
+	}
 	err = j.overBecause(err, uri)
 	if _, over := err.(*startOver); over {
 		return err

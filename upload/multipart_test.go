@@ -178,7 +178,8 @@ func TestMultipartUnsuitable(t *testing.T) {
 func TestMultipartConnections(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	testConnections(t, data(8*session.MultipartMinPart), 20*mib, func(n int) *upload.Parts {
+	// The first three parts must be committed before the others begin.
+	testConnections(t, data(8*session.MultipartMinPart), 20*mib, 1.0/3.9, func(n int) *upload.Parts {
 		return upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
 	})
 }
@@ -620,8 +621,9 @@ func TestMultipartKilledWithDamagedParts(t *testing.T) {
 				t.Fatalf("%v\n%s", err, w.trace())
 			}
 			w.http = network
+			// The service has a damaged part, which does not count.
 			held, err := w.uploader(little).Query(w.t.Context(), first.ID)
-			if err != nil || held.Stored < session.MultipartMinPart {
+			if err != nil || held.State != upload.SessionOpen || held.Stored != 0 {
 				t.Fatalf("the service has %+v, %v", held, err)
 			}
 			res, err := w.uploader(little).File(w.t.Context(), path, spec)
@@ -631,6 +633,56 @@ func TestMultipartKilledWithDamagedParts(t *testing.T) {
 			w.wantObject("obj", content)
 			w.wantSaved(0)
 			w.wantNoUploads()
+		})
+	}
+}
+
+// TestQueryCountsLikeResume checks that Query counts parts that were stored after the last save if a
+// resume does.
+func TestQueryCountsLikeResume(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
+		inBubbleWithMD5(t, opts, func(w *world) {
+			path := w.file(content)
+			p := &process{Store: w.store}
+			ctx, die := context.WithCancel(w.t.Context())
+			defer die()
+			network := w.http
+			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				resp, err := network.Transport.RoundTrip(req)
+				if req.URL.Query().Has("partNumber") && err == nil && resp.StatusCode == http.StatusOK {
+					p.dead.Store(true)
+					die()
+					_ = resp.Body.Close()
+					return nil, errDead
+				}
+				return resp, err
+			})}
+			first, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("%v\n%s", err, w.trace())
+			}
+			w.http = network
+			stored := func() int64 {
+				held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID)
+				if err != nil || held.State != upload.SessionOpen {
+					t.Fatalf("the service has %+v, %v", held, err)
+				}
+				return held.Stored
+			}
+			with := stored()
+			if err := os.Rename(path, path+".away"); err != nil {
+				t.Fatal(err)
+			}
+			without := stored()
+			if err := os.Rename(path+".away", path); err != nil {
+				t.Fatal(err)
+			}
+			res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+			if err != nil || with != res.ResumedFrom || (with > 0) == opts.NoMD5 || without != 0 {
+				t.Errorf("%d bytes are stored, %d without the source; resumed from %d: %v\n%s", with, without, res.ResumedFrom, err, w.trace())
+			}
 		})
 	}
 }
@@ -838,7 +890,7 @@ func TestMultipartKilled(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}
-					if res.Resumed && (res.ResumedFrom < stored || res.BytesSent > multipartLarge-stored+1) {
+					if res.Resumed && (res.ResumedFrom != stored || res.BytesSent > multipartLarge-stored+1) {
 						t.Errorf("resumed from %d, sent %d bytes, the service had %d\n%s", res.ResumedFrom, res.BytesSent, stored, w.trace())
 					}
 					w.wantObject("obj", content)

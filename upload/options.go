@@ -50,6 +50,10 @@ type Options struct {
 	// limit while uploads run. Uploaders can share one. nil means no limit.
 	RateLimit *RateLimit
 
+	// AtRisk bounds the bytes at risk of all uploads together: see [AtRisk]. Uploaders over one link can
+	// share one. nil means a bound of this Uploader.
+	AtRisk *AtRisk
+
 	// ChunkSize bounds the bytes of one request, for networks that cut long ones. It is
 	// rounded up to a multiple of 256 KiB. 0 means at most 1 GiB for the first request,
 	// and then about a minute for each request.
@@ -204,6 +208,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
 	o.Gate = cmp.Or(o.Gate, &backoff.Gate{})
+	o.AtRisk = cmp.Or(o.AtRisk, &AtRisk{})
 	o.RequestRates = cmp.Or(o.RequestRates, &RequestRates{})
 	o.StallTimeout = cmp.Or(o.StallTimeout, defaultStallTimeout)
 	o.StallRate = cmp.Or(o.StallRate, defaultStallRate)

@@ -94,7 +94,7 @@ func (j *job) callError(err error) error {
 	if !ok {
 		return err
 	}
-	_, sent, committed := j.progress.position()
+	_, sent, _, committed := j.progress.position()
 	return &InterruptedError{Committed: committed, Sent: max(sent, committed), why: *why}
 }
 

@@ -24,7 +24,10 @@ type JoinBy int
 // The ways to make one object from parts.
 const (
 	// ByEither uses ByMultipart if it supports the settings of the object and the
-	// service allows it, and otherwise ByCompose. It is the default.
+	// service allows it, and otherwise ByCompose. ByCompose comes first if the bucket allows it, it
+	// costs nothing, and many parts of a multipart upload would be at risk: with more than 12
+	// connections, for files of more than 625 GiB, and with AutoParts if the service answers after 100
+	// ms or later. It is the default.
 	ByEither JoinBy = iota
 
 	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the
@@ -67,7 +70,8 @@ type partsEngine struct {
 //
 // minPart is the minimum size of a part in bytes; 0 is 8 MiB. Parts are larger if the file
 // would have more than 4 for each connection, and smaller in a multipart upload whose parts
-// would not fit in [Options].Memory. With 0 or 1 connections, new uploads are not
+// would not fit in [Options].Memory, or would be at risk together, see [AtRisk]. The number of
+// connections is a maximum: they begin as parts are committed. With 0 or 1 connections, new uploads are not
 // sent in parts, but saved ones are resumed. Each file of a batch has its own connections.
 //
 // [New] returns an error if a number is out of range.

@@ -17,6 +17,16 @@ import (
 // sendInParts sends a new upload in parts. done is false if the file must be sent over one
 // connection.
 func sendInParts(ctx context.Context, j *job) (done bool, err error) {
+	send, err := j.divide(ctx)
+	if send == nil {
+		return false, err
+	}
+	return true, send(ctx)
+}
+
+// divide chooses the parts of the file, and returns the step that sends them. The step is nil if the
+// file must be sent over one connection, which is then reported or measured.
+func (j *job) divide(ctx context.Context) (func(context.Context) error, error) {
 	way := j.u.opts.Parallel.way
 	plan := parts.Plan{
 		Division: j.division(), Multipart: way != ByCompose, Compose: way != ByMultipart,
@@ -27,15 +37,17 @@ func sendInParts(ctx context.Context, j *job) (done bool, err error) {
 	switch {
 	case undivided && why.Unmeasured:
 		j.measureFirst()
-		return false, nil
+		return nil, nil
 	case undivided:
 		j.reportUndivided(why)
-		return false, nil
+		return nil, nil
 	case err != nil || chosen == nil:
-		return false, err
+		return nil, err
 	}
-	j.journal.Begin(j.file.Identity(), chosen)
-	return true, j.sendParts(ctx, j.inParts(true))
+	return func(ctx context.Context) error {
+		j.journal.Begin(j.file.Identity(), chosen)
+		return j.sendParts(ctx, j.inParts(true))
+	}, nil
 }
 
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
@@ -217,7 +229,7 @@ func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
 	p := j.inParts(false)
 	// An earlier call may have made the object.
-	if o, err := p.Find(ctx); o != nil || err != nil {
+	if o, err := p.Settle(ctx); o != nil || err != nil {
 		return Holding{State: SessionFinished, Object: o}, err
 	}
 	held, err := p.Stored(ctx)

@@ -27,6 +27,8 @@ type matrixScene struct {
 	since *matrixCondition // replies are wrong after this request; nil means from the beginning
 	reads bool             // the request changes nothing at the service
 	large bool             // the parts do not fit in memory, so that their requests have no checksum
+
+	written bool // another client writes the object after the first wrong reply
 }
 
 // matrixAct is the call.
@@ -47,11 +49,14 @@ var matrixScenes = []matrixScene{
 	{name: "multipart/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "either/initiate", of: matrixRequest{"initiate", 0}},
 	{name: "auto/initiate", of: matrixRequest{"initiate", 0}},
+	{name: "auto/left-session", of: matrixRequest{"cancel", 0}},
+	{name: "auto/stat", of: matrixRequest{"stat", 0}, reads: true},
 	{name: "multipart/part", of: matrixRequest{"part", 2}},
 	{name: "multipart/streamed-part", of: matrixRequest{"part", 2}, large: true},
 	{name: "multipart/list", of: matrixRequest{"list", 0}, reads: true},
 	{name: "multipart/resume-list", of: matrixRequest{"list", 0}, reads: true, saved: true},
 	{name: "multipart/complete", of: matrixRequest{"complete", 0}},
+	{name: "multipart/complete-written", of: matrixRequest{"complete", 0}, written: true},
 	{name: "multipart/lost-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"complete", "lost", after}},
 	{name: "multipart/described-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"complete", "", after}},
 	{name: "multipart/cancel-abort", of: matrixRequest{"abort", 0}, saved: true, act: actCancel},
@@ -69,6 +74,7 @@ var matrixScenes = []matrixScene{
 	{name: "compose/put-query", of: matrixRequest{"query", 2}, reads: true, since: &matrixCondition{"put", "lost", after}},
 	{name: "compose/resume-query", of: matrixRequest{"query", 2}, reads: true, saved: true},
 	{name: "compose/compose", of: matrixRequest{"compose", 0}},
+	{name: "compose/compose-written", of: matrixRequest{"compose", 0}, written: true},
 	{name: "compose/lost-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"compose", "lost", after}},
 	{name: "compose/missing-stat", of: matrixRequest{"stat", 2}, reads: true, since: &matrixCondition{"compose", "404", before}},
 	{name: "compose/delete", of: matrixRequest{"delete", 2}},
@@ -139,6 +145,9 @@ var matrixStatuses = []string{
 // exists reports whether there is such a reply.
 func (c *matrixCase) exists() bool {
 	kind := c.of.kind
+	if c.written && c.times == always {
+		return false
+	}
 	switch c.status {
 	case "400part":
 		return c.who == "service" && kind == "complete"
@@ -208,11 +217,15 @@ const (
 	// orphan allows that something is left that is not saved, because the service confirmed that it
 	// does not exist.
 	orphan
+
+	// unknown: the call and the next one end with ErrOutcomeUnknown, because the object at the
+	// destination is that of another client. It stays, and so does what the service stored.
+	unknown
 )
 
 func (o matrixOutcome) String() string {
 	var names []string
-	for i, name := range []string{"done", "kept", "nothing stored", "to be removed", "another way", "part 2 again", "all again", "orphan"} {
+	for i, name := range []string{"done", "kept", "nothing stored", "to be removed", "another way", "part 2 again", "all again", "orphan", "unknown"} {
 		if o&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -249,6 +262,7 @@ const (
 	// The requests about part 2.
 	aboutPart2 = "multipart/*part compose/put compose/finalize compose/put-query compose/resume-query"
 
+	written    = "multipart/complete-written compose/compose-written"
 	facts      = "compose/bucket compose/permissions compose/notifications" // about the bucket
 	discarding = "*/cancel-* */remove-*"                                    // the upload is removed
 	restarting = "*/restart-*"                                              // the upload is removed, and the file is sent again
@@ -256,6 +270,14 @@ const (
 
 // matrixRules are the outcomes. The first rule that matches a case counts.
 var matrixRules = []matrixRule{
+	{scene: written, status: "401", want: done | kept | allAgain, why: "the credentials were rejected, so that the request had no effect"},
+	{scene: written, status: "429", who: "stranger", want: done | allAgain, why: "a stranger's 429 counts as the service's"},
+	{scene: written, who: "stranger network", want: unknown, why: "the request may have had an effect"},
+	{scene: written, status: "500 501 503 200", want: unknown, why: "the request may have had an effect"},
+	{scene: written, status: "wrong", want: unknown | kept, why: "the request may have had an effect"},
+	{scene: "multipart/complete-written", status: "409", want: unknown, why: "the service works on an earlier completion"},
+	{scene: written, want: done | kept | allAgain | orphan, why: "the service says that the request had no effect"},
+
 	{scene: "multipart/described-stat", want: done, why: "the reply to the completion described the object"},
 
 	{scene: "*/initiate", status: "401", who: "stranger", times: "twice", want: done | otherWay | unstored, why: "a stranger's 401 may count as the service's"},
@@ -276,10 +298,14 @@ var matrixRules = []matrixRule{
 	{scene: facts, status: "retried", times: "once twice", want: done, why: "retried"},
 	{scene: facts, want: done | otherWay | unstored, why: "the bucket may be unsuitable for parts"},
 
+	{scene: "auto/left-session", want: done, why: "the session that showed a slow connection costs nothing if it is left"},
+
 	// The start of a multipart upload.
 	{scene: "*/initiate", status: "401", who: "service", times: "once", want: done, why: "the credentials are refreshed"},
 	{scene: "*/initiate", status: "401", who: "service", want: unstored, kind: session.ErrCredentials, why: "new credentials are rejected, too"},
-	{scene: "multipart/initiate", status: "501", who: "stranger", times: "once twice", want: done | unstored, why: "a gateway may have no multipart uploads"},
+	{scene: "multipart/initiate", status: "501", who: "stranger", want: done | otherWay, why: "a gateway may have no multipart uploads"},
+	{scene: "multipart/initiate", status: "400 403 404 409 410 411 412 413 416 418 499", who: "stranger", times: "twice", want: done | otherWay, why: "a proxy has no multipart uploads"},
+	{scene: "multipart/initiate", status: "400 403 404 409 410 411 412 413 416 418 499", who: "stranger", times: "always", want: otherWay, why: "a proxy has no multipart uploads"},
 	{scene: "multipart/initiate", status: "200 retried", times: "once twice", want: done, why: "retried"},
 	{scene: "multipart/initiate", status: "403", who: "service", want: unstored, kind: session.ErrPermission, why: "nothing was stored"},
 	{scene: "multipart/initiate", status: "404bucket", want: unstored, kind: session.ErrNotFound, why: "nothing was stored"},

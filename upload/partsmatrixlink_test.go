@@ -121,7 +121,7 @@ func (l *matrixLink) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	status, who, when := l.replaced(r)
+	status, who, when, writes := l.replaced(r)
 	var resp *http.Response
 	var err error
 	if status == "" || when == after {
@@ -141,6 +141,9 @@ func (l *matrixLink) RoundTrip(req *http.Request) (*http.Response, error) {
 			_ = resp.Body.Close()
 		}
 		had := l.holding()
+		if writes {
+			l.send("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=obj", nil, strings.NewReader(matrixOther))
+		}
 		if resp, err = matrixReply(req, r, status, who), nil; resp == nil {
 			err = errReset
 		}
@@ -178,26 +181,30 @@ func (l *matrixLink) await(ctx context.Context, r matrixRequest) error {
 	return nil
 }
 
-// replaced returns the status with which the reply to r will be replaced, or "".
-func (l *matrixLink) replaced(r matrixRequest) (status, who string, when matrixTime) {
+// matrixOther is the object of another client.
+const matrixOther = "of another client"
+
+// replaced returns the status with which the reply to r will be replaced, or "". writes reports that
+// another client then writes the object.
+func (l *matrixLink) replaced(r matrixRequest) (status, who string, when matrixTime, writes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.c
 	if !l.faulty {
-		return "", "", before
+		return "", "", before, false
 	}
 	if c.since != nil && !l.met {
 		if r.kind == c.since.kind && (r.part == 0 || r.part == c.of.part) {
 			l.met = true
-			return c.since.status, "service", c.since.when
+			return c.since.status, "service", c.since.when, false
 		}
-		return "", "", before
+		return "", "", before, false
 	}
 	if r != c.of || c.times == once && l.fired == 1 || c.times == twice && l.fired == 2 {
-		return "", "", before
+		return "", "", before, false
 	}
 	l.fired++
-	return c.status, c.who, c.when
+	return c.status, c.who, c.when, c.written && l.fired == 1
 }
 
 // note records a reply of the service.
@@ -371,7 +378,11 @@ func (l *matrixLink) holding() (h matrixHolding) {
 }
 
 func (l *matrixLink) ask(method, target string, header http.Header) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(method, target, nil)
+	return l.send(method, target, header, nil)
+}
+
+func (l *matrixLink) send(method, target string, header http.Header, body io.Reader) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, target, body)
 	for name, values := range header {
 		req.Header[name] = values
 	}

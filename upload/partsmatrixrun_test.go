@@ -295,10 +295,24 @@ func (m *matrixRun) wantReceived(rule matrixRule, got matrixOutcome, held matrix
 // object returns whether the object exists. It reports a wrong one.
 func (m *matrixRun) object() bool {
 	o, ok := m.srv.Object("bkt", "obj")
+	if ok && m.c.written && o.Size == int64(len(matrixOther)) {
+		return false
+	}
 	if ok && (o.Size != int64(len(m.content)) || uint32(o.CRC32C) != chunk.Update(0, m.content)) {
 		m.problem("the object is wrong: %d bytes, want %d", o.Size, len(m.content))
 	}
 	return ok
+}
+
+// wantOther checks that the object is that of the other client, and cancels the upload.
+func (m *matrixRun) wantOther() {
+	if got, err := m.srv.ReadObject("bkt", "obj"); err != nil || string(got) != matrixOther {
+		m.problem("the object of the other client was replaced: %v", err)
+	}
+	if _, err := m.call("cancel", m.cancel); err != nil {
+		m.problem("cancel: %v", err)
+	}
+	m.wantNothingLeft(matrixRule{})
 }
 
 // way returns how the object was made.
@@ -335,6 +349,14 @@ func (m *matrixRun) wantNothingLeft(rule matrixRule) {
 func (m *matrixRun) uploaded(rule matrixRule, err error) matrixOutcome {
 	exists, saved, h := m.object(), len(m.ids()), m.link.holding()
 	switch {
+	case errors.Is(err, session.ErrOutcomeUnknown):
+		m.wantStill(rule, h)
+		received, err := m.call("next upload", func(ctx context.Context) error { return m.upload(ctx) })
+		if !errors.Is(err, session.ErrOutcomeUnknown) || received != [3]int64{} || saved != 1 {
+			m.problem("the next call: %v, %v received, %d saved", err, received, saved)
+		}
+		m.wantOther()
+		return unknown
 	case err == nil && !exists:
 		m.problem("no object")
 		return done
@@ -381,6 +403,10 @@ func (m *matrixRun) wantStill(rule matrixRule, h matrixHolding) {
 // next makes the next call without faults. The service has h, and perhaps the object.
 func (m *matrixRun) next(rule matrixRule, h matrixHolding, exists bool) {
 	received, err := m.call("next upload", func(ctx context.Context) error { return m.upload(ctx) })
+	if m.c.written && errors.Is(err, session.ErrOutcomeUnknown) {
+		m.wantOther()
+		return
+	}
 	if err != nil {
 		m.problem("the next call failed: %v", err)
 	} else if !m.object() {

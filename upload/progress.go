@@ -18,12 +18,12 @@ type progress struct {
 
 // partsView shows how far a file in parts is.
 type partsView struct {
-	position func() (size, sent, committed int64) // sums over the parts
+	position func() (size, sent, arrived, committed int64) // sums over the parts
 	progress func() *PartsProgress
 }
 
 // position returns the offsets of the job, or the sums over its parts.
-func (p *progress) position() (size, sent, committed int64) {
+func (p *progress) position() (size, sent, arrived, committed int64) {
 	if parts := p.parts.Load(); parts != nil {
 		return parts.position()
 	}
@@ -33,13 +33,14 @@ func (p *progress) position() (size, sent, committed int64) {
 // describe sets the numbers that every event carries. It returns how many bytes were handed to
 // the network.
 func (p *progress) describe(e *Event) int64 {
-	e.Size, e.Sent, e.Committed = p.position()
+	e.Size, e.Sent, e.Arrived, e.Committed = p.position()
 	if parts := p.parts.Load(); parts != nil {
 		e.Parts = parts.progress()
 	}
 	if offsets := p.source.Load(); offsets != nil {
 		e.Source = &SourceOffsets{Size: offsets.Size()}
 		e.Source.Sent, e.Source.Committed = offsets.Estimate(e.Sent, e.Committed)
+		e.Source.Arrived, _ = offsets.Estimate(e.Arrived, e.Committed)
 	}
 	if p.tally == nil {
 		return 0

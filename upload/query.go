@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
+	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/source"
 )
 
 // SessionState is the state of the session of a saved upload.
@@ -38,7 +41,9 @@ type Holding struct {
 }
 
 // Query requests the state of the saved upload with an ID from the service, see
-// [Uploader.Saved]. It changes nothing at the service and does not read the source.
+// [Uploader.Saved]. It changes nothing at the service. It reads the source only for parts of a
+// multipart upload that were stored after the last save: like a resume, it compares them with the
+// source. Without the source, or if it has changed, such parts do not count.
 //
 // A session counts as gone only after two equal answers of the service, and as
 // canceled only after its status 499. After the same answers, an upload would start
@@ -48,17 +53,51 @@ type Holding struct {
 // upload, the error wraps [state.ErrInUse]. [SavedUpload.Committed] has what that
 // process last saved. The error wraps [state.ErrNoToken] if there is no such upload,
 // and [session.ErrURIMismatch] if it was started at another endpoint.
-func (u *Uploader) Query(ctx context.Context, id string) (holding Holding, err error) {
+func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if _, err := u.savedStore(); err != nil {
 		return Holding{}, fmt.Errorf("query: %w", err)
 	}
 	ctx, done := u.storeCall(ctx)
 	defer done()
-	err = u.inspect(ctx, id, u.newBudget(), func(j *job, token *state.Token, _ state.Lease) error {
-		holding, err = j.queryHolding(ctx, token)
-		return err
+	var holding Holding
+	var err error
+	answered := make(chan struct{})
+	u.goroutines.run(func() { // the source may be at a file server that is away
+		defer close(answered)
+		err = u.inspect(ctx, id, u.newBudget(), func(j *job, token *state.Token, _ state.Lease) (err error) {
+			defer j.openUnchanged(token)()
+			holding, err = j.queryHolding(ctx, token)
+			return err
+		})
 	})
+	if !awaitDone(ctx, answered, abandonAfter) {
+		return Holding{}, fmt.Errorf("query: %w: the source or the store does not answer", context.Cause(ctx))
+	}
 	return holding, err
+}
+
+// openUnchanged opens the source of an upload if its parts may have to be compared with it. The job
+// has no source if it does not exist or has changed. The caller must call close.
+func (j *job) openUnchanged(token *state.Token) (close func()) {
+	none := func() {}
+	p := token.Parts
+	if p == nil || p.Upload.IsZero() || token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
+		return none
+	}
+	src, err := chunk.Open(token.SourcePath)
+	if err != nil {
+		return none
+	}
+	file, err := source.NewFile(src, token.SourcePath, func(int64, int64, int64) {})
+	if err == nil {
+		_, err = j.journal.SameSource(token, file.Total(), file.Since)
+	}
+	if err != nil {
+		_ = src.Close()
+		return none
+	}
+	j.file = file
+	return file.Close
 }
 
 // inspect calls do with a saved upload, its lease, and a job that queries it.

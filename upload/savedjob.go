@@ -256,7 +256,7 @@ func (j *job) keepSaved(err error, unqueried bool) error {
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.File().Rejected(e.Offset)
 		}
-		_, sent, committed := j.requests.Pos.Load()
+		_, sent, _, committed := j.requests.Pos.Load()
 		j.journal.File().Ended(committed, sent)
 	}
 	return err

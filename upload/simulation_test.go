@@ -32,7 +32,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 16)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 
@@ -62,17 +62,21 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("seeds %d to %d: %+v", *firstFlag, seeds, total)
-	if n := seeds - *firstFlag + 1; n >= 16 && total.Streamed == 0 || n >= 100 && total.Damaged == 0 {
-		t.Error("no part was sent without its checksum, or none was stored damaged")
+	n := seeds - *firstFlag + 1
+	if n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
+		t.Error("no part was sent without its checksum, none was stored damaged, or no other client wrote the object")
 	}
+	total.Auto.check(t, n)
 }
 
 // outcome counts events for the report.
 type outcome struct {
 	Runs, Done, Failed, Crashes, Requests, Faults int
 	Resumed, Restarted, Resent, Sent              int64
+	Intruded                                      int   // seeds that end because another client wrote the object
 	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
 	Virtual                                       time.Duration
+	Auto                                          autoOutcome
 }
 
 func (o *outcome) add(p outcome) {
@@ -86,9 +90,11 @@ func (o *outcome) add(p outcome) {
 	o.Restarted += p.Restarted
 	o.Resent += p.Resent
 	o.Sent += p.Sent
+	o.Intruded += p.Intruded
 	o.Streamed += p.Streamed
 	o.Damaged += p.Damaged
 	o.Virtual += p.Virtual
+	o.Auto.add(p.Auto)
 }
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
@@ -99,13 +105,18 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
-		// A quarter of the seeds sends the file by compose, and a quarter by multipart.
+		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
+		// AutoParts chooses.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
 			s.streamed = seed%8 == 7
 		}
+		if seed%8 == 6 {
+			s.parts, s.auto = true, newAuto(seed, s.rnd)
+		}
 		s.spec.Gzip = !s.parts && seed%6 < 3
+		s.intruder = &intruder{rnd: rand.New(rand.NewPCG(seed, 5)), active: s.parts && seed%16 < 4}
 		s.run(t, dir)
 		if t.Failed() {
 			t.Logf("seed %d\n%s", seed, s.w.trace())
@@ -125,9 +136,11 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
-	streamed bool // parts do not fit in memory
-	md5      bool // the ETag of a part is its MD5
-	edited   bool // in a way that the modification time does not show
+	auto     *autoSimulation // nil without AutoParts
+	streamed bool            // parts do not fit in memory
+	md5      bool            // the ETag of a part is its MD5
+	edited   bool            // in a way that the modification time does not show
+	intruder *intruder
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -140,6 +153,9 @@ func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent
 
 // size returns a size at a boundary, or a random one.
 func (s *simulation) size() int64 {
+	if s.auto != nil {
+		return s.auto.size(s.rnd)
+	}
 	if s.by == upload.ByMultipart {
 		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
 	}
@@ -171,6 +187,9 @@ func (s *simulation) faults() []faults.Fault {
 			faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsList,
 			faults.OpPartsComplete, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpGet, "",
 		}
+	}
+	if s.auto != nil {
+		ops = s.auto.operations()
 	}
 	var plan []faults.Fault
 	for range s.rnd.IntN(9) {
@@ -218,7 +237,7 @@ func (s *simulation) duplicate(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
 		again := req.Method == http.MethodDelete || strings.HasSuffix(req.URL.Path, "/compose") || req.Method == http.MethodPost && req.URL.Query().Has("uploadId")
 		mu.Lock()
-		again, late := again && rnd.IntN(10) == 0, time.Duration(rnd.Int64N(int64(2*time.Minute)))
+		again, late := again && rnd.IntN(10) == 0 && !s.intruder.active, time.Duration(rnd.Int64N(int64(2*time.Minute)))
 		mu.Unlock()
 		if !again {
 			return next.RoundTrip(req)
@@ -292,17 +311,24 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 }
 
 func (s *simulation) run(t *testing.T, dir string) {
-	stream := s.chance(25)
+	stream := s.chance(25) && s.auto == nil
 	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
 		opts.Rate, opts.Latency = 256<<10<<s.rnd.IntN(5), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
+	}
+	if s.auto != nil {
+		s.auto.serve(opts, s.rnd)
 	}
 	s.w = newWorld(t, dir, opts)
 	defer s.w.close()
 	s.md5 = !opts.NoMD5
 	if s.parts {
 		next := s.w.http.Transport
-		s.w.http = &http.Client{Transport: s.duplicate(s.damage(next))}
+		link := next
+		if s.auto != nil {
+			link = s.auto.prepare(s.w, s.rnd)
+		}
+		s.w.http = &http.Client{Transport: s.intruder.watch(s.w, s.duplicate(s.damage(link)))}
 		defer func() { s.w.http = &http.Client{Transport: next} }() // for the judge
 	}
 	s.versions = [][]byte{s.content(s.size())}
@@ -328,6 +354,12 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
 			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
+		}
+		if s.auto != nil {
+			o.Parallel = s.auto.parallel(s.rnd)
+			if s.auto.limit > 0 {
+				o.RateLimit = upload.NewRateLimit(s.auto.limit)
+			}
 		}
 		if s.streamed {
 			o.Memory = q
@@ -362,7 +394,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	p := &process{Store: s.w.store}
-	if s.chance(50) {
+	crashes := 50
+	if s.auto != nil {
+		crashes = 70
+	}
+	if s.chance(crashes) {
 		// After a crash, nothing more is written or sent.
 		at := s.duration(5 * time.Minute)
 		if s.chance(70) {
@@ -375,6 +411,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.die = die
 	}
 	var waited sync.Map
+	var did autoRun
+	saved := s.auto != nil && s.w.progress()
+	if s.auto != nil {
+		s.auto.choose(s.rnd)
+	}
 	network := s.w.http
 	s.w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		if p.dead.Load() {
@@ -396,8 +437,12 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 				s.out.Restarted++
 			}
 		}
+		did.watch(o)
 	})
 	s.w.http = network
+	if s.auto != nil && s.chance(40) {
+		upload.OneIsSlow(up) // an earlier file of this process was
+	}
 	if s.levels.IntN(4) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
 	}
@@ -419,6 +464,14 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		s.out.Resumed++
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
+	if s.auto != nil {
+		s.auto.ended(t, &s.out.Auto, &did, res, err, saved, p.dead.Load())
+	}
+	if s.intruder.wrote.Load() && errors.Is(err, session.ErrOutcomeUnknown) {
+		s.out.Failed++
+		s.out.Intruded++
+		return true
+	}
 	switch {
 	case p.dead.Load():
 		s.out.Crashes++
@@ -459,6 +512,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 
 // cancel cancels what is saved. It reports false, because the upload is not finished.
 func (s *simulation) cancel(ctx context.Context, up *upload.Uploader, p *process) bool {
+	s.intruder.canceled = true
 	for saved, err := range up.Saved(ctx) {
 		if err == nil {
 			err = up.Cancel(ctx, saved.ID)
@@ -535,6 +589,7 @@ func (p *process) Delete(ctx context.Context, id string) error {
 
 // change changes the source in one of several ways.
 func (s *simulation) change(t *testing.T) {
+	s.intruder.canceled = true // the upload may start over
 	now := bytes.Clone(s.versions[len(s.versions)-1])
 	switch s.rnd.IntN(4) {
 	case 0: // touched
@@ -574,7 +629,11 @@ func (s *simulation) change(t *testing.T) {
 func (s *simulation) judge(t *testing.T) {
 	// The object, if it exists, is a complete version of the source.
 	if got, err := s.w.srv.ReadObject("bkt", "obj"); err == nil {
-		whole := false
+		wrote := s.intruder.wrote.Load()
+		whole := wrote && string(got) == intruderContent
+		if wrote && !whole && !s.intruder.canceled {
+			t.Error("the object of another client was replaced after a lost reply")
+		}
 		for _, v := range s.versions {
 			whole = whole || bytes.Equal(v, s.decoded(got))
 		}
@@ -590,9 +649,13 @@ func (s *simulation) judge(t *testing.T) {
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	offsets := map[string]int64{}   // committed, by object
 	parts := map[string]time.Time{} // when the server had a part of a multipart upload, by its number
-	var listed time.Time            // the last list of parts that a client got
+	var listed time.Time            // the last list of parts that a client got, or the begin of a process that must get one
+	refused := map[string]bool{}    // a reply to a request about the object may mean that the session cannot be used
 	for _, r := range requests {
 		committed := offsets[r.Object]
+		if s.auto != nil {
+			listed = s.auto.begunBefore(r.Time, listed)
+		}
 		s.out.Requests++
 		if r.Fault != "" {
 			s.out.Faults++
@@ -616,6 +679,9 @@ func (s *simulation) judge(t *testing.T) {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
 		case faults.OpStart:
+			if committed > 0 && strings.HasPrefix(r.Object, "gcsup-parts/") && !refused[r.Object] {
+				t.Errorf("a part with %d committed bytes was begun again: %s", committed, r.Object)
+			}
 			committed = 0
 		case faults.OpPut, faults.OpFinalize:
 			var from, last int64
@@ -642,6 +708,7 @@ func (s *simulation) judge(t *testing.T) {
 			}
 		}
 		offsets[r.Object] = committed
+		refused[r.Object] = r.Op != faults.OpStart && (refused[r.Object] || r.Status >= 400 && r.Status < 500)
 	}
 	// Every retry waits, so that the time bounds the number of requests. A run that does
 	// not crash or finish ends within its budget.

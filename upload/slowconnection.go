@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,9 +9,12 @@ import (
 	"gcsup/upload/internal/parts"
 )
 
-// slowConnection is the error of a request whose first bytes were slow. rate is in bytes per
-// second.
-type slowConnection struct{ rate int64 }
+// slowConnection is the error of a request whose first bytes were slow.
+type slowConnection struct {
+	rate int64 // bytes per second
+	// divide returns the step that sends the file in parts, or nil if its session must continue.
+	divide func(context.Context) (func(context.Context) error, error)
+}
 
 func (e *slowConnection) Error() string {
 	return fmt.Sprintf("one connection reaches only %.1f MiB/s", float64(e.rate)/(1<<20))
@@ -31,7 +35,7 @@ func (j *job) measureFirst() {
 				j.reportUndivided(why)
 				return true, nil
 			}
-			return true, &slowConnection{rate}
+			return true, &slowConnection{rate, j.divide}
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 // startOver is the error of a step after which the job uploads from byte 0, because what was
 // sent or saved cannot be used.
 type startOver struct {
-	why    string
-	drop   session.URI // the session to cancel; zero if there is none
-	divide bool        // one connection is slow
+	why  string
+	drop session.URI                 // the session to cancel; zero if there is none
+	send func(context.Context) error // sends the file in parts, because one connection is slow; nil for the usual first step
 }
 
 func (e *startOver) Error() string { return "the upload starts over: " + e.why }
@@ -30,7 +30,9 @@ func (j *job) untilMade(ctx context.Context, step func(context.Context) error) e
 		if err := j.discard(ctx, over); err != nil {
 			return err
 		}
-		step = j.fresh
+		if step = j.fresh; over.send != nil {
+			step = over.send
+		}
 	}
 }
 
@@ -44,14 +46,14 @@ func (j *job) discard(ctx context.Context, over *startOver) error {
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	j.setSpec(j.want)
 	kind := Discarded
-	if over.divide {
+	if over.send != nil {
 		kind = Divided
 	}
 	j.events.post(Event{Kind: kind, Cause: over.why})
 	switch err := j.journal.Discard(); {
 	case err == nil:
 		j.wire().Drop(ctx, over.drop)
-	case over.divide: // the Token of the parts replaces this one
+	case over.send != nil: // the Token of the parts replaces this one
 		j.events.post(Event{Kind: Warning, Cause: err.Error()})
 	default:
 		return err
@@ -65,9 +67,6 @@ func (j *job) overBecause(err error, uri session.URI) error {
 	if differs, ok := errors.AsType[*source.CopyDiffers](err); ok && j.u.opts.RestartChanged {
 		// Only the server's checksum showed that the file is not the one of the saved session.
 		return &startOver{why: engine.SourceError(differs).Error()}
-	}
-	if slow, ok := errors.AsType[*slowConnection](err); ok {
-		return &startOver{slow.Error(), uri, true}
 	}
 	if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
 		j.want = j.spec // the options of the first run, as after the loss of a session

@@ -303,7 +303,7 @@ func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	want := map[string]bool{}
-	for _, c := range slices.Concat(transcripts, partsTranscripts) {
+	for _, c := range slices.Concat(transcripts, partsTranscripts, autoTranscripts) {
 		want[c.name+".txt"] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -577,7 +577,7 @@ func (s *scribe) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := slices.DeleteFunc(slices.Clone(s.lines), func(l line) bool {
-		return l.event != nil && l.event.Kind != upload.Waiting
+		return l.event != nil && l.event.Kind != upload.Waiting && l.event.Kind != upload.Undivided && l.event.Kind != upload.Divided
 	})
 	sortDeletes(lines)
 	var entries []string
@@ -590,6 +590,8 @@ func (s *scribe) text() string {
 			s.writeDecision(&b, l.exchange, lines[i+1:])
 		case l.note != "":
 			fmt.Fprintf(&b, "-- %s --\n", l.note)
+		case l.event.Kind != upload.Waiting:
+			fmt.Fprintf(&b, "-- %s: %s --\n", l.event.Kind, l.event.Cause)
 		default:
 			continue
 		}
@@ -783,7 +785,7 @@ func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
 		return
 	}
 	for _, l := range after {
-		if l.event != nil && l.event.Part == exchange.Part {
+		if l.event != nil && l.event.Kind == upload.Waiting && l.event.Part == exchange.Part {
 			fmt.Fprintf(b, "wait: %.4g s\n", l.event.Delay.Seconds())
 			return
 		}

@@ -148,7 +148,7 @@ func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry)
 func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
-		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), Rate: o.RequestRates.pacing(),
+		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
 		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}

@@ -187,6 +187,7 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if opts.RateLimit != nil {
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
+	jobs = chosen.handed.count(ctx, jobs)
 	var order joborder.Order
 	if f.batch.dryRun {
 		jobs = order.Jobs(jobs)

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gcsup/internal/cli/exit"
@@ -21,12 +22,14 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	totals := &r.totals
 	ended := map[string]bool{} // the named files whose upload ended, by destination
+	reported := int64(0)
 	stop := r.showBatch(ctx, chosen, progress)
 	out := r.outcomes(true)
 	for res, err := range outcomes {
 		t := task{source: res.Path, destination: res.Spec.URL(), entry: chosen.notes.Skip(res.Path, err)}
 		err = sourceError(err, res.Path)
 		out.report(t, !chosen.trees, res, err)
+		reported++
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
@@ -48,13 +51,14 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	if totals.Uploaded > 0 && c.emulator != nil {
 		r.console.Message("%s", c.emulator.location())
 	}
-	if ctx.Err() != nil && totals.Code != exit.Temporary {
+	interrupted := ctx.Err() != nil && !chosen.handed.all(reported) // otherwise the signal came when nothing was left to do
+	if interrupted && totals.Code != exit.Temporary {
 		totals.Code = exit.Classify(context.Cause(ctx)).Code
 	}
 	code := totals.Code // the sources that are not started below do not change it
 	if chosen.trees {
-		r.summarize(ctx, chosen, totals)
-	} else if ctx.Err() != nil {
+		r.summarize(ctx, chosen, totals, interrupted)
+	} else if interrupted {
 		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
 		r.reportNotStarted(ctx, left, len(chosen.named))
 	}
@@ -66,6 +70,30 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	}
 	return r.ended(code)
 }
+
+// handedOut counts the jobs that an uploader got.
+type handedOut struct {
+	n     atomic.Int64
+	ended atomic.Bool // there are no more
+}
+
+// count yields jobs.
+func (h *handedOut) count(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job := range jobs {
+			h.n.Add(1)
+			if !yield(job) {
+				return
+			}
+		}
+		if ctx.Err() == nil { // otherwise jobs may have ended early
+			h.ended.Store(true)
+		}
+	}
+}
+
+// all reports whether n outcomes are those of all files.
+func (h *handedOut) all(n int64) bool { return h.ended.Load() && h.n.Load() == n }
 
 // warnAbout prints the warnings about the files that were chosen.
 func (r *reporter) warnAbout(chosen *selection) {
@@ -89,9 +117,9 @@ func (r *reporter) totalsText(ctx context.Context, chosen *selection, t *result.
 }
 
 // summarize prints the totals and how to continue.
-func (r *reporter) summarize(ctx context.Context, chosen *selection, t *result.Totals) {
+func (r *reporter) summarize(ctx context.Context, chosen *selection, t *result.Totals, interrupted bool) {
 	text := r.totalsText(ctx, chosen, t)
-	if ctx.Err() != nil {
+	if interrupted {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
 	if t.Code == exit.OK {

@@ -106,6 +106,7 @@ type selection struct {
 	prefix string // of all object names
 	shard  tree.Shard
 	notes  cmdline.Notes // complete when jobs ended
+	handed handedOut     // the jobs that the uploader got; not counted by sync
 	close  func()
 }
 

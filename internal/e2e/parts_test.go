@@ -10,11 +10,14 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
@@ -49,6 +52,11 @@ type partsKilling struct {
 	kills, objects, multipart, sessions int
 	empty                               int // multipart uploads without a saved ID, because the process was killed
 	bytes, again                        int64
+	discarded                           int64         // the most bytes of a session that was left for parts
+	risked                              int64         // the most bytes of a killed client that the service received and did not keep
+	useless                             int           // clients that were killed before a byte was committed
+	longest                             time.Duration // for which one of these sent
+	runs                                []partsRun    // of the last object
 }
 
 // object uploads one object, with as many processes as necessary.
@@ -73,7 +81,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 	for left := 1 + random.IntN(6); ; left-- {
 		o.args = []string{"cp", "--json", "--parallel", fmt.Sprint(2 + random.IntN(3)), "--parallel-by", way, "--state-dir", o.state, "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "1m", o.path, "gs://demo/x"}
 		if left <= 0 {
-			c := run(t, environment(), o.args...)
+			c := o.run()
 			if c.Wait() != 0 {
 				t.Fatal(c.output())
 			}
@@ -134,49 +142,121 @@ func (e *emulator) emptyUploads() int {
 // account checks the requests of an object: no committed byte was sent again, and every
 // temporary object was deleted.
 func (k *partsKilling) account(o *target) {
-	acknowledged := map[string]int64{} // the committed offset in the last reply, by object
-	there := map[string]bool{}         // temporary objects
-	parts := map[string]time.Time{}    // when the service had a part of the multipart upload, by its number
-	var listed time.Time               // the last request that a client listed the parts with
+	a := accounting{acknowledged: map[string]int64{}, held: map[string]int64{}, there: map[string]bool{}, parts: map[string]partAt{}}
+	clients := o.clients
 	for _, r := range o.e.requests() {
-		temporary := strings.HasPrefix(r.Object, "gcsup-parts/")
+		for len(clients) > 0 && clients[0].began.Before(r.Time) {
+			a.client, a.asked, clients = clients[0], clients[0].began, clients[1:]
+		}
 		switch r.Op {
-		case faults.OpStart:
+		case faults.OpStart, faults.OpPartsStart:
 			k.sessions++
-			acknowledged[r.Object] = 0
-		case faults.OpPut, faults.OpFinalize:
-			var from int64
-			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
-				o.t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
-			}
-			k.again += max(acknowledged[r.Object]-from, 0)
-			if r.Op == faults.OpFinalize && temporary {
-				there[r.Object] = true
-			}
-		case faults.OpPartsStart:
-			k.sessions++
-			clear(parts)
-		case faults.OpPartsList:
-			listed = r.Time
-		case faults.OpPartsPut:
-			_, number, _ := strings.Cut(r.Path, "partNumber=")
-			if had, ok := parts[number]; ok && had.Before(listed) {
-				k.again += r.Received
-			}
-			if r.Status == 200 {
-				parts[number] = r.Time.Add(r.Elapsed)
-			}
-		case faults.OpDelete:
-			if r.Status == 204 || r.Status == 404 {
-				delete(there, r.Object)
-			}
 		}
-		var last int64
-		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
-			acknowledged[r.Object] = last + 1
-		}
+		a.request(o.t, r)
+		k.received(r)
 	}
-	for name := range there {
+	k.again += a.again
+	k.discarded = max(k.discarded, a.discarded)
+	for name := range a.there {
 		o.t.Errorf("%s is left", name)
 	}
+}
+
+// accounting follows the requests of one object.
+type accounting struct {
+	acknowledged map[string]int64  // the committed offset in the last reply, by object
+	held         map[string]int64  // the offset up to which the service has the bytes of a session, by object
+	there        map[string]bool   // temporary objects
+	parts        map[string]partAt // what the service has of the multipart upload, by number
+	client       targetClient      // the last one that began
+	asked        time.Time         // when it began, because it must ask what the service has, or when it asked for the parts later
+	uploads      int               // multipart uploads
+	starter      targetClient      // which began the upload
+	way          string            // the object of the session, the directory of the temporary objects, or the multipart upload
+
+	again     int64 // committed bytes that were sent again
+	discarded int64 // the most bytes of a session at the destination that was left for parts
+}
+
+// partAt is a part of a multipart upload, and when the service had it.
+type partAt struct {
+	time time.Time
+	size int64
+}
+
+func (a *accounting) request(t *testing.T, r fakegcs.Request) {
+	temporary := strings.HasPrefix(r.Object, "gcsup-parts/")
+	switch r.Op {
+	case faults.OpStart:
+		way := r.Object
+		if temporary {
+			way = path.Dir(r.Object)
+		}
+		a.begin(way, r.Object)
+	case faults.OpPut, faults.OpFinalize:
+		if r.Op == faults.OpFinalize && temporary {
+			a.there[r.Object] = true
+		}
+		if strings.HasPrefix(r.ContentRange, "bytes */") {
+			break // the service has all bytes, but was killed before it made the object
+		}
+		var from int64
+		if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
+			t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
+		}
+		a.again += max(a.acknowledged[r.Object]-from, 0)
+		a.held[r.Object] = max(a.held[r.Object], from+r.Received-r.Received%(256<<10))
+	case faults.OpPartsStart:
+		a.uploads++
+		a.begin(fmt.Sprint("multipart upload ", a.uploads), "")
+	case faults.OpPartsList:
+		a.asked = r.Time
+	case faults.OpPartsPut:
+		_, number, _ := strings.Cut(r.Path, "partNumber=")
+		if had, ok := a.parts[number]; ok && had.time.Before(a.asked) {
+			a.again += r.Received
+		}
+		if r.Status == 200 {
+			a.parts[number] = partAt{r.Time.Add(r.Elapsed), r.Received}
+		}
+	case faults.OpDelete:
+		if r.Status == 204 || r.Status == 404 {
+			delete(a.there, r.Object)
+		}
+	}
+	var last int64
+	if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
+		a.acknowledged[r.Object] = last + 1
+	}
+}
+
+// begin counts what the service has of the upload before, when another one begins, or another session
+// for the same object. A client may leave a session at the destination that it started itself. It may be killed
+// before it begins the next upload.
+func (a *accounting) begin(way, object string) {
+	left := a.held[object]
+	if way != a.way {
+		left = 0
+		for _, n := range a.held {
+			left += n
+		}
+		for _, p := range a.parts {
+			left += p.size
+		}
+		clear(a.held)
+		clear(a.acknowledged)
+		clear(a.parts)
+	}
+	if a.way == "x" && a.starter.divided() {
+		a.discarded = max(a.discarded, left)
+	} else {
+		a.again += left
+	}
+	a.way, a.starter = way, a.client
+	a.acknowledged[object], a.held[object] = 0, 0
+}
+
+// divided reports whether the client left a session because its first bytes were slow.
+func (c targetClient) divided() bool {
+	return slices.ContainsFunc(c.lines(), func(l line) bool { return l.Type == "divided" })
 }

@@ -108,7 +108,10 @@ type line struct {
 	ResumedFrom int64  `json:"resumed_from"`
 	ID          string `json:"id"`
 	Destination string `json:"destination"`
-	Error       *struct {
+	Parallel    *struct {
+		Parts int `json:"parts"`
+	} `json:"parallel"`
+	Error *struct {
 		Kind    string `json:"kind"`
 		Message string `json:"message"`
 	} `json:"error"`
@@ -251,13 +254,19 @@ func (e *emulator) faults(method string, faults ...faults.Fault) {
 	}
 }
 
-// requests stops the emulator and returns the requests that ended while it ran,
-// in the order of their start.
-func (e *emulator) requests() []fakegcs.Request {
+// stop stops the emulator.
+func (e *emulator) stop() {
 	e.t.Helper()
 	e.child.Signal(os.Interrupt)
 	e.child.Wait()
 	e.keepLog()
+}
+
+// requests stops the emulator and returns the requests that ended while it ran,
+// in the order of their start.
+func (e *emulator) requests() []fakegcs.Request {
+	e.t.Helper()
+	e.stop()
 	data, err := os.ReadFile(e.log)
 	if err != nil {
 		e.t.Fatal(err)
@@ -288,23 +297,30 @@ func (e *emulator) held() (n int64) {
 // object reads an object of the bucket demo. It returns false if there is none.
 func (e *emulator) object(name string) ([]byte, bool) {
 	e.t.Helper()
-	resp, err := http.Get(e.url() + "/storage/v1/b/demo/o/" + name + "?alt=media")
+	var data bytes.Buffer
+	ok := e.read(name+"?alt=media", &data)
+	return data.Bytes(), ok
+}
+
+// read copies the reply about an object of the bucket demo to w. It returns false if there is none.
+func (e *emulator) read(name string, w io.Writer) bool {
+	e.t.Helper()
+	resp, err := http.Get(e.url() + "/storage/v1/b/demo/o/" + name)
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		e.t.Fatal(err)
-	}
 	switch resp.StatusCode {
 	case http.StatusOK:
-		return data, true
+		if _, err := io.Copy(w, resp.Body); err != nil {
+			e.t.Fatal(err)
+		}
+		return true
 	case http.StatusNotFound:
-		return nil, false
+		return false
 	}
 	e.t.Fatalf("%s: status %d", name, resp.StatusCode)
-	return nil, false
+	return false
 }
 
 // source creates a file of pseudo-random bytes.

@@ -26,14 +26,19 @@ type Parts struct {
 	// temporary objects.
 	Upload session.URI `json:"-"`
 
-	// Seen is the generation of the object at the destination when the upload began; 0 if
-	// there was none. A compose replaces the object only if it has this generation,
+	// Seen is the generation of the object at the destination when the upload began, or when a
+	// compose found that another client had replaced it; 0 if there was none. A compose replaces the object only if it has this generation,
 	// unless Spec has a condition of its own. An object that an earlier request of this
 	// upload made has a greater one.
 	Seen int64 `json:"seen,omitempty"`
 
 	// DeleteSources is set if the request that composes the parts deletes them.
 	DeleteSources bool `json:"delete_sources,omitempty"`
+
+	// Joining is set if a request that makes the object from the parts may have been sent, and
+	// its outcome is not known. It is saved before that request. The object at the destination
+	// is then not replaced unless its generation is Seen.
+	Joining bool `json:"joining,omitempty"`
 
 	// Over is set if the object was made, or the upload was abandoned. Only the temporary
 	// objects must still be deleted.

@@ -20,7 +20,7 @@ func (fullDisk) mkdir(path string) error {
 }
 
 func (d fullDisk) rename(from, to string) error {
-	if !d.names {
+	if _, err := d.lstat(to); err != nil && !d.names {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.ENOSPC}
 	}
 	return d.osDisk.rename(from, to)

@@ -58,9 +58,9 @@ func TestRateOfResumedFiles(t *testing.T) {
 	now := time.Unix(0, 0)
 	d := NewDisplay(Run{Work: Uploading, Files: 2})
 	for i := range int64(8) {
-		d.Note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
+		d.Note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib, Arrived: i * mib}, now)
 		if i == 4 {
-			d.Note(2, "b", upload.Event{Kind: upload.Resumed, Size: 2000 * mib, Sent: 1000 * mib, Committed: 1000 * mib}, now)
+			d.Note(2, "b", upload.Event{Kind: upload.Resumed, Size: 2000 * mib, Sent: 1000 * mib, Arrived: 1000 * mib, Committed: 1000 * mib}, now)
 		}
 		now = now.Add(time.Second)
 	}
@@ -74,7 +74,7 @@ func TestRateOfResumedFiles(t *testing.T) {
 func TestDiscardedIsNoLoss(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &activeFile{name: "a", size: -1}
-	tr.note(upload.Event{Kind: upload.Resumed, Size: 100, Sent: 50, Committed: 50}, now)
+	tr.note(upload.Event{Kind: upload.Resumed, Size: 100, Sent: 50, Arrived: 50, Committed: 50}, now)
 	tr.note(upload.Event{Kind: upload.Discarded, Size: 100, Cause: "source changed"}, now)
 	tr.note(upload.Event{Kind: upload.Started, Size: 100}, now)
 	if state, _ := tr.state(now, false); strings.Contains(state, "lost") {
@@ -90,8 +90,8 @@ func TestDiscardedIsNoLoss(t *testing.T) {
 func TestLossIsShownWhileComparing(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &activeFile{name: "a", size: -1}
-	tr.note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 90, Committed: 50}, now)
-	tr.note(upload.Event{Kind: upload.Verifying, Size: 100, Sent: 20, Committed: 20, ToCompare: 20}, now)
+	tr.note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 90, Arrived: 90, Committed: 50}, now)
+	tr.note(upload.Event{Kind: upload.Verifying, Size: 100, Sent: 20, Arrived: 20, Committed: 20, ToCompare: 20}, now)
 	if state, _ := tr.state(now, false); state != "the service lost 70 B" {
 		t.Errorf("the state is %q", state)
 	}
@@ -199,14 +199,14 @@ func TestRowsOfSmallFiles(t *testing.T) {
 	}
 	d := NewDisplay(Run{Work: Uploading, Files: 9})
 	for id, sent := range []int64{1, 2, 1, 0} {
-		d.Note(id, string(rune('a'+id)), upload.Event{Kind: upload.Progress, Size: 2, Sent: sent}, now)
+		d.Note(id, string(rune('a'+id)), upload.Event{Kind: upload.Progress, Size: 2, Sent: sent, Arrived: sent}, now)
 	}
-	d.Note(4, "e", upload.Event{Kind: upload.Progress, Size: 9 * mib, Sent: 9 * mib}, now)
+	d.Note(4, "e", upload.Event{Kind: upload.Progress, Size: 9 * mib, Sent: 9 * mib, Arrived: 9 * mib}, now)
 	if got, want := frame(d, now), []string{"a", "c", "d", "e", "and 1 more", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
-	d.Note(3, "d", upload.Event{Kind: upload.Waiting, Size: 2, Sent: 2, Delay: time.Second, Err: unavailable}, now)
+	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2, Arrived: 2}, now)
+	d.Note(3, "d", upload.Event{Kind: upload.Waiting, Size: 2, Sent: 2, Arrived: 2, Delay: time.Second, Err: unavailable}, now)
 	if got, want := frame(d, now), []string{"c", "d", "e", "and 2 more", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -223,13 +223,13 @@ func TestRowsOfSmallFiles(t *testing.T) {
 
 	d = NewDisplay(Run{Work: Uploading, Files: 9})
 	for id := range 3 {
-		d.Note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+		d.Note(id, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2, Arrived: 2}, now)
 	}
 	if got, want := frame(d, now), []string{"3 files are being sent", "file 0 of 9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	d = NewDisplay(Run{Work: Uploading, Files: 1})
-	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2}, now)
+	d.Note(0, "a", upload.Event{Kind: upload.Progress, Size: 2, Sent: 2, Arrived: 2}, now)
 	if got, want := frame(d, now), []string{"a", "sent 2 of 2 B"}; !slices.Equal(got, want) {
 		t.Errorf("a single file: got %q, want %q", got, want)
 	}

@@ -14,8 +14,9 @@ type activeFile struct {
 	size int64 // -1 if unknown
 	work Work
 
-	sent, committed int64
-	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
+	sent, committed int64 // see upload.Event.Arrived; buffers on the way are no progress
+	highest         int64 // the highest sent; it decreases only if the service lost bytes
+	handed          int64 // offset up to which bytes were handed to the network
 	compared        int64 // offset up to which the source was compared
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
@@ -62,20 +63,20 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 		e = t.asProgress(e)
 	}
 	is := result.ProgressOf(e)
-	if is.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+	if is.Arrived < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
-		t.loss.bytes, t.highest = 0, is.Sent
+		t.loss.bytes, t.highest = 0, is.Arrived
 	case is.Committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
-		t.loss, t.highest = fileLoss{max(t.highest-is.Committed, 0), now.Add(lostNotice)}, is.Sent
+		t.loss, t.highest = fileLoss{max(t.highest-is.Committed, 0), now.Add(lostNotice)}, is.Arrived
 	}
-	t.size, t.sent, t.committed, t.parts = is.Size, is.Sent, is.Committed, e.Parts
-	t.highest = max(t.highest, is.Sent)
+	t.size, t.sent, t.committed, t.parts = is.Size, is.Arrived, is.Committed, e.Parts
+	t.highest, t.handed = max(t.highest, is.Arrived), is.Sent
 	switch {
-	case t.size < 0 || t.highest < t.size:
+	case t.size < 0 || t.handed < t.size:
 		t.allSent = time.Time{}
 	case t.allSent.IsZero():
 		t.allSent = now
@@ -89,7 +90,7 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 		t.samples = samples{}
 		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, is.Sent)
+		t.samples.add(now, is.Arrived)
 	case upload.Verifying:
 		t.samples.add(now, e.Compared)
 	}
@@ -109,7 +110,7 @@ func (t *activeFile) ending(now time.Time) bool {
 
 // replyIsLate reports whether all bytes were sent, and the reply takes long.
 func (t *activeFile) replyIsLate(now time.Time) bool {
-	return t.work == Uploading && t.sent >= t.size && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
+	return t.work == Uploading && !t.allSent.IsZero() && now.Sub(t.allSent) >= replyDelay
 }
 
 // asProgress returns an event of a file that is only compared as one of an upload: the bytes
@@ -117,15 +118,15 @@ func (t *activeFile) replyIsLate(now time.Time) bool {
 func (t *activeFile) asProgress(e upload.Event) upload.Event {
 	e.Source, e.Parts = nil, nil
 	if e.Kind == upload.Verifying {
-		e.Kind, e.Size, e.Sent, e.Committed = upload.Progress, e.ToCompare, e.Compared, e.Compared
+		e.Kind, e.Size, e.Sent, e.Arrived, e.Committed = upload.Progress, e.ToCompare, e.Compared, e.Compared, e.Compared
 	} else {
-		e.Size, e.Sent, e.Committed = max(e.Size, t.size), t.sent, t.committed
+		e.Size, e.Sent, e.Arrived, e.Committed = max(e.Size, t.size), t.sent, t.sent, t.committed
 	}
 	e.Compared, e.ToCompare = 0, 0
 	return e
 }
 
-// percent returns the part of the source that was sent, from 0 to 100. known is
+// percent returns the part of the source that has arrived, from 0 to 100. known is
 // false if the size is not known.
 func (t *activeFile) percent() (n int, known bool) { return percent(t.highest, t.size) }
 

@@ -112,7 +112,7 @@ func story(frame func(name string, d *Display, now time.Time)) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	d := NewDisplay(Run{Work: Uploading, Files: -1})
 	event := func(id int, name string, kind upload.EventKind, size, sent, committed int64) {
-		d.Note(id, name, upload.Event{Kind: kind, Size: size * mib, Sent: sent * mib, Committed: committed * mib}, now)
+		d.Note(id, name, upload.Event{Kind: kind, Size: size * mib, Sent: sent * mib, Arrived: sent * mib, Committed: committed * mib}, now)
 	}
 	const disk, photo = "/var/lib/images/production/disk-image-of-november-2026.img", "фото/2026/写真-コレクション.tif"
 	event(1, disk, upload.Started, 1000, 0, 0)
@@ -127,7 +127,7 @@ func story(frame func(name string, d *Display, now time.Time)) {
 	d.SetTotals(1234, 20_000*mib)
 	now = now.Add(2 * time.Second)
 	event(1, disk, upload.Progress, 1000, 500, 200)
-	d.Note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
+	d.Note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Arrived: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
 		Err: &session.Error{Err: &net.OpError{Op: "read", Net: "tcp", Err: connErrors[0].err}}}, now)
 	d.Note(3, "db.sql", upload.Event{Kind: upload.Settling, Size: 64 * mib}, now)
 	frame("waiting, and counted", d, now)
@@ -304,10 +304,10 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 	tr := &activeFile{name: "a", size: -1}
 	last := 0
 	for i, e := range []upload.Event{
-		{Kind: upload.Started}, {Sent: 60, Kind: upload.Progress}, {Sent: 80, Committed: 20, Kind: upload.Progress},
-		{Sent: 80, Committed: 20, Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: unavailable}, {Sent: 20, Committed: 20, Kind: upload.Progress},
-		{Sent: 40, Committed: 20, Kind: upload.Progress}, {Sent: 90, Committed: 40, Kind: upload.Progress},
-		{Sent: 0, Committed: 0, Kind: upload.Restarted, Cause: "410"}, {Sent: 10, Kind: upload.Progress}, {Sent: 100, Committed: 100, Kind: upload.Progress},
+		{Kind: upload.Started}, {Sent: 60, Arrived: 60, Kind: upload.Progress}, {Sent: 80, Arrived: 80, Committed: 20, Kind: upload.Progress},
+		{Sent: 80, Arrived: 80, Committed: 20, Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: unavailable}, {Sent: 20, Arrived: 20, Committed: 20, Kind: upload.Progress},
+		{Sent: 40, Arrived: 40, Committed: 20, Kind: upload.Progress}, {Sent: 90, Arrived: 90, Committed: 40, Kind: upload.Progress},
+		{Sent: 0, Arrived: 0, Committed: 0, Kind: upload.Restarted, Cause: "410"}, {Sent: 10, Arrived: 10, Kind: upload.Progress}, {Sent: 100, Arrived: 100, Committed: 100, Kind: upload.Progress},
 	} {
 		e.Size = 100
 		tr.note(e, now)

@@ -194,7 +194,7 @@ func (l layout) row(t *activeFile, now time.Time) liveLine {
 	return liveLine{cells.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
 }
 
-// picture returns a bar: '=' stands for durable bytes, '-' for bytes that are sent.
+// picture returns a bar: '=' stands for durable bytes, '-' for bytes that have arrived.
 func picture(t *activeFile, width int) string {
 	if t.size <= 0 {
 		return "[" + strings.Repeat(" ", width) + "]"

@@ -21,13 +21,13 @@ func TestProgressInALog(t *testing.T) {
 		d := NewDisplay(Run{Work: Uploading, Files: 1})
 		p := ShowLines(c, d)
 		note := func(e upload.Event) { d.Note(1, "a.bin", e, time.Now()) }
-		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50})
+		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50, Arrived: 50})
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
 		if b.Len() > 0 {
 			t.Errorf("after 9 s: %q, want nothing", b.String())
 		}
-		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
+		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Arrived: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		p.Stop()

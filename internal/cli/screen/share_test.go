@@ -46,7 +46,7 @@ func TestOnlyFile(t *testing.T) {
 	var d *Display
 	const size, rate = 4 << 30, 100 << 10
 	note := func(seconds int64) {
-		d.Note(1, "disk.img", upload.Event{Kind: upload.Progress, Size: size, Sent: 800*mib + seconds*rate, Committed: 700 * mib}, now.Add(time.Duration(seconds)*time.Second))
+		d.Note(1, "disk.img", upload.Event{Kind: upload.Progress, Size: size, Sent: 800*mib + seconds*rate, Arrived: 800*mib + seconds*rate, Committed: 700 * mib}, now.Add(time.Duration(seconds)*time.Second))
 	}
 	bars := map[int]int{}
 	for _, columns := range []int{40, 80, 120, 159, 400} {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http/httptrace"
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/netconn"
 )
 
 // exchange is one request and its reply.
@@ -52,6 +54,10 @@ func (q *Requester) do(ctx context.Context, x exchange) session.Reply {
 	if x.body != nil {
 		held, end := context.WithCancelCause(ctx)
 		defer end(nil)
+		defer q.socket.Store(nil)
+		watched = httptrace.WithClientTrace(watched, &httptrace.ClientTrace{
+			GotConn: func(info httptrace.GotConnInfo) { q.socket.Store(netconn.NewSocket(info.Conn)) },
+		})
 		x.body = w.body(u.Limit.body(held, x.body), func() { end(errReplied) }) // a wait for the limit is time of the source
 	}
 	began := time.Now()

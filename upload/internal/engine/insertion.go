@@ -36,6 +36,7 @@ func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical fun
 
 // Drive makes the object.
 func (i *Insertion) Drive(ctx context.Context) (*session.Object, error) {
+	i.Risk = i.uplink.AtRisk.Whole(i.object.Size)
 	a, err := i.Hold(ctx, i, session.Action{Step: session.Begin})
 	return a.Object, err
 }
@@ -61,11 +62,20 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	r := i.Wire.Send(ctx, session.OpInsert, 0, i.Meter(i.object.Open()), func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
+	if err := i.Risk.Take(ctx); err != nil {
+		return session.Reply{}, err
+	}
+	defer i.Risk.End()
+	body := i.Meter(i.object.Open())
+	defer body.Close()
+	r := i.Wire.Send(ctx, session.OpInsert, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
 		began = time.Now() // after the wait for the rate of the bucket
 		return c.Insert(ctx, spec, i.state.Size, i.object.CRC32C, body)
 	})
 	i.Handed(0, r.Sent)
+	if r.Object != nil {
+		i.Risk.Committed(i.object.Size)
+	}
 	if i.first.IsZero() {
 		i.first = began // until HandleReply knows the outcome
 	}

@@ -25,7 +25,7 @@ func (p *Precondition) Look(ctx context.Context, x *Exchanger) error {
 	if p == nil || p.Looked || !x.Spec.Conditional() {
 		return nil
 	}
-	a, err := x.Ask(ctx, session.Request{}, x.Stat)
+	a, err := x.Ask(ctx, session.Request{Optional: true}, x.Stat)
 	if err != nil && !Refusal(err) {
 		return err
 	}

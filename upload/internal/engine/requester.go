@@ -7,6 +7,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/upload/internal/netconn"
 )
 
 // Requester makes the requests of an upload, or of one part of a file, and repeats them until
@@ -17,7 +18,8 @@ type Requester struct {
 	Retry  *Retrier
 	sizer  *requestSizer
 	aim    intention
-	stale  atomic.Bool // a request failed on a reused connection since the last progress
+	socket atomic.Pointer[netconn.Socket] // of the request that sends object data; nil if it is not known
+	stale  atomic.Bool                    // a request failed on a reused connection since the last progress
 	Pos    *Position
 }
 

@@ -45,6 +45,9 @@ func ResumedRun(t *Transfer, p *Precondition, s session.State, from Resumption) 
 	return &Run{Transfer: t, precondition: p, state: s, URI: from.URI, opened: from.Opened, resume: &from}
 }
 
+// Unmeasured makes Drive continue after the error of a measurement.
+func (r *Run) Unmeasured() { r.measurement = nil }
+
 // Unqueried reports whether the session is of another process, and the server has not reported
 // how much it holds.
 func (r *Run) Unqueried() bool { return r.resume != nil }
@@ -52,6 +55,8 @@ func (r *Run) Unqueried() bool { return r.resume != nil }
 // Drive makes the object, through as many sessions as necessary. After it has failed, it may be
 // called again, and continues.
 func (r *Run) Drive(ctx context.Context) (*session.Object, error) {
+	defer r.Risk.End()
+	r.safe = r.Pos.Committed.Load()
 	next := session.Action{Step: session.Begin}
 	if r.resume != nil || !r.URI.IsZero() {
 		next.Step = session.Query
@@ -144,6 +149,12 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	if err := r.mayBeSent(ctx, p); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
+	if !r.begun {
+		if err := r.Risk.Take(ctx); err != nil {
+			return session.Reply{}, errors.Join(err, p.Finish())
+		}
+		r.begun = true
+	}
 	if p.Last {
 		r.state.Size = p.To
 		r.Pos.Size.Store(p.To)
@@ -161,6 +172,7 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	}
 	if err := r.measurement.failed(); err != nil {
 		r.stale.Store(false) // the connection broke because the body ended
+		r.state.Sent = max(r.state.Sent, reply.Sent)
 		return reply, err
 	}
 	held, open := reply.Held()
@@ -191,7 +203,8 @@ func (r *Run) mayBeSent(ctx context.Context, p content.Body) error {
 
 // transmit makes the request that carries p.
 func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
-	body := &meter{r: p.Reader, t: r.Transfer}
+	body := newMeter(p.Reader, r.Transfer, true)
+	defer body.Close()
 	if p.Last {
 		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
 	}
@@ -274,6 +287,7 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 			return action, r.SourceFailed(ctx, err)
 		}
 		r.Pos.Sent.Store(r.state.Committed)
+		r.safe = r.state.Committed
 		from.Resumed(r.state.Committed)
 	}
 	if r.state.Committed > before.Committed {
@@ -310,6 +324,7 @@ func (r *Run) progressed() {
 	r.Requester.Progressed()
 	r.Retry.Budget.Progressed()
 	r.Retry.Stake(r.state.Committed)
+	r.isSafe(r.state.Committed)
 	r.Pos.Sent.Store(max(r.Pos.Sent.Load(), r.state.Committed))
 	r.uplink.Notes.Committed()
 }
@@ -344,7 +359,7 @@ const Grace = 1500 * time.Millisecond
 // on their way. Their request has no reply, so that the committed offset may be far behind. The
 // caller waits for the answer, at most for timeout. ok is false if the offset did not change.
 func (r *Run) AskStored(ctx context.Context, timeout time.Duration) (ok bool) {
-	_, sent, committed := r.Pos.Load()
+	_, sent, _, committed := r.Pos.Load()
 	if ctx.Err() == nil || r.URI.IsZero() || r.Unqueried() || sent <= committed {
 		return false
 	}
@@ -368,65 +383,4 @@ func prefix(r session.Reply) content.Prefix {
 		p.MD5 = r.RangeMD5
 	}
 	return p
-}
-
-// meter counts the bytes of a request on their way to the network.
-type meter struct {
-	r      io.Reader
-	t      *Transfer
-	record Record // nil if this request is not recorded
-	n      int64
-}
-
-// Meter returns a reader of r that counts the bytes of a request.
-func (t *Transfer) Meter(r io.Reader) io.Reader { return &meter{r: r, t: t} }
-
-// flowing is the number of bytes of a request after which it counts as a success of
-// the service. It is more than the buffers on the way can hold.
-const flowing = 16 << 20
-
-func (m *meter) Read(p []byte) (int, error) {
-	if err := m.t.measurement.next(); err != nil {
-		return 0, err
-	}
-	n, err := m.r.Read(p)
-	m.add(n)
-	return n, err
-}
-
-// Lend implements [chunk.Lender].
-func (m *meter) Lend(max int) ([]byte, error) {
-	r, ok := m.r.(chunk.Lender)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	if err := m.t.measurement.next(); err != nil {
-		return nil, err
-	}
-	p, err := r.Lend(max)
-	m.add(len(p))
-	return p, err
-}
-
-// add counts n bytes, which are read and not yet sent.
-func (m *meter) add(n int) {
-	m.t.measurement.add(n)
-	sent := m.t.Pos.Sent.Add(int64(n))
-	m.t.uplink.Tally.Sent.Add(int64(n))
-	if m.t.uplink.Place != nil {
-		m.t.uplink.Place.Sent(n)
-	}
-	if m.t.Moved != nil {
-		m.t.Moved(int64(n))
-	}
-	if m.record != nil {
-		m.record.Handed(sent)
-	}
-	if m.n += int64(n); m.n >= flowing {
-		if m.n-int64(n) < flowing {
-			m.t.Retry.Succeeded()
-		}
-		m.t.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
-	}
-	m.t.uplink.Notes.Flowing()
 }

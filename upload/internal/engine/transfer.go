@@ -18,12 +18,15 @@ type Transfer struct {
 	record  Record
 	TransferOptions
 	measurement *measurement // nil if there is none
+	begun       bool         // a session of it has sent data
+	safe        int64        // the greatest offset of bytes that are known to be no longer at risk
 }
 
 // TransferOptions are what not every transfer needs.
 type TransferOptions struct {
 	Expect  Expectation
-	Moved   func(n int64)  // called after n bytes were handed to the network; may be nil
+	Moved   func(n int64)  // called after the peer acknowledged n bytes, or, if the system does not tell, after they were handed to the network; may be nil
+	Risk    *Risk          // what the transfer has at risk, if the caller took it already; otherwise nil
 	Measure func() Measure // begins to measure the first bytes; nil if they are not measured
 }
 
@@ -34,6 +37,9 @@ type Measure func(n int64, took time.Duration) (done bool, err error)
 // NewTransfer returns a transfer of src to the object of spec. r keeps the state of its
 // sessions.
 func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, o TransferOptions) *Transfer {
+	if o.Risk == nil {
+		o.Risk = q.uplink.AtRisk.Session()
+	}
 	return &Transfer{
 		Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o, measurement: newMeasurement(o.Measure),
 	}

@@ -19,6 +19,7 @@ type bucketFacts struct {
 	asking chan struct{} // holds a value while a file asks
 
 	known    bool           // the service was asked
+	stopped  bool           // it was asked until it did not permit a request
 	missing  bool           // the bucket does not exist
 	config   *bucket.Config // nil if it may not be read
 	listed   bool           // notified is known
@@ -41,17 +42,19 @@ func (t *Buckets) of(bucket, userProject string) *bucketFacts {
 // there is no bucket yet, the next file asks again. If needAll is set, it stops after the first
 // request that the service does not permit. prefix is the prefix of the names of temporary objects.
 func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) (err error) {
-	if f.known {
+	if f.known || f.stopped && needAll {
 		return nil
 	}
-	defer func() { f.known = err == nil && !f.missing }()
+	f.missing = false
+	strange := false // a stranger refused a request: a proxy may be in the way for a while
+	defer func() { f.known = err == nil && !f.missing && !strange && !f.stopped }()
 	// answered makes a request, and reports whether the service answered. A refusal is no answer.
 	answered := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
-		if op == session.OpBucket {
-			f.missing = errors.Is(err, session.ErrNotFound)
-		}
+		_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 		if engine.Refusal(err) {
+			e, _ := errors.AsType[*session.Error](err)
+			strange = strange || !e.FromService
+			f.missing = f.missing || op == session.OpBucket && e.FromService && errors.Is(err, session.ErrNotFound)
 			return false, nil
 		}
 		return err == nil, err
@@ -60,7 +63,8 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 		f.config, r = bucket.ReadConfig(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
-	if err != nil || f.missing || needAll && f.config == nil {
+	f.stopped = err == nil && needAll && f.config == nil && !f.missing
+	if err != nil || f.missing || f.stopped {
 		return err
 	}
 	var may []string
@@ -68,7 +72,8 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, session.PermissionDelete)
 		return r
 	})
-	if err != nil || needAll && !f.asked {
+	f.stopped = err == nil && needAll && !f.asked
+	if err != nil || f.stopped {
 		return err
 	}
 	f.deletes = slices.Contains(may, session.PermissionDelete)

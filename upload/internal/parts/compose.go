@@ -8,7 +8,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 )
 
@@ -104,7 +103,7 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	spec := c.temporary(g.Name)
 	by := &joining{
 		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
-		join: func(ctx context.Context, _ int64) session.Reply {
+		join: func(ctx context.Context) session.Reply {
 			return compose(ctx, c.Wire.To(spec), g, false)
 		},
 	}
@@ -123,12 +122,11 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
-		file: c.dividedFile, spec: spec, state: session.JoinState{Seen: c.common().Seen, Pinned: pinned},
+		file: c.dividedFile, spec: spec, state: session.JoinState{Seen: c.common().Seen, Pinned: pinned, MayExist: c.common().Joining},
 		made: c.made, inspect: c.inspect, size: c.size, crc32c: g.crc32c,
-		join: func(ctx context.Context, seen int64) session.Reply {
+		join: func(ctx context.Context) session.Reply {
 			if !pinned {
-				c.Journal.Change(func(p *state.Parts) { p.Seen = seen })
-				spec.IfGenerationMatch = &seen
+				spec.IfGenerationMatch = new(c.common().Seen)
 			}
 			return compose(ctx, c.Wire.To(spec), g, c.common().DeleteSources)
 		},

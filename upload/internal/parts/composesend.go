@@ -11,6 +11,9 @@ import (
 	"gcsup/upload/internal/source"
 )
 
+// risk returns that of a session.
+func (c *composer) risk(*filePart) *engine.Risk { return c.Uplink.AtRisk.Session() }
+
 // send uploads the temporary object of a part through a session.
 func (c *composer) send(ctx context.Context, p *filePart, slot *Slot) error {
 	t := p.transfer(slot)
@@ -55,7 +58,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	case saved.Dead(e):
 		p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	}
-	_, _, e.Offset = c.Position()
+	_, _, _, e.Offset = c.Position()
 	return e
 }
 

@@ -47,17 +47,17 @@ func (f *dividedFile) Started() bool {
 }
 
 // Position returns the sums over all parts.
-func (f *dividedFile) Position() (size, sent, committed int64) {
+func (f *dividedFile) Position() (size, sent, arrived, committed int64) {
 	for _, p := range f.parts {
-		_, s, n := p.Pos.Load()
-		sent, committed = sent+max(s, n), committed+n
+		_, s, a, n := p.Pos.Load()
+		sent, arrived, committed = sent+max(s, n), arrived+a, committed+n
 	}
-	return f.size, sent, committed
+	return f.size, sent, arrived, committed
 }
 
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (f *dividedFile) updatePosition() {
-	_, sent, committed := f.Position()
+	_, sent, _, committed := f.Position()
 	f.Wire.Pos.Sent.Store(sent)
 	f.Wire.Pos.Committed.Store(committed)
 }
@@ -103,7 +103,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 // markOver records in the Token that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
 	if f.Journal.Saved() {
-		f.Journal.Change(func(p *state.Parts) { p.Over = true })
+		f.Journal.Change(func(p *state.Parts) { p.Over, p.Joining = true, false })
 		_ = f.Journal.Save(ctx) // a failure is a warning
 	}
 }

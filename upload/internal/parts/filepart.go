@@ -41,7 +41,7 @@ func newFilePart(f *dividedFile, i int) *filePart {
 
 // transfer returns a transfer that sends the part with a slot.
 func (p *filePart) transfer(slot *Slot) *engine.Transfer {
-	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved})
+	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})
 }
 
 // state returns the state of the part for the Token.

@@ -12,6 +12,10 @@ const (
 	// connection to it is usually fast enough.
 	nearReply = 3 * time.Millisecond
 
+	// longReply is the response time from which a link counts as long. If it also loses packets, a connection
+	// may take more than ten seconds for a part of a multipart upload.
+	longReply = 100 * time.Millisecond
+
 	// firstBytes is how many bytes show the rate of a single connection, see [Link.Measure]. As many
 	// before them fill the buffers on the way. One connection is fast enough from these rates, in bytes per second. A near
 	// service reaches the first one on a slow processor. Over a distance, several connections may
@@ -100,6 +104,9 @@ func (l *Link) near() bool {
 	fastest := time.Duration(l.fastest.Load())
 	return fastest > 0 && fastest < nearReply
 }
+
+// Long reports whether the service answers late.
+func (l *Link) Long() bool { return time.Duration(l.fastest.Load()) >= longReply }
 
 // Pool returns the pool for a file. With Auto all files share one, and otherwise each has
 // its own.

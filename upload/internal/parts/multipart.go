@@ -34,7 +34,7 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, engine.Grace)
@@ -81,7 +81,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		// An earlier request may have completed it since make looked at the destination.
-		if o, err := m.Find(ctx); o != nil || err != nil {
+		if o, err := m.Settle(ctx); o != nil || err != nil {
 			return o, err
 		}
 		for _, p := range m.parts {
@@ -93,7 +93,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		m.held = nil
-		m.Journal.Change(func(p *state.Parts) { p.Upload = uri })
+		m.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
 	}
 	m.fresh = false
 	if err = m.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
@@ -109,10 +109,6 @@ func (p *filePart) matches(held session.UploadedPart) bool {
 
 // join checks that the service has the parts that were sent, and completes the upload.
 func (m *multipart) join(ctx context.Context) (*session.Object, error) {
-	// A later process needs the checksums of all parts to recognize the object.
-	if err := m.Journal.Save(ctx); err != nil {
-		return nil, err
-	}
 	if err := m.inspect(ctx); err != nil {
 		return nil, err
 	}
@@ -124,9 +120,9 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen},
+		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen, Unconditional: true, MayExist: m.common().Joining},
 		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
-		join: func(ctx context.Context, _ int64) session.Reply {
+		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
 			r := m.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
 				return c.CompleteMultipart(ctx, m.Wire.Spec, m.common().Upload, parts)
 			})
@@ -254,9 +250,32 @@ func (m *multipart) Stored(ctx context.Context) (engine.Held, error) {
 	}
 	all := engine.Held{State: engine.HeldOpen}
 	for _, p := range m.parts {
-		if part := held[p.i+1]; part.Size == p.rng.Len() {
-			all.Committed += part.Size
+		switch has, err := m.holds(ctx, p, held[p.i+1]); {
+		case err != nil:
+			return engine.Held{}, err
+		case has:
+			all.Committed += p.rng.Len()
 		}
 	}
 	return all, nil
+}
+
+// holds reports whether a resume would not send the part again, because the service has it as held.
+func (m *multipart) holds(ctx context.Context, p *filePart, held session.UploadedPart) (bool, error) {
+	switch {
+	case p.finished():
+		return p.matches(held), nil
+	case held.Size != p.rng.Len() || p.content == nil:
+		return false, nil
+	}
+	body, err := p.content.Part(ctx, m.Memory)
+	if err != nil {
+		return false, p.SourceFailed(ctx, err)
+	}
+	defer body.Free()
+	has, err := body.HasETag(ctx, held.ETag)
+	if err != nil {
+		return false, p.SourceFailed(ctx, err)
+	}
+	return has, nil
 }

@@ -21,6 +21,9 @@ type sending struct {
 	state     session.PartState
 }
 
+// risk returns that of the whole part, of which nothing is kept before its reply.
+func (m *multipart) risk(p *filePart) *engine.Risk { return m.Uplink.AtRisk.Whole(p.rng.Len()) }
+
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	defer p.Retry.Close()
@@ -48,7 +51,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 	a, err := p.Hold(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case a.Step == session.Fail:
-		_, _, a.Err.Offset = m.Position()
+		_, _, _, a.Err.Offset = m.Position()
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	case err != nil:
 		return err
@@ -56,6 +59,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
 		return errUploadGone
 	}
 	m.has(p, s.etag, body)
+	slot.Risk.Committed(p.rng.Len())
 	return nil
 }
 
@@ -65,10 +69,16 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
+	if err := s.Risk.Take(ctx); err != nil { // after a failed request
+		return session.Reply{}, err
+	}
+	defer s.Risk.End()
 	s.Pos.Sent.Store(0)
 	crc32c, known := s.body.CRC32C()
 	reader, finish := s.body.Open()
-	r := s.Wire.Send(ctx, session.OpPart, 0, s.Meter(reader), func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+	metered := s.Meter(reader)
+	defer metered.Close()
+	r := s.Wire.Send(ctx, session.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
 		upload, number, size := s.multipart.common().Upload, s.part.i+1, s.part.rng.Len()
 		if known {
 			s.etag, r = c.PutPart(ctx, s.Wire.Spec, upload, number, size, crc32c, body)

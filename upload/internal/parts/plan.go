@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -39,6 +40,9 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 	seen, err := p.seen(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if p.composeFirst() {
+		ways = slices.Insert(ways, 0, p.prepareFreeCompose)
 	}
 	for _, prepare := range ways {
 		chosen := state.Parts{Size: size, Seen: seen}
@@ -92,13 +96,19 @@ func (p *Plan) suitable() (ways []wayToJoin, why Reason) {
 	return ways, why
 }
 
+// composeFirst reports whether parts of a multipart upload would be slow, or would be at risk together. The service keeps
+// what arrived of a session, and nothing of such a part that is not complete. A compose that costs nothing is then better.
+func (p *Plan) composeFirst() bool {
+	return p.Multipart && p.Compose && notComposed(p.Wire.Spec) == "" && (p.Options.risky(p.Size) || p.Options.Auto && p.Link.Long())
+}
+
 // seen returns the generation of the object at the destination, 0 if there is none. Without it,
 // an object that a request with a lost reply made could not be recognized.
 func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, nil
 	}
-	a, err := p.Wire.Ask(ctx, session.Request{}, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		err = Reason{Text: "the object at the destination cannot be read"}
@@ -109,20 +119,24 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 }
 
 // prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
-// to fit in memory.
+// to fit in memory, and in what may be at risk.
 func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
-	memory := p.Memory.Budget() / int64(p.Options.Connections)
+	limit := min(p.Memory.Budget(), engine.FirstAtRisk) / int64(p.Options.Connections)
 	if p.Options.Auto {
-		memory = autoMultipart // most parts need not fit
+		limit = autoMultipart // most parts need not fit in memory
 	}
-	chosen.Size = multipartSize(p.Size, chosen.Size, memory)
+	chosen.Size = multipartSize(p.Size, chosen.Size, limit)
 	if chosen.Size >= p.Size {
 		return Reason{Text: "a part of a multipart upload has at least 5 MiB"}
 	}
 	var err error
 	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
-	if engine.Refusal(err) && p.Compose && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
-		e, _ := errors.AsType[*session.Error](err)
+	if !engine.Refusal(err) || errors.Is(err, session.ErrCredentials) {
+		return err
+	}
+	// A stranger refuses if the endpoint, or a proxy before it, has no XML API. The other APIs may work.
+	e, _ := errors.AsType[*session.Error](err)
+	if stranger := e.Status != 0 && !e.FromService; stranger || p.Compose && !errors.Is(err, session.ErrNotFound) {
 		return Reason{Text: "multipart uploads are refused: " + e.Cause()}
 	}
 	return err
@@ -145,6 +159,16 @@ func notComposed(s session.Spec) string {
 // they cost. If the bucket has soft delete, the compose request itself will delete
 // them, so that the bucket keeps no copies.
 func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
+	return p.prepareComposed(ctx, chosen, p.Options.Auto)
+}
+
+// prepareFreeCompose is prepareCompose for a bucket whose facts are known, and in which temporary objects
+// cost nothing.
+func (p *Plan) prepareFreeCompose(ctx context.Context, chosen *state.Parts) error {
+	return p.prepareComposed(ctx, chosen, true)
+}
+
+func (p *Plan) prepareComposed(ctx context.Context, chosen *state.Parts, free bool) error {
 	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
 	select {
 	case f.asking <- struct{}{}:
@@ -153,13 +177,13 @@ func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
 	}
 	defer func() { <-f.asking }()
 	chosen.Prefix = TemporaryDir + cmp.Or(p.ID, "upload") + "-" + rand.Text() + "/"
-	if err := f.ask(ctx, p.Wire, chosen.Prefix, p.Options.Auto); err != nil {
+	if err := f.ask(ctx, p.Wire, chosen.Prefix, free); err != nil {
 		return err
 	}
 	why, costs := f.forbidden(), f.costs(p.Wire.Spec.StorageClass)
 	switch {
 	case why != nil:
-	case p.Options.Auto:
+	case free:
 		why = cmp.Or(f.unknown(), costs)
 	case costs != nil && !f.warned[costs]:
 		f.warned[costs] = true

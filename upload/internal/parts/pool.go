@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/upload/internal/engine"
 )
 
 // Pool grants slots. With a slot, a worker sends one part over one connection.
@@ -28,6 +30,7 @@ type Pool struct {
 
 // Slot is the permission to send one part over one connection.
 type Slot struct {
+	Risk     *engine.Risk // what the part has at risk
 	moved    atomic.Int64 // see Moved
 	reported int64        // bytes that were counted in earlier intervals
 	quiet    int          // intervals in a row without bytes
@@ -38,12 +41,13 @@ type Slot struct {
 type Share struct {
 	pool    *Pool
 	held    int             // slots
+	sending int             // of these, those whose worker has bytes at risk and sends
 	waiting []chan struct{} // each closed when its worker gets a slot
 	rates   connRates
-	since   time.Time // when held last changed
+	since   time.Time // when sending last changed
 }
 
-// Moved counts n bytes that were handed to the network.
+// Moved counts n bytes that were sent, see [engine.TransferOptions].
 func (s *Slot) Moved(n int64) { s.moved.Add(n) }
 
 // oneSuffices reports whether the tuner found recently that one connection suffices.
@@ -103,15 +107,15 @@ func (c *Pool) grant() {
 		}
 		close(next.waiting[0])
 		next.waiting = next.waiting[1:]
-		next.addHeld(+1)
+		next.held++
 	}
 }
 
-// addHeld adds n to the number of slots of the file. The caller holds s.pool.mu.
-func (s *Share) addHeld(n int) {
+// addSending adds n to the number of connections of the file. The caller holds s.pool.mu.
+func (s *Share) addSending(n int) {
 	now := time.Now()
-	s.rates.addTime(s.held, now.Sub(s.since))
-	s.since, s.held = now, s.held+n
+	s.rates.addTime(s.sending, now.Sub(s.since))
+	s.since, s.sending = now, s.sending+n
 }
 
 // Queue adds a worker at the end of the queue of the file for slots. ready is closed when the worker
@@ -126,36 +130,51 @@ func (s *Share) Queue() (ready chan struct{}) {
 	return ready
 }
 
-// Await waits for the slot, which the caller must release. It returns nil if ctx is done.
-func (s *Share) Await(ctx context.Context, ready chan struct{}) *Slot {
-	c := s.pool
+// Await waits for the slot, and then until the part may be at risk. The caller must release the slot. Await returns nil if ctx is done.
+func (s *Share) Await(ctx context.Context, ready chan struct{}, risk *engine.Risk) *Slot {
 	select {
 	case <-ready:
 	case <-ctx.Done():
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.Index(s.waiting, ready); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+	c := s.pool
+	if s.leaveQueue(ready) {
 		return nil
 	}
-	if ctx.Err() != nil {
-		s.addHeld(-1)
+	err := risk.Take(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || ctx.Err() != nil {
+		risk.End()
+		s.held--
 		c.grant()
 		return nil
 	}
-	l := &Slot{before: slices.Clone(s.rates)}
+	s.addSending(+1)
+	l := &Slot{Risk: risk, before: slices.Clone(s.rates)}
 	c.slots = append(c.slots, l)
 	return l
+}
+
+// leaveQueue removes a worker that still waits for a slot from the queue, and reports whether it did.
+func (s *Share) leaveQueue(ready chan struct{}) bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	i := slices.Index(s.waiting, ready)
+	if i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 // Release releases a slot. stored is the number of bytes sent through it that the
 // service has.
 func (s *Share) Release(l *Slot, stored int64) {
+	l.Risk.End()
 	c := s.pool
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.addHeld(-1)
+	s.addSending(-1)
+	s.held--
 	s.rates.addStored(l.before, stored)
 	n := l.moved.Load()
 	c.moved += n - l.reported
@@ -166,11 +185,11 @@ func (s *Share) Release(l *Slot, stored int64) {
 	c.grant()
 }
 
-// Slots returns the number of slots of the file.
-func (s *Share) Slots() int {
+// Sending returns the number of connections of the file.
+func (s *Share) Sending() int {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	return s.held
+	return s.sending
 }
 
 // observe calls tune after every interval, until stop is closed.
@@ -212,6 +231,7 @@ func (c *Pool) tune(iv interval) {
 		}
 	}
 	iv.files = len(c.shares)
+	iv.bounded = slices.ContainsFunc(c.shares, func(s *Share) bool { return s.held > s.sending })
 	iv.sending = min(iv.sending, max(len(c.slots), 1)) // a released slot and its successor count once
 	c.tuner.observe(iv)
 	c.grant()

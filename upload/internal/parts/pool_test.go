@@ -13,19 +13,19 @@ func TestPoolSharesSlots(t *testing.T) {
 	first := c.Join()
 	var slots []*Slot
 	for range 3 {
-		slots = append(slots, first.Await(t.Context(), first.Queue()))
+		slots = append(slots, first.Await(t.Context(), first.Queue(), nil))
 	}
 	more := make(chan *Slot)
-	go func() { more <- first.Await(t.Context(), first.Queue()) }()
+	go func() { more <- first.Await(t.Context(), first.Queue(), nil) }()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l := first.Await(done, first.Queue()); l != nil {
+	if l := first.Await(done, first.Queue(), nil); l != nil {
 		t.Error("a fourth slot was granted")
 	}
 	second := c.Join()
-	own := second.Await(t.Context(), second.Queue()) // blocks if the test fails
-	if second.Slots() != 1 || first.Slots() != 3 {
-		t.Errorf("the files have %d and %d slots, want 3 and 1", first.Slots(), second.Slots())
+	own := second.Await(t.Context(), second.Queue(), nil) // blocks if the test fails
+	if second.Sending() != 1 || first.Sending() != 3 {
+		t.Errorf("the files have %d and %d slots, want 3 and 1", first.Sending(), second.Sending())
 	}
 	first.Release(slots[0], 0)
 	select {
@@ -41,8 +41,8 @@ func TestPoolSharesSlots(t *testing.T) {
 	for _, l := range []*Slot{slots[2], l} {
 		first.Release(l, 0)
 	}
-	if first.Slots() != 0 || len(first.rates) != 4 {
-		t.Errorf("%d slots, %d at most, want 0 and 4", first.Slots(), len(first.rates)-1)
+	if first.Sending() != 0 || len(first.rates) != 4 {
+		t.Errorf("%d slots, %d at most, want 0 and 4", first.Sending(), len(first.rates)-1)
 	}
 	first.Leave()
 	if len(c.shares) != 0 || len(c.slots) != 0 {

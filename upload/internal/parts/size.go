@@ -3,6 +3,7 @@ package parts
 import (
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 )
 
 const (
@@ -30,8 +31,9 @@ const (
 	AutoMin = session.MultipartMinPart
 
 	// autoMultipart is the size of the parts of a large file in a multipart upload with
-	// Options.Auto. On a long link, the bytes of a smaller part take less time than its request.
-	autoMultipart = 16 << 20
+	// Options.Auto. On a long link, the bytes of a smaller part take less time than its request. All of a
+	// part is at risk: with larger ones, fewer connections may begin before the first commits.
+	autoMultipart = session.MultipartMinPart
 
 	// autoParts is how many parts Options.Auto makes of a large file. A multipart upload may
 	// have more, see [multipartSize].
@@ -50,6 +52,16 @@ type Options struct {
 	Min         int64 // size of a part in bytes
 	Auto        bool  // Link chooses the number of connections
 	MinFile     int64 // Auto: smaller files, in bytes, are sent over one connection
+}
+
+// risky reports whether a part of a multipart upload for each connection would be more than may be at risk
+// over a slow link.
+func (o Options) risky(size int64) bool {
+	connections := 1
+	if !o.Auto {
+		connections = o.Connections
+	}
+	return max(int64(connections)*session.MultipartMinPart, size/session.MultipartMaxParts) > engine.LeastAtRisk
 }
 
 // Size returns the size of the parts of a file of size bytes: a multiple of
@@ -71,11 +83,11 @@ func (o Options) Size(size int64) int64 {
 }
 
 // multipartSize returns the size of the parts of a multipart upload of a file of size bytes,
-// within the limits of the service. want is the size that suits the connections. memory is
-// the memory for one part; 0 means no limit.
-func multipartSize(size, want, memory int64) int64 {
-	if memory > 0 {
-		want = min(want, chunk.Floor(memory))
+// within the limits of the service. want is the size that suits the connections. limit is what one part may
+// have of the memory and of the bytes at risk; 0 means no limit.
+func multipartSize(size, want, limit int64) int64 {
+	if limit > 0 {
+		want = min(want, chunk.Floor(limit))
 	}
 	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
 }

@@ -16,10 +16,10 @@ func TestAutoSizes(t *testing.T) {
 	for _, test := range []struct{ size, composed, multipart int64 }{
 		{150*mib - 1, 0, 0},
 		{150 * mib, 5 * mib, 5 * mib},
-		{256 * mib, 8 * mib, 8 * mib},
-		{512 * mib, 16 * mib, 16 * mib},
-		{1024 * mib, 32 * mib, 16 * mib},
-		{16384 * mib, 128 * mib, 16 * mib},
+		{256 * mib, 8 * mib, 5 * mib},
+		{512 * mib, 16 * mib, 5 * mib},
+		{1024 * mib, 32 * mib, 5 * mib},
+		{16384 * mib, 128 * mib, 5 * mib},
 	} {
 		composed, multipart := o.Size(test.size), int64(0)
 		if composed > 0 {

@@ -36,11 +36,12 @@ type step struct {
 // interval is the activity of all connections in a period of time.
 type interval struct {
 	took    time.Duration
-	moved   int64 // bytes handed to the network
+	moved   int64 // bytes that were sent
 	sending int   // connections that moved bytes
 	files   int   // files being sent; each has at least one connection
 	limited bool  // a rate limit held bytes back
 	failing bool  // the service fails, or asks for fewer requests
+	bounded bool  // connections wait until fewer bytes are at risk
 }
 
 const (
@@ -102,6 +103,9 @@ func (t *tuner) observe(iv interval) {
 	if level := min(max(t.level, iv.files), max(t.limit, iv.files)); level != t.level {
 		*t = tuner{limit: t.limit, level: level, trial: true, growth: t.growth}
 		return
+	}
+	if 4*iv.sending < 3*t.level && iv.bounded {
+		return // commits will permit the connections of this level
 	}
 	t.elapsed++
 	if 4*iv.sending < 3*t.level {

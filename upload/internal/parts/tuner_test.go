@@ -263,3 +263,26 @@ func TestTunerFilesEnd(t *testing.T) {
 		t.Errorf("%d connections for 3 files", tuner.level)
 	}
 }
+
+// A trial is not rejected while the bound of the bytes at risk keeps its connections from their begin.
+func TestTunerBounded(t *testing.T) {
+	t.Parallel()
+	tu := newTuner(64)
+	observe := func(n, sending int, bounded bool) {
+		for range n {
+			tu.observe(interval{took: tuneEvery, moved: int64(sending) << 20, sending: sending, files: 1, bounded: bounded})
+		}
+	}
+	observe(10, 1, false)
+	if tu.level != firstRaise || !tu.trial {
+		t.Fatalf("level %d, trial %t", tu.level, tu.trial)
+	}
+	observe(10*openIntervals, 1, true)
+	if tu.level != firstRaise || !tu.trial {
+		t.Errorf("level %d, trial %t, after intervals in which connections waited", tu.level, tu.trial)
+	}
+	observe(trialIntervals+1, firstRaise, true)
+	if tu.level != 2*firstRaise {
+		t.Errorf("level %d, want %d", tu.level, 2*firstRaise)
+	}
+}

@@ -45,6 +45,9 @@ type way interface {
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
+	// risk returns what the part will have at risk.
+	risk(p *filePart) *engine.Risk
+
 	// send sends a part with a slot, and calls its method finish when the service has all
 	// of it.
 	send(ctx context.Context, p *filePart, slot *Slot) error
@@ -71,7 +74,7 @@ var errSibling = errors.New("another part failed")
 // Progress returns how many parts there are, are finished, and are being sent.
 func (p *Upload) Progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
-		sending = share.Slots()
+		sending = share.Sending()
 	}
 	return len(p.parts), p.Journal.Finished(), sending
 }
@@ -111,7 +114,7 @@ func (p *Upload) Sums() (resumed int64, retries int, waited time.Duration) {
 func (p *Upload) make(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	// An earlier call may have made the object.
-	if o, err := p.Find(ctx); o != nil || err != nil {
+	if o, err := p.Settle(ctx); o != nil || err != nil {
 		return o, err
 	}
 	var err error
@@ -181,7 +184,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part, place := next(); part != nil; part, place = next() {
-				slot := share.Await(ctx, place)
+				slot := share.Await(ctx, place, p.way.risk(part))
 				if slot == nil {
 					return
 				}

@@ -1,0 +1,154 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/upload"
+)
+
+// The bytes of a multipart upload that are at risk have a bound, however many connections would raise the rate. A
+// resumed upload also begins with few connections.
+func TestAutoPartsAtRisk(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(160 * mib)
+	inBubble(t, distant(mib), func(w *world) {
+		path := w.file(content)
+		options := func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByMultipart) }
+		ctx, cancel := context.WithCancel(w.t.Context())
+		defer cancel()
+		interrupt := func(o *upload.Options) {
+			next := o.Observer
+			o.Observer = func(e upload.Event) {
+				next(e)
+				if e.Parts != nil && e.Sent >= 100*mib {
+					cancel()
+				}
+			}
+		}
+		_, err := w.uploader(auto, options, interrupt).File(ctx, path, spec)
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		committed := w.checkAtRisk(0)
+		if committed < 36*mib {
+			t.Errorf("%d MiB of 100 are committed", committed/mib)
+		}
+		w.events = nil
+		if _, err := w.uploader(auto, options).File(w.t.Context(), path, spec); err != nil {
+			t.Fatal(err)
+		}
+		w.checkAtRisk(committed)
+		w.wantObject("obj", content)
+		w.wantNoLeftovers()
+	})
+}
+
+// checkAtRisk checks the bytes at risk in all events, if a number of bytes was committed before. It returns how many are
+// committed.
+func (w *world) checkAtRisk(before int64) (committed int64) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.Parts == nil {
+			continue
+		}
+		committed = e.Committed
+		more := max(committed-before, 0)
+		if atRisk := e.Sent - e.Committed; atRisk > max(2*more, min(16*mib+more, 64*mib)) {
+			w.t.Errorf("%d MiB are at risk after %d were committed", atRisk/mib, more/mib)
+		}
+		if e.Arrived != e.Committed {
+			w.t.Errorf("%d bytes have arrived, %d are committed: a part that is not complete is no progress", e.Arrived, e.Committed)
+		}
+	}
+	return committed
+}
+
+// Uploaders can share a bound.
+func TestAtRiskShared(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, shared := range []bool{false, true} {
+		inBubble(t, &fakegcs.Options{Rate: mib}, func(w *world) {
+			var bound upload.AtRisk
+			f := w.countFlights()
+			uploader := func() *upload.Uploader {
+				return w.uploader(withoutStore, func(o *upload.Options) {
+					if shared {
+						o.AtRisk = &bound
+					}
+				})
+			}
+			done, jobs := make(chan error), w.jobs(4, 8*mib)
+			for i := range 2 {
+				up := uploader()
+				go func() {
+					var failed error
+					for _, err := range up.Files(w.t.Context(), slices.Values(jobs[2*i:2*i+2]), nil) {
+						failed = errors.Join(failed, err)
+					}
+					done <- failed
+				}()
+			}
+			for range 2 {
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+			if n := f.most.Load(); shared && n > 3 || !shared && n != 4 { // 16 MiB, and after the first commit 24 MiB
+				t.Errorf("shared %t: %d files at a time", shared, n)
+			}
+		})
+	}
+}
+
+// Parts of a multipart upload that could be slow, or would be at risk together, are replaced by those of a compose if the
+// bucket allows it.
+func TestComposeFirst(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(20 * mib)
+	keeps := `{"retentionPolicy":{"retentionPeriod":"60"}}` // no temporary object could be deleted
+	for _, test := range []struct {
+		name    string
+		latency time.Duration
+		bucket  string // a patch
+		parts   *upload.Parts
+		compose bool
+	}{
+		{"auto", 40 * time.Millisecond, "", upload.AutoPartsFrom(0, mib, mib), false},
+		{"auto over a long link", 100 * time.Millisecond, "", upload.AutoPartsFrom(0, mib, mib), true},
+		{"auto over a long link, no compose", 100 * time.Millisecond, keeps, upload.AutoPartsFrom(0, mib, mib), false},
+		{"12 connections", 0, "", upload.InParts(12, mib), false},
+		{"13 connections", 0, "", upload.InParts(13, mib), true},
+		{"13 connections, no compose", 0, keeps, upload.InParts(13, mib), false},
+		{"13 connections by multipart", 0, "", upload.InParts(13, mib).By(upload.ByMultipart), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Latency: test.latency}, func(w *world) {
+				w.slow = true
+				if test.bucket != "" {
+					w.patchBucket(test.bucket)
+				}
+				up := w.uploader(func(o *upload.Options) { o.Parallel = test.parts })
+				res, err := up.File(w.t.Context(), w.file(content), spec)
+				if err != nil || res.Parts == nil {
+					t.Fatalf("%v, parts %+v", err, res.Parts)
+				}
+				composed := slices.ContainsFunc(w.srv.Requests(), func(r fakegcs.Request) bool { return r.Op == faults.OpCompose })
+				if composed != test.compose {
+					t.Errorf("composed: %t, want %t", composed, test.compose)
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// begins reports whether a whole request of n bytes may begin now.
+func begins(t *testing.T, a *AtRisk, n int64) *Risk {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := a.Whole(n)
+	if r.Take(ctx) != nil {
+		return nil
+	}
+	return r
+}
+
+// The bound grows with the commits from 16 to 64 MiB, or to ten seconds of the rate of the last five.
+func TestAtRiskBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		bound := func(want int64) {
+			t.Helper()
+			if _, got := a.Taken(); got != want*mib {
+				t.Errorf("the bound is %d MiB, want %d", got/mib, want)
+			}
+		}
+		bound(16)
+		r := begins(t, &a, 10*mib)
+		r.Committed(10 * mib)
+		r.End()
+		bound(26)
+		for range 5 {
+			time.Sleep(time.Second)
+			r := begins(t, &a, 20*mib)
+			r.Committed(20 * mib)
+			r.End()
+		}
+		bound(220)
+		time.Sleep(time.Second)
+		bound(200)
+		time.Sleep(4 * time.Second)
+		bound(64)
+		time.Sleep(time.Hour)
+		bound(64)
+	})
+}
+
+// Requests that began together and end together do not raise the bound beyond ten seconds of their rate.
+func TestAtRiskTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		var all []*Risk
+		for range 10 {
+			r := a.Whole(20 * mib)
+			r.of.set(r, r.first)
+			all = append(all, r)
+		}
+		time.Sleep(20 * time.Second)
+		for _, r := range all {
+			r.Committed(20 * mib)
+			r.End()
+		}
+		if _, bound := a.Taken(); bound < 95*mib || bound > 105*mib {
+			t.Errorf("the bound is %d MiB after 200 MiB in 20 s, want about 100", bound/mib)
+		}
+	})
+}
+
+// Beyond the bound nothing begins. A request that is larger than the bound begins if there is no other one. Sessions
+// leave half of the bound to other requests.
+func TestAtRiskPermits(t *testing.T) { synctest.Test(t, testAtRiskPermits) }
+
+func testAtRiskPermits(t *testing.T) {
+	var a AtRisk
+	first, second := begins(t, &a, 8*mib), begins(t, &a, 8*mib)
+	if first == nil || second == nil || begins(t, &a, 1) != nil {
+		t.Fatal("before the first commit, 16 MiB may not begin, or more may")
+	}
+	first.Committed(100 * mib)
+	time.Sleep(time.Minute)
+	third := begins(t, &a, 48*mib)
+	if third == nil || begins(t, &a, 1) != nil {
+		t.Fatal("64 MiB may not begin, or more may")
+	}
+	third.End()
+	if begins(t, &a, 100*mib) != nil {
+		t.Error("a request that is larger than the bound begins beside others")
+	}
+	first.End()
+	second.End()
+	large := begins(t, &a, 100*mib)
+	if large == nil || begins(t, &a, 1) != nil {
+		t.Error("a request that is larger than the bound does not begin alone")
+	}
+	large.End()
+	session := a.Session()
+	if err := session.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if taken, _ := a.Taken(); taken != sessionAtRisk {
+		t.Errorf("a session takes %d bytes", taken)
+	}
+	session.Hold(40 * mib)
+	if first = begins(t, &a, 24*mib); first == nil {
+		t.Fatal("24 MiB do not begin beside 40 MiB of a session")
+	}
+	if second = begins(t, &a, 8*mib); second == nil || begins(t, &a, 1) != nil {
+		t.Error("half of the bound may not begin beside a session, or more may")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a.Session().Take(ctx) == nil {
+		t.Error("a session begins beyond the bound")
+	}
+	first.End()
+	second.End()
+	session.End()
+	if taken, _ := a.Taken(); taken != 0 || a.waiting.whole.Len() > 0 {
+		t.Errorf("%d bytes are taken, %d requests wait", taken, a.waiting.whole.Len())
+	}
+}
+
+// A request that waits begins when bytes are given back or committed, in the order of the requests. A smaller one does
+// not overtake a larger one.
+func TestAtRiskOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		first := begins(t, &a, 20*mib)
+		var mu sync.Mutex
+		var order []int64
+		var taken []*Risk
+		for _, n := range []int64{70 * mib, 30 * mib} {
+			go func() {
+				r := a.Whole(n)
+				if err := r.Take(t.Context()); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order, taken = append(order, n), append(taken, r)
+			}()
+			synctest.Wait()
+		}
+		if a.waiting.whole.Len() != 2 || len(order) > 0 {
+			t.Fatal("nothing waits")
+		}
+		first.Committed(40 * mib) // 60 MiB may begin now
+		synctest.Wait()
+		if len(order) > 0 {
+			t.Errorf("%d bytes begin before those that waited longer", order)
+		}
+		first.End()
+		for i, want := range []int64{70 * mib, 30 * mib} {
+			synctest.Wait()
+			if len(order) != i+1 || order[i] != want {
+				t.Fatalf("the order is %d", order)
+			}
+			taken[i].End()
+		}
+	})
+}
+
+// A request whose context ends leaves the queue, so that those behind it begin.
+func TestAtRiskCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		first := begins(t, &a, 5*mib)
+		defer first.End()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			if a.Whole(20*mib).Take(ctx) == nil {
+				t.Error("a canceled request begins")
+			}
+		}()
+		synctest.Wait()
+		second, begun := a.Whole(10*mib), false
+		go func() { begun = second.Take(t.Context()) == nil }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !begun {
+			t.Error("the next request does not begin")
+		}
+		second.End()
+	})
+}
+
+// A nil AtRisk has no bound.
+func TestAtRiskNil(t *testing.T) {
+	var a *AtRisk
+	r := a.Whole(1 << 40)
+	if err := r.Take(t.Context()); r != nil || err != nil || a.Session() != nil {
+		t.Errorf("Take = %v", err)
+	}
+	r.Hold(1)
+	r.Committed(1)
+	r.End()
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// Meter counts the bytes of a request on their way to the network, and those that the peer has
+// acknowledged. It reads from another reader.
+type Meter struct {
+	r       io.Reader
+	t       *Transfer
+	record  Record // nil if this request is not recorded
+	session bool   // the service keeps what arrives
+	from    int64  // the offset of the first byte
+	n       int64  // bytes that were handed to the network
+	arrived int64  // of these, those that the peer has acknowledged, or all if the system does not tell
+	looked  struct {
+		at time.Time
+		n  int64
+	}
+}
+
+// The socket is asked after as many bytes, or as much time, because that takes a system call.
+const (
+	lookBytes = 1 << 20
+	lookTime  = 50 * time.Millisecond
+)
+
+// newMeter returns a meter of a request that sends the bytes of r. session reports that the service keeps what
+// arrives. The caller must call Close.
+func newMeter(r io.Reader, t *Transfer, session bool) *Meter {
+	m := &Meter{r: r, t: t, session: session, from: t.Pos.Sent.Load()}
+	m.looked.at = time.Now()
+	t.Pos.Arrived.Store(m.from)
+	return m
+}
+
+// Meter returns a meter of a request that sends the bytes of r, and that the service keeps as a whole or not at
+// all. The caller must call Close.
+func (t *Transfer) Meter(r io.Reader) *Meter { return newMeter(r, t, false) }
+
+// look notes what the socket still has of the bytes that were handed to the network.
+func (m *Meter) look() {
+	if m.n-m.looked.n < lookBytes && time.Since(m.looked.at) < lookTime {
+		return
+	}
+	m.looked.at, m.looked.n = time.Now(), m.n
+	queue, known := m.t.socket.Load().Unacknowledged()
+	m.arrive(max(m.n-queue, m.arrived))
+	if m.t.Part == 0 || m.session { // a part that is not complete is no progress
+		m.t.Pos.Arrived.Store(m.from + m.arrived)
+	}
+	switch {
+	case !m.session:
+	case known:
+		m.t.isSafe(m.from + m.arrived)
+		m.t.Risk.Hold(queue + chunk.Granularity)
+	default:
+		m.t.Risk.Hold(sessionAtRisk)
+	}
+}
+
+// arrive records that n bytes have arrived.
+func (m *Meter) arrive(n int64) {
+	if m.t.Moved != nil && n > m.arrived {
+		m.t.Moved(n - m.arrived)
+	}
+	m.arrived = n
+}
+
+// Close ends the count.
+func (m *Meter) Close() {
+	m.arrive(m.n)
+	if m.session {
+		m.t.Risk.Hold(0)
+	}
+}
+
+// isSafe records that the bytes before offset are no longer at risk.
+func (t *Transfer) isSafe(offset int64) {
+	t.Risk.Committed(offset - t.safe)
+	t.safe = max(t.safe, offset)
+}
+
+// flowing is the number of bytes of a request after which it counts as a success of
+// the service. It is more than the buffers on the way can hold.
+const flowing = 16 << 20
+
+func (m *Meter) Read(p []byte) (int, error) {
+	if err := m.t.measurement.next(); err != nil {
+		return 0, err
+	}
+	n, err := m.r.Read(p)
+	m.add(n)
+	return n, err
+}
+
+// Lend implements [chunk.Lender].
+func (m *Meter) Lend(max int) ([]byte, error) {
+	r, ok := m.r.(chunk.Lender)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	if err := m.t.measurement.next(); err != nil {
+		return nil, err
+	}
+	p, err := r.Lend(max)
+	m.add(len(p))
+	return p, err
+}
+
+// add counts n bytes, which are read and not yet sent.
+func (m *Meter) add(n int) {
+	m.look()
+	m.t.measurement.add(n)
+	sent := m.t.Pos.Sent.Add(int64(n))
+	m.t.uplink.Tally.Sent.Add(int64(n))
+	if m.t.uplink.Place != nil {
+		m.t.uplink.Place.Sent(n)
+	}
+	if m.record != nil {
+		m.record.Handed(sent)
+	}
+	if m.n += int64(n); m.n >= flowing {
+		if m.n-int64(n) < flowing {
+			m.t.Retry.Succeeded()
+		}
+		m.t.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
+	}
+	m.t.uplink.Notes.Flowing()
+}
