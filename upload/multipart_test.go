@@ -884,7 +884,9 @@ func TestMultipartKilled(t *testing.T) {
 					if err == nil {
 						w.wantObject("obj", content) // net/http repeats a GET
 					} else if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err == nil {
-						stored = held.Stored
+						if stored = held.Stored; held.State == upload.SessionFinished {
+							stored = multipartLarge
+						}
 					}
 					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
 					if err != nil {

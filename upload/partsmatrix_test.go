@@ -394,6 +394,11 @@ var matrixRules = []matrixRule{
 func (c *matrixCase) rule() *matrixRule {
 	for i := range matrixRules {
 		if r := &matrixRules[i]; r.matches(c) {
+			if c.way() == "auto" && r.want&unstored != 0 {
+				with := *r
+				with.want |= kept // the session that has shown a slow connection
+				return &with
+			}
 			return r
 		}
 	}

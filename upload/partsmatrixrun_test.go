@@ -349,7 +349,7 @@ func (m *matrixRun) wantNothingLeft(rule matrixRule) {
 func (m *matrixRun) uploaded(rule matrixRule, err error) matrixOutcome {
 	exists, saved, h := m.object(), len(m.ids()), m.link.holding()
 	switch {
-	case errors.Is(err, session.ErrOutcomeUnknown):
+	case errors.Is(err, session.ErrOutcomeUnknown) && m.c.written: // otherwise one wrong reply about the destination
 		m.wantStill(rule, h)
 		received, err := m.call("next upload", func(ctx context.Context) error { return m.upload(ctx) })
 		if !errors.Is(err, session.ErrOutcomeUnknown) || received != [3]int64{} || saved != 1 {
@@ -357,6 +357,12 @@ func (m *matrixRun) uploaded(rule matrixRule, err error) matrixOutcome {
 		}
 		m.wantOther()
 		return unknown
+	case err == nil && !exists && m.c.written: // the service has confirmed the completion, and another client wrote later
+		if got, err := m.srv.ReadObject("bkt", "obj"); err != nil || string(got) != matrixOther {
+			m.problem("the object of the other client was replaced: %v", err)
+		}
+		m.wantNothingLeft(rule)
+		return done
 	case err == nil && !exists:
 		m.problem("no object")
 		return done
