@@ -9,7 +9,7 @@ import (
 // https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob:
 //
 //   - any characters except /
-//     **       any characters
+//     **       any characters; **/ at the beginning of a path segment also matches nothing
 //     ?        one character except /
 //     [abc]    one of the characters, [a-z] a range, [!abc] and [^abc] none of them
 //     {a,b}    one of the patterns
@@ -23,7 +23,13 @@ func globPattern(glob string) (*regexp.Regexp, *apiError) {
 		case '*':
 			if i+1 < len(runes) && runes[i+1] == '*' {
 				i++
-				b.WriteString(`.*`)
+				// Google's tests of matchGlob expect that **/x matches x.
+				if i+1 < len(runes) && runes[i+1] == '/' && (i == 1 || strings.ContainsRune("/{,", runes[i-2])) {
+					i++
+					b.WriteString(`(?:.*/)?`)
+				} else {
+					b.WriteString(`.*`)
+				}
 			} else {
 				b.WriteString(`[^/]*`)
 			}

@@ -6,6 +6,11 @@ func TestGlobPattern(t *testing.T) {
 	for _, test := range []struct{ glob, matches, others string }{
 		{"*", "a", "a/b"},
 		{"a**", "a/b", ""},
+		{"**/x", "x", "ax"},
+		{"**/x", "a/b/x", "a/bx"},
+		{"a/**/x", "a/x", "ax"},
+		{"a**/x", "ab/x", "ax"},
+		{"{**/x,y}", "x", "z"},
 		{"a?c", "abc", "a/c"},
 		{"a.c", "a.c", "abc"},
 		{"[a-c]x", "bx", "dx"},
