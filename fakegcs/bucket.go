@@ -40,6 +40,7 @@ type bucketResource struct {
 	Logging               *logging          `json:"logging,omitempty"`
 	Encryption            *encryption       `json:"encryption,omitempty"`
 	RPO                   string            `json:"rpo,omitempty"`
+	ObjectRetention       *objectRetention  `json:"objectRetention,omitempty"`
 	ACL                   []ACLRule         `json:"acl,omitzero"`              // nil for that of a new bucket
 	DefaultObjectACL      []ACLRule         `json:"defaultObjectAcl,omitzero"` // nil for that of a new bucket
 }
@@ -52,6 +53,12 @@ type retentionPolicy struct {
 	RetentionPeriod int64Text `json:"retentionPeriod"` // seconds
 	EffectiveTime   timestamp `json:"effectiveTime"`
 	IsLocked        bool      `json:"isLocked,omitempty"`
+}
+
+// objectRetention permits the retention of single objects. This server keeps it, and
+// permits that in every bucket.
+type objectRetention struct {
+	Mode string `json:"mode"`
 }
 
 type softDeletePolicy struct {
@@ -172,6 +179,13 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
 				}
 				p.EffectiveTime, p.IsLocked = timestamp{now}, false
+			}
+		case "objectRetention":
+			if empty(raw) { // it cannot be disabled
+				break
+			}
+			if err = strictjson.Decode(raw, &r.ObjectRetention, name); err == nil && r.ObjectRetention.Mode != "Enabled" {
+				return invalid("Invalid mode of objectRetention: '%s'. It must be Enabled.", r.ObjectRetention.Mode)
 			}
 		case "softDeletePolicy":
 			r.SoftDeletePolicy = nil

@@ -1,8 +1,10 @@
 package fakegcs
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gcsup/fakegcs/faults"
@@ -106,6 +108,9 @@ func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 	}
 	if body, err = q.withPredefinedACLs(body); err != nil {
 		return bucketResource{}, err
+	}
+	if q.flag("enableObjectRetention") {
+		body = slices.Concat([]byte(`{"objectRetention":{"mode":"Enabled"},`), bytes.TrimSpace(body)[1:]) // it has at least a name
 	}
 	return a.createBucket(named.Name, body)
 }

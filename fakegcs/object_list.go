@@ -30,7 +30,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	p := q.query
 	l := listQuery{
 		prefix: p.Get("prefix"), delimiter: p.Get("delimiter"), start: p.Get("startOffset"), end: p.Get("endOffset"),
-		trailing: p.Get("includeTrailingDelimiter") == "true", versions: p.Get("versions") == "true", soft: p.Get("softDeleted") == "true",
+		trailing: q.flag("includeTrailingDelimiter"), versions: q.flag("versions"), soft: q.flag("softDeleted"),
 		limit: 1000, after: p.Get("start-after"),
 	}
 	most, token := p.Get("maxResults"), p.Get("pageToken")

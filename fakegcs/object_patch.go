@@ -33,7 +33,7 @@ func (a objectAPI) performPatch(q *request, key *Encryption) (*Object, *apiError
 	}
 	return a.patchObject(objectPatch{
 		bucket: q.bucket, name: q.object, generation: generation, fields: body, cond: cond, key: key,
-		predefinedACL: q.query.Get("predefinedAcl"), overrideRetention: q.query.Get("overrideUnlockedRetention") == "true",
+		predefinedACL: q.query.Get("predefinedAcl"), overrideRetention: q.flag("overrideUnlockedRetention"),
 	})
 }
 

@@ -45,7 +45,7 @@ func (a objectAPI) lookup(q *request) (*version, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if q.query.Get("softDeleted") == "true" {
+	if q.flag("softDeleted") {
 		return a.findSoftDeleted(q.bucket, q.object, generation)
 	}
 	v, err := a.find(q.bucket, q.object, generation)

@@ -115,7 +115,7 @@ func (p *projects) answerList(q *request, project string) *reply {
 		NextPageToken string    `json:"nextPageToken,omitempty"`
 		Items         []hmacKey `json:"items,omitempty"`
 	}{Kind: "storage#hmacKeysMetadata"}
-	for _, k := range p.list(project, q.query.Get("serviceAccountEmail"), q.query.Get("showDeletedKeys") == "true") {
+	for _, k := range p.list(project, q.query.Get("serviceAccountEmail"), q.flag("showDeletedKeys")) {
 		if k.AccessID <= l.after {
 			continue
 		}

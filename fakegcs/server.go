@@ -305,6 +305,9 @@ func (s *Server) respond(q *request) *reply {
 		}
 		return err.reply(q.xml)
 	}
+	if err := s.checkParameters(q); err != nil {
+		return err.reply(q.xml)
+	}
 	if err := s.admitWrite(q); err != nil {
 		return err.reply(q.xml)
 	}
