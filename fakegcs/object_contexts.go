@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -102,4 +103,34 @@ func checkContext(texts ...string) *apiError {
 		}
 	}
 	return nil
+}
+
+// contextFilter is the filter of a listing: objects that have a context, with a value or any.
+// https://cloud.google.com/storage/docs/listing-objects#filter-by-object-contexts
+type contextFilter struct {
+	not        bool // objects that do not have it
+	key, value string
+	any        bool // any value
+}
+
+var contextFilterSyntax = regexp.MustCompile(`^\s*(-?)\s*contexts\."([^"]+)"\s*(?:=\s*"([^"]*)"|(:\s*\*))\s*$`)
+
+// parseContextFilter parses a filter. The server has these four forms:
+//
+//	contexts."KEY"="VALUE"   -contexts."KEY"="VALUE"   contexts."KEY":*   -contexts."KEY":*
+func parseContextFilter(filter string) (*contextFilter, *apiError) {
+	m := contextFilterSyntax.FindStringSubmatch(filter)
+	if m == nil { // to ignore it would list too much
+		return nil, errUnimplemented("listing by this filter")
+	}
+	return &contextFilter{not: m[1] != "", key: m[2], value: m[3], any: m[4] != ""}, nil
+}
+
+func (f *contextFilter) match(o *Object) bool {
+	var c Context
+	has := false
+	if o.Contexts != nil {
+		c, has = o.Contexts.Custom[f.key]
+	}
+	return (has && (f.any || c.Value == f.value)) != f.not
 }

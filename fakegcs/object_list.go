@@ -24,6 +24,7 @@ type listQuery struct {
 	versions, soft                       bool
 	limit                                int
 	glob                                 *regexp.Regexp // nil for all names
+	filter                               *contextFilter // nil for all objects
 }
 
 func (q *request) listQuery() (listQuery, *apiError) {
@@ -39,8 +40,11 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.after = p.Get("marker")
 		}
 	}
-	if p.Get("filter") != "" { // to ignore it would list too much
-		return l, errUnimplemented("listing by filter")
+	if filter := p.Get("filter"); filter != "" {
+		var err *apiError
+		if l.filter, err = parseContextFilter(filter); err != nil {
+			return l, err
+		}
 	}
 	if glob := p.Get("matchGlob"); glob != "" {
 		var err *apiError
@@ -131,7 +135,10 @@ func (b *bucket) list(l listQuery) page {
 			continue // on the previous page
 		}
 		fresh := rolled != "" && (len(p.prefixes) == 0 || p.prefixes[len(p.prefixes)-1] != rolled)
-		plain := rolled == "" || l.trailing && rolled == name
+		if l.filter != nil { // prefixes are exempt from it
+			found = slices.DeleteFunc(found, func(o *Object) bool { return !l.filter.match(o) })
+		}
+		plain := len(found) > 0 && (rolled == "" || l.trailing && rolled == name)
 		if (fresh || plain) && len(p.objects)+len(p.prefixes) >= l.limit {
 			p.next = last
 			return p

@@ -29,7 +29,7 @@ func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 		{"POST", "/storage/v1/b/bkt/relocate", "", "POST /storage/v1/b/*/relocate"},
 		{"GET", "/storage/v1/projects/mine/secret", "", "GET /storage/v1/projects/*/secret"},
 		{"PUT", "/b/bkt/o/a%2Fsecret/lock", "", "PUT /b/*/o/*/lock"},
-		{"GET", "/storage/v1/b/bkt/o?filter=x", "", "listing by filter"},
+		{"GET", "/storage/v1/b/bkt/o?filter=x", "", "listing by this filter"},
 		{"GET", "/bkt?lifecycle", "", "GET /*?lifecycle"},
 		{"PUT", "/bkt?cors", "", "PUT /*?cors"},
 		{"PUT", "/bkt/x?compose", "", "PUT /*/*?compose"},

@@ -1,0 +1,41 @@
+package fakegcs_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestListByContext(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, contexts := range map[string]string{"p/1": `{"a":{"value":"x"},"b":{"value":"y"}}`, "p/2": `{"a":{"value":"z"}}`, "p/3": `{}`, "q/é": `{"é":{"value":"ü"}}`} {
+		w.insert(name, "x")
+		if a := w.do("PATCH", "/storage/v1/b/bkt/o/"+escape(name), []byte(`{"contexts":{"custom":`+contexts+`}}`)); a.StatusCode != 200 {
+			t.Fatal(a.body)
+		}
+	}
+	for _, test := range []struct{ filter, query, want string }{
+		{`contexts."a"="x"`, "", "p/1"},
+		{`-contexts."a"="x"`, "", "p/2 p/3 q/é"},
+		{`contexts."a":*`, "", "p/1 p/2"},
+		{`-contexts."a":*`, "", "p/3 q/é"},
+		{`contexts."é"="ü"`, "", "q/é"},
+		{`contexts."a"=""`, "", ""},
+		{`contexts."a":*`, "&maxResults=1", "p/1 +"},
+		{`contexts."nothing":*`, "&delimiter=/", "[p/] [q/]"}, // prefixes are exempt
+	} {
+		page := w.do("GET", "/storage/v1/b/bkt/o?filter="+escape(test.filter)+test.query, nil).json(t)
+		var got []string
+		for _, p := range asList(page["prefixes"]) {
+			got = append(got, "["+p.(string)+"]")
+		}
+		for _, item := range asList(page["items"]) {
+			got = append(got, item.(map[string]any)["name"].(string))
+		}
+		if page["nextPageToken"] != nil {
+			got = append(got, "+")
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s%s lists %s, want %s", test.filter, test.query, got, test.want)
+		}
+	}
+}
