@@ -135,7 +135,7 @@ func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	return a.patchBucket(q.bucket, body, cond)
+	return a.patchBucket(q.bucket, body, cond, q.Method == http.MethodPut)
 }
 
 // lock makes the retention policy of a bucket permanent: it can only be extended.

@@ -19,8 +19,9 @@ func (s *store) resourceOf(name string, cond conditions) (bucketResource, *apiEr
 	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
 }
 
-// patchBucket changes the fields of a bucket that body has.
-func (s *store) patchBucket(name string, body []byte, cond conditions) (bucketResource, *apiError) {
+// patchBucket changes the fields of a bucket that body has. With replace, their values are
+// replaced. Otherwise objects such as the labels are merged.
+func (s *store) patchBucket(name string, body []byte, cond conditions, replace bool) (bucketResource, *apiError) {
 	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,6 +33,9 @@ func (s *store) patchBucket(name string, body []byte, cond conditions) (bucketRe
 		return bucketResource{}, err
 	}
 	was := b.bucketResource
+	if replace {
+		b.clearMerged(body)
+	}
 	err = b.configure(body, s.now())
 	if err == nil && emptyPatch(body) { // not even the metageneration changes
 		return was, nil
@@ -48,6 +52,29 @@ func (s *store) patchBucket(name string, body []byte, cond conditions) (bucketRe
 		b.retain()
 	}
 	return res, err
+}
+
+// clearMerged removes the values that body names and that configure would merge with those in
+// body.
+func (r *bucketResource) clearMerged(body []byte) {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // configure reports the error
+	for name := range fields {
+		switch name {
+		case "labels":
+			r.Labels = nil
+		case "lifecycle":
+			r.Lifecycle = nil
+		case "website":
+			r.Website = nil
+		case "billing":
+			r.Billing = nil
+		case "logging":
+			r.Logging = nil
+		case "encryption":
+			r.Encryption = nil
+		}
+	}
 }
 
 func emptyPatch(body []byte) bool {

@@ -9,7 +9,8 @@ import (
 )
 
 // patch changes an object's metadata, https://cloud.google.com/storage/docs/json_api/v1/objects/patch.
-// A PUT (update) is processed as a patch, so that fields that it omits stay.
+// A PUT (update) is processed as a patch, so that fields that it omits stay, but it replaces
+// all custom metadata if it names any.
 func (a objectAPI) patch(q *request) *reply {
 	key, err := encryptionKey(q.Header, "X-Goog-Encryption-")
 	if err != nil {
@@ -33,7 +34,7 @@ func (a objectAPI) performPatch(q *request, key *Encryption) (*Object, *apiError
 	}
 	return a.patchObject(objectPatch{
 		bucket: q.bucket, name: q.object, generation: generation, fields: body, cond: cond, key: key,
-		predefinedACL: q.query.Get("predefinedAcl"), overrideRetention: q.flag("overrideUnlockedRetention"),
+		predefinedACL: q.query.Get("predefinedAcl"), replace: q.Method == http.MethodPut, overrideRetention: q.flag("overrideUnlockedRetention"),
 	})
 }
 
@@ -45,6 +46,7 @@ type objectPatch struct {
 	cond              conditions
 	key               *Encryption // that the caller has, or nil
 	predefinedACL     string      // replaces the access control list; "" for none
+	replace           bool        // custom metadata, instead of merging it
 	overrideRetention bool        // remove or shorten a retention that is not locked
 }
 
@@ -65,6 +67,9 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 	}
 	now := s.now()
 	o := v.clone()
+	if p.replace && named(p.fields)["metadata"] != nil {
+		o.Metadata = nil
+	}
 	if err := o.change(p.fields, now); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package fakegcs_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,5 +46,25 @@ func TestPatchAndCopy(t *testing.T) {
 	}
 	if a := w.do("PUT", "/bkt/d", nil, "x-goog-copy-source: /bkt/dir%2Fb"); a.StatusCode != 200 || !strings.Contains(a.body, "CopyObjectResult") {
 		t.Errorf("XML copy: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// An update (PUT) replaces the labels of a bucket and the custom metadata of an object; a patch
+// merges them.
+func TestUpdateReplacesMaps(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("a", "hello")
+	for _, test := range []struct{ target, member string }{{"/storage/v1/b/bkt", "labels"}, {"/storage/v1/b/bkt/o/a", "metadata"}} {
+		for _, step := range []struct{ method, value, want string }{
+			{"PATCH", `{"a":"1","b":"2"}`, `{"a":"1","b":"2"}`},
+			{"PATCH", `{"b":null,"c":"3"}`, `{"a":"1","c":"3"}`},
+			{"PUT", `{"d":"4"}`, `{"d":"4"}`},
+			{"PUT", `{}`, `null`},
+		} {
+			got, err := json.Marshal(w.do(step.method, test.target, []byte(`{"`+test.member+`":`+step.value+`}`)).json(t)[test.member])
+			if err != nil || string(got) != step.want {
+				t.Errorf("%s %s %s: %s, want %s", step.method, test.target, step.value, got, step.want)
+			}
+		}
 	}
 }
