@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// rewrite copies an object of any size in one step: rewriteTo, copyTo and the XML
-// copy. The copy shares the bytes.
+// rewrite copies an object: rewriteTo, copyTo and the XML copy. The copy shares the bytes.
+// It is one step, unless the request limits its bytes.
 func (a objectAPI) rewrite(q *request) *reply {
-	o, err := a.rewriteObject(q)
+	o, next, err := a.rewriteObject(q)
 	if err != nil {
 		return err.reply(q.xml)
 	}
 	switch {
+	case next != nil:
+		return next.reply()
 	case q.xml:
 		return xmlReply(http.StatusOK, xmlCopyResult{ETag: o.xmlTag(), LastModified: o.Updated.Format(timeFormat)})
 	case q.rest[0] == "copyTo":
@@ -35,13 +37,14 @@ type xmlCopyResult struct {
 	LastModified string
 }
 
-func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
+// rewriteObject copies an object. It returns the copy, or the token of the next step.
+func (a objectAPI) rewriteObject(q *request) (*Object, *rewriteToken, *apiError) {
 	fromBucket, fromName, toBucket, toName := q.bucket, q.object, q.bucket, q.object
 	generation, sourceKey := q.query.Get("sourceGeneration"), "X-Goog-Copy-Source-Encryption-"
 	if q.xml {
 		source, err := url.PathUnescape(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"))
 		if err != nil {
-			return nil, invalid("Invalid x-goog-copy-source '%s'.", q.Header.Get("x-goog-copy-source"))
+			return nil, nil, invalid("Invalid x-goog-copy-source '%s'.", q.Header.Get("x-goog-copy-source"))
 		}
 		fromBucket, fromName, _ = strings.Cut(source, "/")
 		generation = q.Header.Get("x-goog-copy-source-generation")
@@ -50,30 +53,37 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	}
 	number, err := generationParam(generation)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cond, err := q.conditions()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sourceCond, err := parseConditions(q.query, nil, "ifSource")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	body, err := readMetadata(q.in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := checkName(toName); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	token, err := q.rewriteToken()
+	if err != nil {
+		return nil, nil, err
+	}
+	if token != nil && len(body) == 0 {
+		body = token.Metadata
 	}
 	source, err := a.find(fromBucket, fromName, number)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	release := func(err *apiError) (*Object, *apiError) {
+	release := func(err *apiError) (*Object, *rewriteToken, *apiError) {
 		source.blob.Release()
-		return nil, err
+		return nil, nil, err
 	}
 	if err := sourceCond.check(source.Object); err != nil {
 		return release(err)
@@ -117,16 +127,20 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "X-Goog-Encryption-"); err != nil {
 		return release(err)
 	}
+	if next, err := a.nextStep(q, token, source.Object, o, body); err != nil || next != nil {
+		source.blob.Release()
+		return nil, next, err
+	}
 	made, err := a.publish(o, source.blob, cond)
 	if err != nil {
 		return release(err)
 	}
-	return made, nil
+	return made, nil, nil
 }
 
-// named returns the fields that the body of a rewrite names.
+// named returns the fields that the body of a request names.
 func named(body []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // decodeObject has checked it
+	_ = json.Unmarshal(body, &fields) // the caller of named checks it
 	return fields
 }
