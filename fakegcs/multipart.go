@@ -229,13 +229,10 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	if err != nil {
 		return nil, err
 	}
-	cond, err := q.conditions()
-	if err != nil {
-		return nil, err
-	}
 	o := p.Meta.clone()
 	content := join(o, parts)
-	made, err := m.store.publishUpload(o, content, cond, p.ID, func(*Object) { m.removeRecord(p) })
+	// The service ignores preconditions here, https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/transfers.md.
+	made, err := m.store.publishUpload(o, content, conditions{}, p.ID, func(*Object) { m.removeRecord(p) })
 	if err != nil {
 		content.Release()
 		return nil, err

@@ -31,7 +31,7 @@ func (r *reply) complete(q *request, now time.Time) {
 		}
 		r.mark(id)
 	}
-	if !q.xml && (r.status == http.StatusNoContent || r.status == http.StatusNotModified) {
+	if !q.xml && (r.status == http.StatusNoContent || r.status == http.StatusNotModified) { // net/http removes it from a 304
 		r.set("Content-Type", "application/json")
 	}
 	read := q.Method == http.MethodGet || q.Method == http.MethodHead

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,6 +184,80 @@ func TestDifferencesShow(t *testing.T) {
 		"XML conditions not looked at":    {bare("X-Goog-If-"), "xml-preconditions"},
 		"multipart uploads without parts": {without("part-number-marker"), "parts-list"},
 		"uploads without markers":         {without("key-marker", "upload-id-marker"), "parts-uploads"},
+		"a 308 of HTML":                   {header("Content-Type", "text/plain; charset=utf-8", "text/html; charset=UTF-8"), "incomplete-reply location-order"},
+		"no running hash":                 {header("X-Goog-Running-Hash", "*", ""), "incomplete-reply"},
+		"a running hash of nothing": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+			if reply.Code == 308 && reply.Header().Get("Range") == "" {
+				reply.Header().Set("X-Goog-Running-Hash", "crc32c=AAAAAA==")
+			}
+		}), "incomplete-reply"},
+		"a sorted query of the session URI": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+			if uri, err := url.Parse(reply.Header().Get("Location")); err == nil && uri.Path != "" {
+				uri.RawQuery = uri.Query().Encode()
+				reply.Header().Set("Location", uri.String())
+			}
+		}), "location-order"},
+		"no timeFinalized":            {rewritten(`(?m),\s*"timeFinalized": "[^"]*"`, ""), "final-reply time-decimals"},
+		"objects that show the owner": {rewritten(`"etag":`, `"owner": {}, "etag":`), "final-reply"},
+		"every status is overridden": {replied(func(r *http.Request, reply *httptest.ResponseRecorder) {
+			if code := reply.Code; r.Header.Get("X-GUploader-No-308") != "" && code != 200 {
+				reply.Code = 200
+				reply.Header().Set("X-HTTP-Status-Code-Override", strconv.Itoa(code))
+			}
+		}), "override-only-308"},
+		"a 499 without a body":      {rewritten(`(?s)^.*clientClosedRequest.*$`, ""), "cancel-reply"},
+		"canceled once":             {instead("DELETE", 499, 204), "cancel cancel-reply"},
+		"sessions that keep a name": {without("ifGenerationMatch"), "name-taken-later precondition-location location-order"},
+		"errors without messages":   {rewritten(`"message": "[^"]*(\\"[^"]*)*"`, `"message": "Bad Request"`), "hash-bad-text multipart-hash-text multipart-hash-malformed multipart-one-part multipart-error-type cancel-reply precondition-location patch-parse-error"},
+		"JSON errors are JSON": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+			if strings.HasPrefix(reply.Body.String(), "{") {
+				reply.Header().Set("Content-Type", "application/json; charset=UTF-8")
+			}
+		}), "multipart-error-type"},
+		"an error for each mistake":    {rewritten(`"reason": "invalid\w*"`, `"reason": "parseError"`), "multipart-error-type multipart-hash-malformed multipart-one-part patch-parse-error hash-bad-text"},
+		"objects that all have a type": {rewritten(`"storageClass"`, `"contentType": "application/octet-stream", "storageClass"`), "insert-no-type rewrite-no-type"},
+		"no name of the server":        {header("Server", "*", ""), "service-headers"},
+		"no upload ID":                 {header("X-Guploader-Uploadid", "*", ""), "service-headers chunks"},
+		"caches not spoken of":         {header("Cache-Control", "*", ""), "cache-headers location-order final-reply media-headers"},
+		"everything may be cached":     {header("Cache-Control", "*", "public, max-age=3600"), "cache-headers location-order final-reply media-headers"},
+		"no Vary":                      {header("Vary", "*", ""), "cache-headers xml-put-reply"},
+		"no ETag":                      {header("Etag", "*", ""), "etag-header final-reply media-headers xml-read-headers xml-put-reply"},
+		"an ETag of everything":        {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Etag", "CAE=") }), "etag-header"},
+		"times without zeros":          {rewritten(`\.\d{3}Z`, ".12Z"), "time-decimals"},
+		"all is escaped in links":      {rewritten(`'\(\)\*;`, "'()%2A%3B"), "link-escapes"},
+		"a plus in links":              {rewritten(`%2B`, "+"), "link-escapes"},
+		"412 without a location":       {rewritten(`,\s*"locationType": "header",\s*"location": "If-Match"`, ""), "precondition-location"},
+		"not-match is 412 for a patch": {instead("PATCH", 304, 412), "not-match-reply"},
+		"not-match is 412 for a put":   {instead("PUT", 304, 412), "not-match-reply"},
+		"a 204 without a type":         {header("Content-Type", "application/json", ""), "delete-reply"},
+		"a 204 that is XML": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+			if reply.Code == 204 && reply.Header().Get("Content-Type") == "" {
+				reply.Header().Set("Content-Type", "application/xml")
+			}
+		}), "delete-reply"},
+		"empty lists with items":         {rewritten(`"kind": "storage#objects"`, `"kind": "storage#objects", "items": []`), "list-empty"},
+		"empty offsets":                  {asked(emptyOffset), "list-empty-parameters"},
+		"tokens that are names":          {rewritten(`"nextPageToken": "[^"]*"`, `"nextPageToken": "Y29uZm9ybWFuY2U="`), "list-token"},
+		"hashes in two lines":            {replied(splitHashes), "media-headers"},
+		"reads that are shown":           {header("Content-Disposition", "attachment", ""), "media-headers"},
+		"ranges on offer":                {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Accept-Ranges", "bytes") }), "media-headers"},
+		"a hash of every read":           {replied(hashReads), "media-range-headers media-range-error"},
+		"a 416 without the size":         {header("Content-Range", "bytes */9", ""), "media-range-error"},
+		"errors of reads are plain text": {header("Content-Type", "text/html; charset=UTF-8", "text/plain; charset=utf-8"), "media-missing media-range-error multipart-error-type xml-put-reply"},
+		"no hashes":                      {header("X-Goog-Hash", "*", ""), "media-headers xml-read-headers"},
+		"XML errors without details":     {rewritten(`<Details>.*</Details>`, ""), "xml-error-details"},
+		"a storage class of every reply": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+			reply.Header().Set("X-Goog-Storage-Class", "STANDARD")
+		}), "xml-put-reply"},
+		"metadata in capitals":      {rewritten(`"reviewer"`, `"Reviewer"`), "xml-metadata-case"},
+		"one completion":            {completeOnce, "parts-complete-again"},
+		"a marker on the last page": {rewritten(`<NextPartNumberMarker>0<`, "<NextPartNumberMarker>2<"), "parts-list-last"},
+		"conditions of a completion": {replied(func(r *http.Request, reply *httptest.ResponseRecorder) {
+			if r.URL.Query().Has("uploadId") && r.Header.Get("X-Goog-If-Generation-Match") != "" {
+				reply.Code = 412
+			}
+		}), "parts-precondition"},
+		"** needs a directory": {asked(needDirectory), "list-glob"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, target := serveGCS(t, test.alter)
@@ -200,6 +276,61 @@ func TestDifferencesShow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// header replaces a value of a header of replies, or any with "*". An empty value removes it.
+func header(name, was, is string) alter {
+	return replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+		switch got := reply.Header().Get(name); {
+		case got == "" || was != "*" && got != was:
+		case is == "":
+			reply.Header()[http.CanonicalHeaderKey(name)] = nil // net/http must not add its own
+		default:
+			reply.Header().Set(name, is)
+		}
+	})
+}
+
+// splitHashes sends each hash in a line of its own.
+func splitHashes(_ *http.Request, reply *httptest.ResponseRecorder) {
+	if crc, md5, ok := strings.Cut(reply.Header().Get("X-Goog-Hash"), ","); ok {
+		reply.Header()["X-Goog-Hash"] = []string{crc, md5}
+	}
+}
+
+// hashReads sends a hash with every read.
+func hashReads(r *http.Request, reply *httptest.ResponseRecorder) {
+	if r.Method == "GET" && r.URL.Query().Get("alt") == "media" {
+		reply.Header().Set("X-Goog-Hash", "crc32c=AAAAAA==")
+	}
+}
+
+// emptyOffset ends a listing at an empty endOffset, that is, before the first name.
+func emptyOffset(r *http.Request) {
+	query := r.URL.Query()
+	if query.Has("endOffset") && query.Get("endOffset") == "" {
+		query.Set("endOffset", "\x00")
+		r.URL.RawQuery = query.Encode()
+	}
+}
+
+// needDirectory makes **/ match no names without a slash before the rest.
+func needDirectory(r *http.Request) {
+	r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, "**/ab", "*/**/b/ab")
+}
+
+// completeOnce refuses the second completion of a multipart upload.
+func completeOnce(gcs http.Handler) http.Handler {
+	var completed sync.Map
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.URL.Query().Get("uploadId"); id != "" && r.Method == "POST" {
+			if _, again := completed.LoadOrStore(id, true); again {
+				http.Error(w, "<Error><Code>NoSuchUpload</Code></Error>", http.StatusNotFound)
+				return
+			}
+		}
+		gcs.ServeHTTP(w, r)
+	})
 }
 
 // oneToken replaces every idempotency token by the same one.

@@ -34,6 +34,7 @@ func Cases() []Case {
 		uploadCases(), insertCases(), idempotencyCases(), nameCases(), objectCases(), preconditionCases(), readCases(), listCases(), copyCases(), composeCases(),
 		keyCases(), retentionCases(), versionCases(), bucketCases(), xmlCases(), partCases(),
 		moveCases(), aclCases(), policyCases(),
+		recordedSessionCases(), recordedInsertCases(), recordedReplyCases(), recordedReadCases(),
 	)
 }
 

@@ -80,12 +80,27 @@ func partCases() []Case {
 				part(1, 0, 3).with("x-goog-hash: crc32c={crc32c:3}"),
 			},
 		}, {
-			Name: "parts-abort", Fact: "A multipart upload that was aborted is gone. A second abort succeeds.", Source: "https://github.com/getsentry/objectstore/pull/575", None: true,
+			Name: "parts-abort", Fact: "A multipart upload that was aborted is gone. A second abort succeeds.", Source: sentry, None: true,
 			Steps: []Step{
 				initiate(""), part(1, 0, 3), abort, list("").status(404).match(code("NoSuchUpload"), "The requested upload was not found."),
 				xmlReq("PUT", "?partNumber=1&uploadId={u}", 404).bytes(0, 3).match(code("NoSuchUpload")), complete(entry(1, "{p1}")).status(404).match(code("NoSuchUpload")),
 				abort, uploads("").match("!<Upload>"),
 			},
+		}, {
+			Name: "parts-complete-again", Fact: "A second completion of a multipart upload succeeds, and writes nothing.", Source: sentry, Size: 9,
+			Steps: []Step{
+				initiate(""), part(1, 0, 9), complete(entry(1, "{p1}")), get("", 200).save("g" + generation),
+				complete(entry(1, "{p1}")).match("<CompleteMultipartUploadResult", "<Key>{name}</Key>"), get("", 200).match(text("generation", "{g}"), text("metageneration", "1")),
+			},
+		}, {
+			Name: "parts-list-last", Fact: "The last page of the parts of a multipart upload has the marker 0.", Source: transfers, None: true,
+			Steps: []Step{
+				initiate(""), part(1, 0, 3), part(2, 3, 5), list("").match("<IsTruncated>false<", "<NextPartNumberMarker>0<"),
+				list("&max-parts=1").match("<IsTruncated>true<", "<NextPartNumberMarker>1<"), list("&max-parts=1&part-number-marker=1").match("<IsTruncated>false<", "<NextPartNumberMarker>0<"),
+			},
+		}, {
+			Name: "parts-precondition", Fact: "A precondition of the completion is ignored.", Source: transfers, Size: 9,
+			Steps: []Step{insert("", 0, 5), initiate(""), part(1, 0, 9), complete(entry(1, "{p1}")).with("x-goog-if-generation-match: 0")},
 		}, {
 			Name: "parts-uploads", Fact: "The multipart uploads of a bucket are listed, page by page.", Source: xmlDocs + "get-bucket-uploads", None: true,
 			Steps: []Step{

@@ -129,7 +129,7 @@ func uploadCases() []Case {
 				query("262144", 308, "none").settle(), chunk(0, q, "262144", 200, ""),
 			},
 		}, {
-			Name: "cancel", Fact: "DELETE on a session is 499 without a body, and so is everything after it.", Source: guide, None: true,
+			Name: "cancel", Fact: "DELETE on a session is 499, and so is everything after it.", Source: guide, None: true,
 			Steps: []Step{
 				start(), chunk(0, q, "*", 308, "262143"), {Method: "DELETE", Status: 499},
 				query("*", 499, "none"), chunk(q, 2*q, "*", 499, "none"), {Method: "DELETE", Status: 499},
