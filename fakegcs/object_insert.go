@@ -53,8 +53,11 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 		parts, media, o, want, err = a.openRelated(q)
 	default:
 		o = &Object{ContentType: q.Header.Get("Content-Type")}
-		if err = want.addHeader(q.Header); err == nil {
-			err = q.address(o, a.now())
+		if err = want.addHeader(q.Header); err != nil {
+			break
+		}
+		if err = q.address(o, a.now()); err != nil {
+			err = err.ofMetadata() // the service does this without a multipart body, too
 		}
 	}
 	if err != nil {

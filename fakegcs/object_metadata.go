@@ -263,13 +263,13 @@ func checkName(name string) *apiError {
 	case name == "":
 		return refuse(http.StatusBadRequest, "required", "No object name")
 	case len(name) > 1024:
-		return invalid("The maximum object length is 1024 characters, but got a name with %d characters: ''%s...''", len(name), strings.ToValidUTF8(name[:77], ""))
+		return invalid("The maximum object length is 1024 characters, but got a name with %d characters: '%s...'", len(name), strings.ToValidUTF8(name[:77], ""))
 	case !utf8.ValidString(name), name == ".", name == "..", strings.HasPrefix(name, ".well-known/acme-challenge/"):
 		return invalid("The specified object name is not valid.")
 	}
 	for _, r := range name {
 		if r == '\r' || r == '\n' {
-			return invalid("Disallowed unicode characters present in object name ''%s''", name)
+			return invalid("Disallowed unicode characters present in object name '%s'", name)
 		}
 	}
 	return nil

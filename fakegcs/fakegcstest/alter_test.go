@@ -208,12 +208,12 @@ func TestDifferencesShow(t *testing.T) {
 		"a 499 without a body":      {rewritten(`(?s)^.*clientClosedRequest.*$`, ""), "cancel-reply"},
 		"canceled once":             {instead("DELETE", 499, 204), "cancel cancel-reply"},
 		"sessions that keep a name": {without("ifGenerationMatch"), "name-taken-later precondition-location location-order"},
-		"errors without messages":   {rewritten(`"message": "[^"]*(\\"[^"]*)*"`, `"message": "Bad Request"`), "hash-bad-text multipart-hash-text multipart-hash-malformed multipart-one-part multipart-error-type cancel-reply precondition-location patch-parse-error"},
+		"errors without messages":   {rewritten(`"message": "[^"]*(\\"[^"]*)*"`, `"message": "Bad Request"`), "name-errors hash-bad-text multipart-hash-text multipart-hash-malformed multipart-one-part multipart-error-type cancel-reply precondition-location patch-parse-error"},
 		"JSON errors are JSON": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
 			if strings.HasPrefix(reply.Body.String(), "{") {
 				reply.Header().Set("Content-Type", "application/json; charset=UTF-8")
 			}
-		}), "multipart-error-type"},
+		}), "multipart-error-type name-errors"},
 		"an error for each mistake":    {rewritten(`"reason": "invalid\w*"`, `"reason": "parseError"`), "multipart-error-type multipart-hash-malformed multipart-one-part patch-parse-error hash-bad-text"},
 		"objects that all have a type": {rewritten(`"storageClass"`, `"contentType": "application/octet-stream", "storageClass"`), "insert-no-type rewrite-no-type"},
 		"no name of the server":        {header("Server", "*", ""), "service-headers"},
@@ -243,7 +243,7 @@ func TestDifferencesShow(t *testing.T) {
 		"ranges on offer":                {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Accept-Ranges", "bytes") }), "media-headers"},
 		"a hash of every read":           {replied(hashReads), "media-range-headers media-range-error"},
 		"a 416 without the size":         {header("Content-Range", "bytes */9", ""), "media-range-error"},
-		"errors of reads are plain text": {header("Content-Type", "text/html; charset=UTF-8", "text/plain; charset=utf-8"), "media-missing media-range-error multipart-error-type xml-put-reply"},
+		"errors of reads are plain text": {header("Content-Type", "text/html; charset=UTF-8", "text/plain; charset=utf-8"), "name-errors media-missing media-range-error multipart-error-type xml-put-reply"},
 		"no hashes":                      {header("X-Goog-Hash", "*", ""), "media-headers xml-read-headers"},
 		"XML errors without details":     {rewritten(`<Details>.*</Details>`, ""), "xml-error-details"},
 		"a storage class of every reply": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {

@@ -128,6 +128,12 @@ func recordedInsertCases() []Case {
 				multipart(related, 400, metadata(`{"crc32c":"nonsense"}`), media(9)).match(reason("invalid"), text("message", `Invalid argument\.`)),
 			},
 		}, {
+			Name: "name-errors", Fact: "A name that is too long, or has a line feed, is 400 invalid, as JSON with the type of HTML. The message quotes its beginning.", Source: rows + "errors--object-name.json exchanges 32 and 41", None: true,
+			Steps: []Step{
+				insert("{pad:1025}", 0, 9).status(400).has(htmlType).match(reason("invalid"), text("message", `The maximum object length is 1024 characters, but got a name with 1025 characters: '[^'"]+\.\.\.'`)),
+				insert("%0A", 0, 9).status(400).has(htmlType).match(reason("invalid"), text("message", `Disallowed unicode characters present in object name '{name}\\n'`)),
+			},
+		}, {
 			Name: "insert-no-type", Fact: "An object has no contentType if the upload names none.", Source: gocloud + "/TestWrite", Size: 9,
 			Steps: []Step{multipart(related, 200, metadata(`{}`), untyped+small(0, 9)).match(absent("contentType")), get("", 200).match(absent("contentType"))},
 		}, {
@@ -164,9 +170,9 @@ func recordedReplyCases() []Case {
 				changed(insert("", 0, 9)), shown(get("", 200)), shown(list), changed(patch("", `{"contentType":"text/x"}`, 200)), changed(get("-missing", 404)), changed(del("-missing", 404)), del("", 204),
 			},
 		}, {
-			Name: "etag-header", Fact: "The reply with one object has its etag as a header; lists, rewrites and errors have none.", Source: gocloud + "/TestAs, and " + rows + "gcs--list.json exchanges 1, 16 and 17", Size: 9,
+			Name: "etag-header", Fact: "The reply with one object has its etag as a header; lists, rewrites and errors have none.", Source: gocloud + "/TestAs, and " + rows + "gcs--copy-rewrite.json exchanges 31 and 36", Size: 9,
 			Steps: []Step{
-				insert("", 0, 9).has("ETag: *").save(saveTag), get("", 200).has("ETag: {e}"), list.has("!ETag"), copyTo("rewriteTo", "", "-b", `{}`, 200).has("!ETag"), get("-missing", 404).has("!ETag"),
+				insert("", 0, 9).has("ETag: *").save(saveTag), get("", 200).has("ETag: {e}"), list.has("!ETag"), copyTo("rewriteTo", "", "-b", `{}`, 200).has("!ETag"), copyTo("copyTo", "", "-c", `{}`, 200).has("ETag: *"), get("-missing", 404).has("!ETag"),
 				patch("", `{"contentType":"text/x"}`, 200).has("ETag: *").match(`!"{e}"`),
 			},
 		}, {

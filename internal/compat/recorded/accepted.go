@@ -24,6 +24,7 @@ var accepted = []row{
 	{"2019", `^body error (errors )?message$`, "^(Not Found|Precondition Failed|Required)$", "", "since 2026 the text is longer"},
 	{"2019", `^header (Cache-Control|Expires|Pragma)$`, "", "", "caches were told otherwise in 2019"},
 	{"2019", `^header Content-Type$`, "^application/json", "^text/html", "since 2026 errors of the metadata in a multipart body have the type of HTML"},
+	{"2019", `^body error (errors )?message$`, "''", "'", "since 2026 the name of an object has single quotes"},
 	{"2019", `timeFinalized$`, "^$", "", "the field is newer"},
 	{"2019", `^body locationType$`, "^$", "", "the field is newer"},
 	{"2019", `^body iamConfiguration (uniformBucketLevelAccess|publicAccessPrevention)$`, "^$", "", "the field is newer"},
