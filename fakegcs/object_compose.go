@@ -64,6 +64,9 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 		want = checksums{}
 	}
 	o.Bucket, o.Name = q.bucket, q.object
+	if key := q.query.Get("kmsKeyName"); key != "" {
+		o.KMSKeyName = key
+	}
 	if err := checkName(o.Name); err != nil {
 		return nil, err
 	}

@@ -148,3 +148,13 @@ func TestCompose(t *testing.T) {
 		})
 	}
 }
+
+func TestComposeWithKMSKey(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("a", "hello")
+	const key = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
+	made := w.do("POST", "/storage/v1/b/bkt/o/b/compose?kmsKeyName="+key, []byte(`{"sourceObjects":[{"name":"a"}]}`)).json(t)
+	if made["kmsKeyName"] != key {
+		t.Errorf("the composite has kmsKeyName %v, want %s", made["kmsKeyName"], key)
+	}
+}
