@@ -97,7 +97,8 @@ type Options struct {
 	// must not block.
 	OnRequest func(Request)
 	// Logger receives warnings about the directory, and one about each feature that the
-	// server does not implement. nil discards them.
+	// server does not implement and each query parameter that it does not know. nil
+	// discards them.
 	Logger *slog.Logger
 }
 

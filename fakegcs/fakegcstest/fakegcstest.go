@@ -11,8 +11,8 @@
 //   - the XML API and its multipart uploads;
 //   - errors, in the JSON and in the XML form.
 //
-// Each names its source: the documentation of the service, or a report of its
-// behavior.
+// Each names its source: the documentation of the service, a recording of its replies, or
+// a report of its behavior.
 //
 // A test calls [Run]:
 //
