@@ -9,8 +9,7 @@ import (
 )
 
 // patch changes an object's metadata, https://cloud.google.com/storage/docs/json_api/v1/objects/patch.
-// A PUT (update) is processed as a patch, so that fields that it omits stay, but it replaces
-// all custom metadata if it names any.
+// A PUT (update) also removes the custom metadata and the header fields that it does not name.
 func (a objectAPI) patch(q *request) *reply {
 	key, err := encryptionKey(q.Header, "X-Goog-Encryption-")
 	if err != nil {
@@ -46,7 +45,7 @@ type objectPatch struct {
 	cond              conditions
 	key               *Encryption // that the caller has, or nil
 	predefinedACL     string      // replaces the access control list; "" for none
-	replace           bool        // custom metadata, instead of merging it
+	replace           bool        // remove what a new object need not have first
 	overrideRetention bool        // remove or shorten a retention that is not locked
 }
 
@@ -67,8 +66,8 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 	}
 	now := s.now()
 	o := v.clone()
-	if p.replace && named(p.fields)["metadata"] != nil {
-		o.Metadata = nil
+	if p.replace {
+		o.Metadata, o.ContentType, o.ContentEncoding, o.ContentDisposition, o.ContentLanguage, o.CacheControl = nil, "", "", "", "", ""
 	}
 	if err := o.change(p.fields, now); err != nil {
 		return nil, err

@@ -49,6 +49,17 @@ func TestPatchAndCopy(t *testing.T) {
 	}
 }
 
+// An update (PUT) removes the header fields of an object that it does not name, and keeps holds.
+func TestUpdateRemovesFields(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("a", "hello")
+	w.do("PATCH", "/storage/v1/b/bkt/o/a", []byte(`{"contentType":"text/x","cacheControl":"no-store","contentLanguage":"de","metadata":{"a":"1"},"temporaryHold":true}`))
+	o := w.do("PUT", "/storage/v1/b/bkt/o/a", []byte(`{"contentType":"text/y"}`)).json(t)
+	if o["contentType"] != "text/y" || o["cacheControl"] != nil || o["contentLanguage"] != nil || o["metadata"] != nil || o["temporaryHold"] != true {
+		t.Errorf("updated: %v", o)
+	}
+}
+
 // An update (PUT) replaces the labels of a bucket and the custom metadata of an object; a patch
 // merges them.
 func TestUpdateReplacesMaps(t *testing.T) {

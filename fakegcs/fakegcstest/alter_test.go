@@ -235,6 +235,11 @@ func TestDifferencesShow(t *testing.T) {
 				reply.Header().Set("Content-Type", "application/xml")
 			}
 		}), "delete-reply"},
+		"updates that merge": {asked(func(r *http.Request) {
+			if r.Method == "PUT" && strings.HasPrefix(r.URL.Path, "/storage/") {
+				r.Method = "PATCH"
+			}
+		}), "update-replaces"},
 		"empty lists with items":         {rewritten(`"kind": "storage#objects"`, `"kind": "storage#objects", "items": []`), "list-empty"},
 		"empty offsets":                  {asked(emptyOffset), "list-empty-parameters"},
 		"tokens that are names":          {rewritten(`"nextPageToken": "[^"]*"`, `"nextPageToken": "Y29uZm9ybWFuY2U="`), "list-token"},

@@ -199,6 +199,13 @@ func recordedReplyCases() []Case {
 			Name: "patch-parse-error", Fact: "Metadata that is not JSON is 400 invalid with the text of the parser.", Source: answers + " gcsPatch400", Size: 9,
 			Steps: []Step{insert("", 0, 9), patch("", `{"contentType":`, 400).has(jsonType).match(reason("invalid"), text("message", "Parse Error: .*"))},
 		}, {
+			Name: "update-replaces", Fact: "An update (PUT) removes what it does not name, and replaces all custom metadata.", Source: rows + "gcs--metadata.json exchange 10", Size: 9,
+			Steps: []Step{
+				insertWith("", `{"cacheControl":"private, max-age=0","metadata":{"a":"1","b":"2"}}`),
+				sendJSON("PUT", objectPath, `{"contentType":"text/y","metadata":{"b":"3"}}`, 200).has("ETag: *").match(text("contentType", "text/y"), absent("cacheControl"), absent("a"), text("b", "3"), text("metageneration", "2")),
+				get("", 200).match(absent("cacheControl"), absent("a"), text("b", "3"), text("md5Hash", "{md5:9}")),
+			},
+		}, {
 			Name: "list-empty", Fact: "An empty list has its kind and nothing else.", Source: rows + "gcs--list.json exchange 1", None: true,
 			Steps: []Step{list.match(`^\s*\{\s*"kind":\s*"storage#objects"\s*\}\s*$`)},
 		}, {
