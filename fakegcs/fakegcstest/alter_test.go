@@ -240,13 +240,18 @@ func TestDifferencesShow(t *testing.T) {
 				r.Method = "PATCH"
 			}
 		}), "update-replaces"},
-		"empty lists with items":         {rewritten(`"kind": "storage#objects"`, `"kind": "storage#objects", "items": []`), "list-empty"},
-		"empty offsets":                  {asked(emptyOffset), "list-empty-parameters"},
-		"tokens that are names":          {rewritten(`"nextPageToken": "[^"]*"`, `"nextPageToken": "Y29uZm9ybWFuY2U="`), "list-token"},
-		"hashes in two lines":            {replied(splitHashes), "media-headers"},
-		"reads that are shown":           {header("Content-Disposition", "attachment", ""), "media-headers"},
-		"ranges on offer":                {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Accept-Ranges", "bytes") }), "media-headers"},
-		"a hash of every read":           {replied(hashReads), "media-range-headers media-range-error"},
+		"empty lists with items": {rewritten(`"kind": "storage#objects"`, `"kind": "storage#objects", "items": []`), "list-empty"},
+		"empty offsets":          {asked(emptyOffset), "list-empty-parameters"},
+		"tokens that are names":  {rewritten(`"nextPageToken": "[^"]*"`, `"nextPageToken": "Y29uZm9ybWFuY2U="`), "list-token"},
+		"hashes in two lines":    {replied(splitHashes), "media-headers"},
+		"reads that are shown":   {header("Content-Disposition", "attachment", ""), "media-headers"},
+		"ranges on offer":        {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Accept-Ranges", "bytes") }), "media-headers"},
+		"a hash of every read":   {replied(hashReads), "media-range-headers media-range-error"},
+		"ranges that must be ranges": {asked(func(r *http.Request) {
+			if r.Header.Get("Range") == "invalid" {
+				r.Header.Set("Range", "bytes=99-")
+			}
+		}), "media-range-ignored"},
 		"a 416 without the size":         {header("Content-Range", "bytes */9", ""), "media-range-error"},
 		"errors of reads are plain text": {header("Content-Type", "text/html; charset=UTF-8", "text/plain; charset=utf-8"), "name-errors media-missing media-range-error multipart-error-type xml-put-reply"},
 		"no hashes":                      {header("X-Goog-Hash", "*", ""), "media-headers xml-read-headers"},

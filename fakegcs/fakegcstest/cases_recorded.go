@@ -240,6 +240,13 @@ func recordedReadCases() []Case {
 			Name: "media-range-error", Fact: "A range after the end is 416 with a text, the type of HTML, and the size.", Source: rows + "errors--range.json exchange 25", Size: 9,
 			Steps: []Step{insert("", 0, 9), get("?alt=media", 416).with("Range: bytes=99-").text("Request range not satisfiable").has(htmlType, "Content-Range: bytes */9", "!X-Goog-Hash")},
 		}, {
+			Name: "media-range-ignored", Fact: "A range that is not one is ignored; a suffix of no bytes, and a range of an empty object, are not satisfiable.", Source: rows + "errors--range.json exchanges 19, 22, 28 and 46", Size: 9,
+			Steps: []Step{
+				insert("", 0, 9), read("?alt=media", small(0, 9)).with("Range: invalid").has(whole), read("?alt=media", small(0, 9)).with("Range: bytes=3-1").has(whole),
+				get("?alt=media", 416).with("Range: bytes=-0").text("Request range not satisfiable").has("Content-Range: bytes */9"),
+				insert("-e", 0, 0), get("-e?alt=media", 416).with("Range: bytes=0-").has("Content-Range: bytes */0"),
+			},
+		}, {
 			Name: "media-missing", Fact: "The 404 of a read has the type of HTML.", Source: rows + "errors--missing.json exchange 15", None: true,
 			Steps: []Step{get("?alt=media", 404).has(htmlType).match(`^No such object: {bucket}/{name}$`)},
 		}, {
