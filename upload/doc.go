@@ -1,6 +1,7 @@
-// Package upload uploads a local source to a Cloud Storage object. An interruption at
-// any moment costs only the bytes that the service had not yet committed. The object
-// that appears is byte-identical to the source, or does not appear.
+// Package upload uploads a local source to a Cloud Storage object. After an interruption
+// at any moment, only the bytes that the service had not yet committed are sent. The
+// object is byte-identical to the source, or does not appear. If [Spec] asks for
+// compression, it is the compressed source. The exceptions are below.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -55,9 +56,10 @@
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
-//     damaged, that the session was canceled, or twice that the session is gone. There is
-//     one exception: [AutoParts] discards less than 16 MiB of the first bytes of a file if
-//     one connection is slow.
+//     damaged, that the session was canceled, or twice that the session is gone. There are
+//     two exceptions. [AutoParts] discards less than 16 MiB of the first bytes of a file if
+//     one connection is slow. A compressed file starts over if compressing it again gives
+//     other bytes, as another version of this package may do.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.

@@ -83,9 +83,14 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 	root = &cobra.Command{
 		Use:   "gcsup",
 		Short: "Upload to Cloud Storage, and resume interrupted uploads",
-		Long: `gcsup uploads files and streams to Cloud Storage. An interruption at any moment
-costs only the bytes that the service had not yet committed. The object is
-byte-identical to the source, or it does not appear.`,
+		Long: `gcsup uploads files and streams to Cloud Storage. After an interruption at any
+moment it sends only the bytes that the service had not yet committed. Files of
+at most 8 MiB start over, and so does a stream without --spool. cp of several
+files skips the finished ones only with --manifest or --skip-identical.
+
+The object is byte-identical to the source, or it does not appear. With --gzip it
+is the compressed source. If the program before a pipe fails, the object has only
+what that program wrote until then.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/
   gcsup cp -r photos gs://my-bucket/backup/
   gcsup resume --all`,
