@@ -36,7 +36,7 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// serviceCommands returns the command lines of docs/service.md and its Job, without the name
+// serviceCommands returns the command lines of docs/service.md and its CronJob, without the name
 // of the program.
 func serviceCommands(t *testing.T) map[string][]string {
 	t.Helper()
@@ -51,18 +51,23 @@ func serviceCommands(t *testing.T) map[string][]string {
 	after("systemd", blocks(t, "ini")[0])
 	after("cron", blocks(t, "crontab")[0])
 
-	pod := decode(t, manifestOf(t, "kubernetes-nightly.yaml")).at("spec", "template", "spec")
+	cron := decode(t, manifestOf(t, "kubernetes-nightly.yaml"))
+	if cron.at("kind").text() != "CronJob" || cron.at("spec", "schedule").text() == "" || cron.at("spec", "concurrencyPolicy").text() != "Forbid" {
+		t.Errorf("kubernetes-nightly.yaml is not run every night, one Job at a time: %v", cron.value)
+	}
+	pod := cron.at("spec", "jobTemplate", "spec", "template", "spec")
 	c := pod.at("containers", 0)
 	if pod.at("restartPolicy").text() != "OnFailure" || c.at("securityContext", "readOnlyRootFilesystem").text() != "true" {
 		t.Errorf("unexpected pod: %v", pod.value)
 	}
-	var volumes []string
+	// The files and the saved uploads are on volumes that outlive the pod.
+	claims := map[string]string{}
 	for i := range pod.at("volumes").len() {
-		volumes = append(volumes, pod.at("volumes", i, "name").text())
+		claims[pod.at("volumes", i, "name").text()] = pod.at("volumes", i, "persistentVolumeClaim", "claimName").text()
 	}
 	for i := range c.at("volumeMounts").len() {
-		if name := c.at("volumeMounts", i, "name").text(); !slices.Contains(volumes, name) {
-			t.Errorf("volume %q is mounted but not defined", name)
+		if name := c.at("volumeMounts", i, "name").text(); claims[name] == "" {
+			t.Errorf("no volume claim for the mounted volume %q", name)
 		}
 	}
 	commands["kubernetes"] = c.at("args").texts()
