@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gcsup/backoff"
@@ -52,7 +53,7 @@ func (f *targetFlags) check() (http.Header, error) {
 // is created on first use, or in a bucket. open does not look for credentials. dial
 // does, and so does the first use of a bucket.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
-	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}}
+	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing, UserAgent: "gcsup-cli/" + strings.Trim(version().Version, "()")}}
 	f.credentials.set(&c.options)
 	defer func() {
 		if err != nil {

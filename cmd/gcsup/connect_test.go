@@ -2,9 +2,13 @@ package main
 
 import (
 	"errors"
+	"io"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/upload/gcs"
@@ -25,6 +29,22 @@ func TestEndpointMismatch(t *testing.T) {
 		err := f.endpointMismatch(&connection{endpoint: test.inUse}, test.endpoint)
 		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || exit.Classify(err).Code != exit.Config {
 			t.Errorf("endpointMismatch(%s) = %v, want %s", test.endpoint, err, test.want)
+		}
+	}
+}
+
+// TestUserAgent checks that the requests name the program and the library, each with its version.
+func TestUserAgent(t *testing.T) {
+	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
+	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
+	t.Setenv("GCSUP_STATE_DIR", t.TempDir())
+	var messages strings.Builder
+	if code := execute(t.Context(), []string{"cp", "-q", "-", "gs://demo/o"}, stdio{strings.NewReader("x"), io.Discard, &messages}); code != exit.OK {
+		t.Fatalf("exit code %d: %s", code, &messages)
+	}
+	for _, r := range srv.Requests() {
+		if !regexp.MustCompile(`^gcsup-cli/[\w.+-]+ gcsup/[\w.+-]+$`).MatchString(r.UserAgent) {
+			t.Errorf("%s has the User-Agent %q", r.Op, r.UserAgent)
 		}
 	}
 }

@@ -61,7 +61,8 @@ type Options struct {
 	// Header is sent with every request to the endpoint.
 	Header http.Header
 
-	// UserAgent is put before the User-Agent of this package.
+	// UserAgent is put before the User-Agent of this package, which is gcsup/ and the version
+	// of its module.
 	UserAgent string
 
 	// Transport carries the requests to the endpoint. The default is
@@ -117,7 +118,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 		transport.DialTLSContext = netconn.DialTLS(transport)
 		base = transport
 	}
-	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
+	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + product())}
 	client := &Client{endpoint: endpoint.String(), certified: certificate != nil, http: &http.Client{
 		Transport: rt,
 		// The service never redirects. A redirect of another server must not get a
@@ -204,7 +205,6 @@ func (c *Client) Close() error {
 
 const (
 	defaultUniverse = "googleapis.com"
-	userAgent       = "gcsup/0.1"
 	errorLimit      = 64 << 10
 )
 

@@ -290,7 +290,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("%d requests, want 4", len(seen))
 	}
 	for i, h := range seen {
-		if h.Get("X-Test") != "yes" || h.Get("X-Call") != "second" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || h.Get("User-Agent") == "" {
+		if h.Get("X-Test") != "yes" || h.Get("X-Call") != "second" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || !strings.HasPrefix(h.Get("User-Agent"), "mine/1 gcsup/") {
 			t.Errorf("request %d: %v", i, h)
 		}
 	}
