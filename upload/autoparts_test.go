@@ -273,9 +273,12 @@ func TestAutoPartsUndivided(t *testing.T) {
 func TestPartsCost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, test := range []struct{ bucket, notify, want string }{
-		{bucket: `{"storageClass":"COLDLINE"}`, want: "COLDLINE are billed for 90 days"},
-		{notify: `{"topic":"t","payload_format":"NONE"}`, want: "Pub/Sub notifications"},
+	for _, test := range []struct {
+		bucket, notify, want string
+		deleted              int // temporary objects that the compose does not delete
+	}{
+		{bucket: `{"storageClass":"COLDLINE"}`, want: "COLDLINE are billed for 90 days if the upload does not finish"},
+		{notify: `{"topic":"t","payload_format":"NONE"}`, want: "Pub/Sub notifications", deleted: 3 * 6},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			t.Parallel()
@@ -291,6 +294,15 @@ func TestPartsCost(t *testing.T) {
 					if err != nil || res.Parts == nil || res.Parts.Count != 6 {
 						t.Fatalf("%+v, %v", res.Parts, err)
 					}
+				}
+				deleted := 0
+				for _, r := range w.srv.Requests() {
+					if r.Op == faults.OpDelete && r.Status == http.StatusNoContent {
+						deleted++
+					}
+				}
+				if deleted != test.deleted {
+					t.Errorf("%d temporary objects were deleted by requests of their own, want %d", deleted, test.deleted)
 				}
 				w.mu.Lock()
 				defer w.mu.Unlock()

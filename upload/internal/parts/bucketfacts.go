@@ -120,17 +120,25 @@ func (f *bucketFacts) unknown() error {
 // costs describes the costs of temporary objects besides their requests, or returns nil.
 // class is the storage class of the object; "" is the default of the bucket.
 func (f *bucketFacts) costs(class string) error {
-	if f.config != nil {
-		class = cmp.Or(class, f.config.StorageClass)
-	}
-	switch days := minimumDays[class]; {
+	switch days := f.minimum(class); {
 	case days > 0:
-		return Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days", class, days)}
+		return Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days if the upload does not finish", f.class(class), days)}
 	case f.notified:
 		return Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
 	return nil
 }
+
+// class returns the storage class of an object of class, which may be "".
+func (f *bucketFacts) class(class string) string {
+	if f.config != nil {
+		class = cmp.Or(class, f.config.StorageClass)
+	}
+	return class
+}
+
+// minimum returns the minimum storage duration of an object of class, in days.
+func (f *bucketFacts) minimum(class string) int { return minimumDays[f.class(class)] }
 
 // minimumDays has the minimum storage duration of a storage class, in days.
 // https://cloud.google.com/storage/docs/storage-classes

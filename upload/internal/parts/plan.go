@@ -157,7 +157,9 @@ func notComposed(s session.Spec) string {
 
 // prepareCompose checks whether the bucket allows temporary objects to be deleted, and what
 // they cost. If the bucket has soft delete, the compose request itself will delete
-// them, so that the bucket keeps no copies.
+// them, so that the bucket keeps no copies. So it does if their storage class has a minimum
+// duration, which is not billed for objects that a compose request deletes:
+// https://docs.cloud.google.com/storage/docs/composing-objects
 func (p *Plan) prepareCompose(ctx context.Context, chosen *state.Parts) error {
 	return p.prepareComposed(ctx, chosen, p.Options.Auto)
 }
@@ -189,7 +191,7 @@ func (p *Plan) prepareComposed(ctx context.Context, chosen *state.Parts, free bo
 		f.warned[costs] = true
 		p.Wire.Post(engine.Note{Kind: engine.Warning, Cause: costs.Error()})
 	}
-	if f.config != nil && f.config.SoftDelete > 0 {
+	if f.config != nil && f.config.SoftDelete > 0 || f.minimum(p.Wire.Spec.StorageClass) > 0 {
 		chosen.DeleteSources = true
 		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
