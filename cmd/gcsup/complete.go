@@ -140,13 +140,21 @@ func completeExtensions(_ *cobra.Command, _ []string, prefix string) ([]cobra.Co
 }
 
 // checkCompletionArgs makes cobra's completion command refuse wrong arguments. By
-// default, it prints its help.
+// default, it prints its help. The help describes what COMMAND is.
 func checkCompletionArgs(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() != "completion" {
 			continue
 		}
+		c.Short = "Write a script that completes commands in a shell"
+		c.Long = `completion writes a script to standard output with which a shell completes commands,
+flags, buckets and objects. COMMAND is the shell: bash, fish, powershell or zsh.
+"gcsup help completion COMMAND" describes how to install the script. The packages for
+Debian and Fedora contain it.`
+		c.Example = `  source <(gcsup completion bash)
+  gcsup completion zsh > "${fpath[1]}/_gcsup"
+  gcsup completion fish > ~/.config/fish/completions/gcsup.fish`
 		c.Args, c.RunE = cmdline.NoCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		for _, shell := range c.Commands() {
 			shell.Args = cmdline.NoArgs

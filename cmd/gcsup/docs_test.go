@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/backoff"
 	"gcsup/internal/cli/result"
+	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -88,7 +91,70 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests checks that the tests that docs/reliability.md names exist.
+// documents returns the pages, scripts and manifests that users read, by name. Those of the help are
+// in docs/reference.md.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/schedulers/*", "fleet/*.md", "fleet/deploy/*"} {
+		names, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(text)
+		}
+	}
+	return all
+}
+
+// TestDocumentedBuckets checks that the program accepts the names of buckets in the documents.
+func TestDocumentedBuckets(t *testing.T) {
+	checked := 0
+	for page, text := range documents(t) {
+		for _, m := range regexp.MustCompile(`gs://([a-z0-9][a-z0-9._-]*)`).FindAllStringSubmatch(text, -1) {
+			checked++
+			if err := (session.Spec{Bucket: strings.TrimRight(m[1], "."), Object: "o"}).Validate(); err != nil {
+				t.Errorf("%s: %s: %v", page, m[0], err)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("found only %d buckets", checked)
+	}
+}
+
+// TestDocumentedVersions checks that no document names a version or a page that exists only after a release.
+func TestDocumentedVersions(t *testing.T) {
+	for page, text := range documents(t) {
+		for _, m := range regexp.MustCompile(`(?:gcsup(?:-fleet)?|fakegcs):v?\d\S*|pkg\.go\.dev/gcsup\S*`).FindAllString(text, -1) {
+			t.Errorf("%s names %s, but there is no release", page, m)
+		}
+	}
+}
+
+// TestDocumentedRetries checks the numbers of retries in the topic retries, README.md and
+// docs/from-storage-writer.md.
+func TestDocumentedRetries(t *testing.T) {
+	few, many := backoff.Tries(8<<20), backoff.Tries(1<<30)
+	pages := documents(t)
+	for name, c := range map[string]struct{ text, want string }{
+		"the topic retries":           {topicText("retries"), fmt.Sprintf("%d retries (half a minute) up to 8 MiB, %d (11 minutes) for 1 GiB", few, many)},
+		"README.md":                   {pages["../../README.md"], fmt.Sprintf("after %d retries, later for large files (1 GiB: 11 minutes)", few)},
+		"docs/from-storage-writer.md": {pages["../../docs/from-storage-writer.md"], fmt.Sprintf("after %d retries in a row without a newly committed byte (at the %dth failure)", few, few+1)},
+	} {
+		if !strings.Contains(c.text, c.want) {
+			t.Errorf("%s does not contain %q", name, c.want)
+		}
+	}
+}
+
+// TestDocumentedTests checks that the tests that docs/reliability.md names exist, and how many fuzz targets
+// there are.
 func TestDocumentedTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reliability.md")
 	if err != nil {
@@ -110,6 +176,9 @@ func TestDocumentedTests(t *testing.T) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
 			t.Errorf("docs/reliability.md names %s, but there is no such test", name)
 		}
+	}
+	if want := fmt.Sprintf("\n%d targets fuzz", strings.Count(tests.String(), "\nfunc Fuzz")); !strings.Contains(string(page), want) {
+		t.Errorf("docs/reliability.md does not contain %q", want)
 	}
 }
 

@@ -116,7 +116,7 @@ func (r *markdown) command(cmd *cobra.Command) {
 	fmt.Fprintf(r, "### %s\n\n", cmd.CommandPath())
 	r.verbatim(strings.Join(cmdline.Synopsis(cmd), "\n"))
 	text := cmd.Long
-	if text == "" || cmd.Name() == "completion" {
+	if text == "" {
 		text = cmd.Short + "."
 	}
 	for p := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
