@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -449,9 +450,23 @@ func TestPartsMatrix(t *testing.T) {
 	}
 }
 
-// TestPartsMatrixRules checks that each case has a rule, and each rule a case.
+// TestPartsMatrixRules checks that each case has a rule, and each rule a case, and that docs/reliability.md has
+// their numbers.
 func TestPartsMatrixRules(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := len(matrixCases())
+	for _, want := range []string{
+		fmt.Sprintf("%d replies to %d kinds of requests", len(matrixStatuses), len(matrixScenes)),
+		fmt.Sprintf("%d,%03d of these combinations", cases/1000, cases%1000),
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/reliability.md does not contain %q", want)
+		}
+	}
 	used := map[*matrixRule]bool{}
 	for _, c := range matrixCases() {
 		r := c.rule()
