@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,5 +150,30 @@ func checkPage(t *testing.T, table string) {
 		}
 	default:
 		t.Errorf("the counts in %s are old; run go test -run TestRecordings -update in internal/compat/recorded\n%s", page, table)
+	}
+}
+
+// TestReadme checks the counts that README.md names.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/emulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, newest := 0, ""
+	for _, m := range regexp.MustCompile(`(?m)^\| \S+ v\S+, (\d{4}) \| \d+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|`).FindAllSubmatch(page, -1) {
+		n, _ := strconv.Atoi(string(m[2]))
+		total += n
+		if newest = string(m[2]); !bytes.Equal(m[2], m[3]) {
+			t.Errorf("of %s exchanges of %s, only %s have the same status", m[2], m[1], m[3])
+		}
+	}
+	for _, want := range []string{fmt.Sprintf("%d replies of the real service", total), newest + " of " + newest + " of 2026"} {
+		if !bytes.Contains(readme, []byte(want)) {
+			t.Errorf("README.md does not say %q", want)
+		}
 	}
 }
