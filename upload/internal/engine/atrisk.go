@@ -150,7 +150,8 @@ func (a *AtRisk) permits(r *Risk) bool {
 	case whole == 0:
 		return true // however large it is
 	default:
-		return all <= bound || whole+r.first <= bound/2 // sessions that fill their sockets must not keep it waiting
+		// Sessions that fill their sockets must not keep it waiting, nor a sequence of small requests the first session.
+		return all <= bound && a.waiting[sessionRisk].Len() == 0 || whole+r.first <= bound/2
 	}
 }
 
@@ -163,12 +164,12 @@ func (a *AtRisk) set(r *Risk, n int64) {
 	r.n = n
 }
 
-// admit begins the transfers that wait, as far as the bound permits. Sessions do not keep other requests waiting, nor
-// the other way round. The caller holds a.mu.
+// admit begins the transfers that wait, as far as the bound permits. Sessions, and other requests, have half of the bound
+// if they need it. The caller holds a.mu.
 func (a *AtRisk) admit() {
-	for a.begin(a.nextWhole()) {
-	}
 	for a.begin(sessionRisk) {
+	}
+	for a.begin(a.nextWhole()) {
 	}
 }
 

@@ -209,6 +209,40 @@ func TestAtRiskTurns(t *testing.T) {
 	})
 }
 
+// Requests that take the room of each one that ends do not keep a session waiting.
+func TestAtRiskSessionBesideRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		begins(t, &a, 4*mib).Committed(100 * mib)
+		time.Sleep(time.Minute) // the bound is 64 MiB
+		inserts := make(chan *Risk, 200)
+		for range 200 {
+			go func() {
+				r := a.Insert(mib / 2)
+				if err := r.Take(t.Context()); err != nil {
+					t.Error(err)
+				}
+				inserts <- r
+			}()
+		}
+		synctest.Wait()
+		begun := false
+		go func() { begun = a.Session().Take(t.Context()) == nil }()
+		synctest.Wait()
+		ended := 0
+		for ; ended < 80 && !begun; ended++ {
+			(<-inserts).End()
+			synctest.Wait()
+		}
+		if !begun {
+			t.Errorf("a session has not begun after %d requests", ended)
+		}
+		for ; ended < 200; ended++ {
+			(<-inserts).End()
+		}
+	})
+}
+
 // A request whose context ends leaves the queue, so that those behind it begin.
 func TestAtRiskCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
