@@ -55,6 +55,7 @@ type State struct {
 	suspect   int     // 200, 404 or 400: a query must confirm such an answer; 0 if none
 	doubt     Reply   // the 400 to be confirmed, or the reply that made a check of the destination necessary
 	finished  *Object // of a session that an earlier process finished; nil until a query returns it
+	deleted   bool    // the service answered that this object does not exist; a second answer must confirm it
 	guarded   bool    // an insert carries the precondition ifGenerationMatch=guard
 	guard     int64
 }
@@ -134,7 +135,7 @@ func (s State) Guarded(generation int64) State {
 // If an adopted session is finished, the destination is checked:
 //
 //	an object                                done
-//	no object                                a new session from byte 0
+//	no object                                wait, check; again: a new session from byte 0
 //	no permission to read it                 fail: the outcome is unknown
 //
 // Sources, reply by reply:
@@ -284,6 +285,9 @@ func (s *State) confirm(r *Reply) Action {
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		return s.refresh(r, Check)
+	case r.Status == 404 && !s.deleted:
+		s.deleted = true
+		return s.again(r)
 	case r.Status == 404:
 		return s.restart(r, ErrSessionLost)
 	case r.Status == 0:
@@ -420,7 +424,7 @@ func (s *State) restart(r *Reply, kind error) Action {
 	s.Committed, s.Sent, s.refreshed = 0, 0, false
 	s.MayExist = s.MayExist && r.Op == OpInsert // a lost session made no object, but an earlier insert may have
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
-	s.reconnected, s.suspect, s.doubt, s.finished = false, 0, Reply{}, nil
+	s.reconnected, s.suspect, s.doubt, s.finished, s.deleted = false, 0, Reply{}, nil, false
 	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil)}
 	if r.Inner == 429 || r.Inner == 403 {
 		// The session ended because of a rate limit on the object, which also

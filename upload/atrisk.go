@@ -13,5 +13,8 @@ import "gcsup/upload/internal/engine"
 //   - Of a session, what its socket holds is at risk, and 256 KiB. The service keeps the bytes that arrived. Linux
 //     tells what a socket holds. On other systems 1 MiB counts for each session.
 //
+// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an AtRisk should therefore
+// share the [RateLimit], too: otherwise one that is paused may keep the others waiting.
+//
 // The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
 type AtRisk struct{ bound engine.AtRisk }

@@ -72,6 +72,35 @@ func (w *world) checkAtRisk(before int64) (committed int64) {
 	return committed
 }
 
+// An upload that is interrupted while the session of its first bytes is being canceled ends at once, and leaves no multipart upload.
+func TestInterruptedWhileDivided(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, distant(mib), func(w *world) {
+		path := w.file(random(160 * mib))
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: faults.Action{Effect: faults.EffectStall, For: time.Minute}})
+		ctx, cancel := context.WithCancel(w.t.Context())
+		defer cancel()
+		var since time.Time
+		up := w.uploader(auto, func(o *upload.Options) {
+			o.Parallel = o.Parallel.By(upload.ByMultipart)
+			next := o.Observer
+			o.Observer = func(e upload.Event) {
+				next(e)
+				if e.Kind == upload.Divided {
+					time.AfterFunc(500*time.Millisecond, func() { since = time.Now(); cancel() })
+				}
+			}
+		})
+		_, err := up.File(ctx, path, spec)
+		if took := time.Since(since); !errors.Is(err, context.Canceled) || took > 1500*time.Millisecond {
+			t.Errorf("%v, %v after the interruption", err, took)
+		}
+		time.Sleep(time.Minute)
+		w.wantNoLeftovers()
+	})
+}
+
 // Uploaders can share a bound.
 func TestAtRiskShared(t *testing.T) {
 	t.Parallel()

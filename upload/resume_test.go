@@ -128,6 +128,9 @@ func TestResumeFinishedAndDeleted(t *testing.T) {
 		{"no permission to read", func(w *world) {
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		}, session.ErrOutcomeUnknown, 0},
+		{"404 of the service, once", func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Do: faults.Action{Effect: faults.EffectStatus, Status: 404}})
+		}, nil, 0},
 		{"404 of a proxy", func(w *world) {
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>"}})
 		}, nil, 0},

@@ -305,7 +305,10 @@ type lastOutcome struct {
 // with returns a transport whose connections show a client certificate. Each request has a connection of its
 // own, because the next certificate may be another one.
 func (t *tokenTransport) with(certificate certificateSource) *tokenTransport {
-	base := http.DefaultTransport.(*http.Transport).Clone()
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if usual, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have wrapped it
+		base = usual.Clone()
+	}
 	if base.TLSClientConfig == nil {
 		base.TLSClientConfig = &tls.Config{}
 	}

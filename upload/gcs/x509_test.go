@@ -266,6 +266,16 @@ func TestX509Renewed(t *testing.T) {
 	}
 }
 
+// TestX509WrappedTransport checks that a program may replace http.DefaultTransport by a wrapper, for example for traces.
+// The token service of the test is then not trusted.
+func TestX509WrappedTransport(t *testing.T) {
+	f := newFederation(t)
+	http.DefaultTransport = struct{ http.RoundTripper }{http.DefaultTransport} // newFederation restores it
+	if c, err := f.upload(f.located()); c == nil {
+		t.Error(err)
+	}
+}
+
 // TestX509Mistakes checks that each mistake is named, and found without a request if that is possible.
 func TestX509Mistakes(t *testing.T) {
 	for _, test := range []struct {

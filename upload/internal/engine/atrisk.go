@@ -34,13 +34,25 @@ const (
 // The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied. A nil
 // *AtRisk has no bound.
 type AtRisk struct {
-	mu       sync.Mutex
-	whole    int64 // taken by requests whose bytes are kept together or not at all
-	sessions int64 // taken by requests of sessions
-	total    int64 // committed
-	recent   recentBytes
-	waiting  struct{ whole, sessions list.List } // of *riskWaiter, in order
+	mu      sync.Mutex
+	taken   [riskKinds]int64
+	waiting [riskKinds]list.List // of *riskWaiter, in order
+	total   int64                // committed
+	recent  recentBytes
 }
+
+// riskKind is a kind of transfer. Each has a queue of its own.
+type riskKind int
+
+const (
+	insertRisk  riskKind = iota // an object in one request
+	partRisk                    // a part of a multipart upload
+	sessionRisk                 // a session
+	riskKinds   = 3
+)
+
+// whole returns what is taken by requests whose bytes are kept together or not at all. The caller holds a.mu.
+func (a *AtRisk) whole() int64 { return a.taken[insertRisk] + a.taken[partRisk] }
 
 // riskWaiter waits in [Risk.Take].
 type riskWaiter struct {
@@ -50,20 +62,24 @@ type riskWaiter struct {
 
 // Risk is what one transfer has at risk. The methods of a nil *Risk do nothing.
 type Risk struct {
-	of      *AtRisk
-	session bool
-	first   int64     // what Take takes
-	n       int64     // taken
-	begun   time.Time // when Take took the bytes
+	of    *AtRisk
+	kind  riskKind
+	first int64     // what Take takes
+	n     int64     // taken
+	begun time.Time // when Take took the bytes
 }
 
-// Whole returns the risk of a request of n bytes that the service keeps as a whole or not at all, such as that of a
-// part of a multipart upload. Take takes all n bytes of the request: if it took them while they are sent, all requests
-// would begin before there is anything at risk. A request of any size may begin if no other one is under way.
-func (a *AtRisk) Whole(n int64) *Risk { return a.risk(Risk{of: a, first: n}) }
+// Insert returns the risk of a request of n bytes that makes an object. The service keeps the bytes as a whole or not at
+// all. Take takes all of them: if it took them while they are sent, all requests would begin before there is anything at
+// risk. A request of any size may begin if no other one is under way.
+func (a *AtRisk) Insert(n int64) *Risk { return a.risk(Risk{of: a, kind: insertRisk, first: n}) }
+
+// Part is [AtRisk.Insert] for a part of a multipart upload. Parts and inserts take turns: whichever have taken less are
+// next. All parts of a large file may wait at a time, and would keep small files waiting until the large one ends.
+func (a *AtRisk) Part(n int64) *Risk { return a.risk(Risk{of: a, kind: partRisk, first: n}) }
 
 // Session returns the risk of a transfer through a session, of which the service keeps what arrives.
-func (a *AtRisk) Session() *Risk { return a.risk(Risk{of: a, session: true, first: sessionAtRisk}) }
+func (a *AtRisk) Session() *Risk { return a.risk(Risk{of: a, kind: sessionRisk, first: sessionAtRisk}) }
 
 func (a *AtRisk) risk(r Risk) *Risk {
 	if a == nil {
@@ -81,18 +97,20 @@ func (r *Risk) Take(ctx context.Context) error {
 	}
 	a := r.of
 	a.mu.Lock()
-	queue := &a.waiting.whole
-	if r.session {
-		queue = &a.waiting.sessions
-	}
-	if r.n > 0 || queue.Len() == 0 && a.permits(r) {
+	if r.n > 0 {
 		a.set(r, max(r.n, r.first))
 		a.mu.Unlock()
 		return nil
 	}
-	w := &riskWaiter{r, make(chan struct{})}
+	queue, w := &a.waiting[r.kind], &riskWaiter{r, make(chan struct{})}
 	e := queue.PushBack(w)
+	a.admit()
 	a.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	default:
+	}
 	select {
 	case <-w.ready:
 		return nil
@@ -114,7 +132,7 @@ func (r *Risk) Take(ctx context.Context) error {
 func (a *AtRisk) Taken() (taken, bound int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.whole + a.sessions, a.bound()
+	return a.whole() + a.taken[sessionRisk], a.bound()
 }
 
 // bound returns the bound. The caller holds a.mu.
@@ -124,45 +142,60 @@ func (a *AtRisk) bound() int64 {
 
 // permits reports whether r may begin. The caller holds a.mu.
 func (a *AtRisk) permits(r *Risk) bool {
-	bound := a.bound()
-	fits := a.whole+a.sessions+r.first <= bound
-	switch whole := a.whole + r.first; {
-	case r.session: // it may begin before the first commit, because most of its bytes are not at risk
-		return fits || a.whole+a.sessions+r.first <= LeastAtRisk
-	case a.whole == 0:
+	bound, whole := a.bound(), a.whole()
+	all := whole + a.taken[sessionRisk] + r.first
+	switch {
+	case r.kind == sessionRisk: // it may begin before the first commit, because most of its bytes are not at risk
+		return all <= max(bound, LeastAtRisk)
+	case whole == 0:
 		return true // however large it is
 	default:
-		return fits || whole <= bound/2 // sessions that fill their sockets must not keep it waiting
+		// Sessions that fill their sockets must not keep it waiting, nor a sequence of small requests the first session.
+		return all <= bound && a.waiting[sessionRisk].Len() == 0 || whole+r.first <= bound/2
 	}
 }
 
 // set sets how many bytes r has taken. The caller holds a.mu.
 func (a *AtRisk) set(r *Risk, n int64) {
-	if r.session {
-		a.sessions += n - r.n
-	} else {
-		a.whole += n - r.n
-	}
+	a.taken[r.kind] += n - r.n
 	if r.n == 0 {
 		r.begun = time.Now()
 	}
 	r.n = n
 }
 
-// admit begins the transfers that wait, in order, as far as the bound permits. Sessions do not keep other requests
-// waiting, nor the other way round. The caller holds a.mu.
+// admit begins the transfers that wait, as far as the bound permits. Sessions, and other requests, have half of the bound
+// if they need it. The caller holds a.mu.
 func (a *AtRisk) admit() {
-	for _, queue := range []*list.List{&a.waiting.whole, &a.waiting.sessions} {
-		for e := queue.Front(); e != nil; e = queue.Front() {
-			w := e.Value.(*riskWaiter)
-			if !a.permits(w.risk) {
-				break
-			}
-			a.set(w.risk, w.risk.first)
-			queue.Remove(e)
-			close(w.ready)
-		}
+	for a.begin(sessionRisk) {
 	}
+	for a.begin(a.nextWhole()) {
+	}
+}
+
+// nextWhole returns whether inserts or parts are next. The caller holds a.mu.
+func (a *AtRisk) nextWhole() riskKind {
+	if a.waiting[insertRisk].Len() == 0 || a.waiting[partRisk].Len() > 0 && a.taken[partRisk] < a.taken[insertRisk] {
+		return partRisk
+	}
+	return insertRisk
+}
+
+// begin begins the first transfer of a kind that waits, and reports whether there is one and the bound permits it. The
+// caller holds a.mu.
+func (a *AtRisk) begin(kind riskKind) bool {
+	e := a.waiting[kind].Front()
+	if e == nil {
+		return false
+	}
+	w := e.Value.(*riskWaiter)
+	if !a.permits(w.risk) {
+		return false
+	}
+	a.set(w.risk, w.risk.first)
+	a.waiting[kind].Remove(e)
+	close(w.ready)
+	return true
 }
 
 // Hold sets how many bytes of a transfer that has begun are at risk now. It never waits.
@@ -186,7 +219,7 @@ func (r *Risk) Committed(n int64) {
 	defer r.of.mu.Unlock()
 	r.of.total += n
 	now := time.Now()
-	if r.session {
+	if r.kind == sessionRisk {
 		r.begun = now
 	}
 	r.of.recent.add(r.begun, now, n)

@@ -13,7 +13,7 @@ func begins(t *testing.T, a *AtRisk, n int64) *Risk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := a.Whole(n)
+	r := a.Insert(n)
 	if r.Take(ctx) != nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func TestAtRiskTogether(t *testing.T) {
 		var a AtRisk
 		var all []*Risk
 		for range 10 {
-			r := a.Whole(20 * mib)
+			r := a.Insert(20 * mib)
 			r.of.set(r, r.first)
 			all = append(all, r)
 		}
@@ -121,8 +121,8 @@ func testAtRiskPermits(t *testing.T) {
 	first.End()
 	second.End()
 	session.End()
-	if taken, _ := a.Taken(); taken != 0 || a.waiting.whole.Len() > 0 {
-		t.Errorf("%d bytes are taken, %d requests wait", taken, a.waiting.whole.Len())
+	if taken, _ := a.Taken(); taken != 0 || a.waiting[insertRisk].Len() > 0 {
+		t.Errorf("%d bytes are taken, %d requests wait", taken, a.waiting[insertRisk].Len())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestAtRiskOrder(t *testing.T) {
 		var taken []*Risk
 		for _, n := range []int64{70 * mib, 30 * mib} {
 			go func() {
-				r := a.Whole(n)
+				r := a.Insert(n)
 				if err := r.Take(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -147,7 +147,7 @@ func TestAtRiskOrder(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if a.waiting.whole.Len() != 2 || len(order) > 0 {
+		if a.waiting[insertRisk].Len() != 2 || len(order) > 0 {
 			t.Fatal("nothing waits")
 		}
 		first.Committed(40 * mib) // 60 MiB may begin now
@@ -166,6 +166,83 @@ func TestAtRiskOrder(t *testing.T) {
 	})
 }
 
+// Parts of a large file that wait do not keep small files waiting until they end, nor do small files the parts.
+func TestAtRiskTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		begins(t, &a, 4*mib).Committed(100 * mib)
+		time.Sleep(time.Minute) // the bound is 64 MiB
+		type begun struct {
+			part bool
+			risk *Risk
+		}
+		began := make(chan begun, 1000)
+		wait := func(part bool, r *Risk) {
+			go func() {
+				if err := r.Take(t.Context()); err != nil {
+					t.Error(err)
+				}
+				began <- begun{part, r}
+			}()
+			synctest.Wait()
+		}
+		for range 100 {
+			wait(true, a.Part(5*mib))
+		}
+		for range 100 {
+			wait(false, a.Insert(4*mib))
+		}
+		var inserts, parts int
+		for range 200 {
+			b := <-began
+			if b.part {
+				parts++
+			} else {
+				inserts++
+			}
+			if parts+inserts == 100 && (parts < 35 || inserts < 35) {
+				t.Errorf("of the first 100 requests, %d are parts and %d are inserts", parts, inserts)
+			}
+			b.risk.End()
+			synctest.Wait()
+		}
+	})
+}
+
+// Requests that take the room of each one that ends do not keep a session waiting.
+func TestAtRiskSessionBesideRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a AtRisk
+		begins(t, &a, 4*mib).Committed(100 * mib)
+		time.Sleep(time.Minute) // the bound is 64 MiB
+		inserts := make(chan *Risk, 200)
+		for range 200 {
+			go func() {
+				r := a.Insert(mib / 2)
+				if err := r.Take(t.Context()); err != nil {
+					t.Error(err)
+				}
+				inserts <- r
+			}()
+		}
+		synctest.Wait()
+		begun := false
+		go func() { begun = a.Session().Take(t.Context()) == nil }()
+		synctest.Wait()
+		ended := 0
+		for ; ended < 80 && !begun; ended++ {
+			(<-inserts).End()
+			synctest.Wait()
+		}
+		if !begun {
+			t.Errorf("a session has not begun after %d requests", ended)
+		}
+		for ; ended < 200; ended++ {
+			(<-inserts).End()
+		}
+	})
+}
+
 // A request whose context ends leaves the queue, so that those behind it begin.
 func TestAtRiskCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -174,12 +251,12 @@ func TestAtRiskCanceled(t *testing.T) {
 		defer first.End()
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			if a.Whole(20*mib).Take(ctx) == nil {
+			if a.Insert(20*mib).Take(ctx) == nil {
 				t.Error("a canceled request begins")
 			}
 		}()
 		synctest.Wait()
-		second, begun := a.Whole(10*mib), false
+		second, begun := a.Insert(10*mib), false
 		go func() { begun = second.Take(t.Context()) == nil }()
 		synctest.Wait()
 		cancel()
@@ -194,7 +271,7 @@ func TestAtRiskCanceled(t *testing.T) {
 // A nil AtRisk has no bound.
 func TestAtRiskNil(t *testing.T) {
 	var a *AtRisk
-	r := a.Whole(1 << 40)
+	r := a.Insert(1 << 40)
 	if err := r.Take(t.Context()); r != nil || err != nil || a.Session() != nil {
 		t.Errorf("Take = %v", err)
 	}

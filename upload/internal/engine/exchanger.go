@@ -67,16 +67,16 @@ const (
 )
 
 // Drop cancels a session that is no longer needed, even if ctx is done. This is
-// optional, because an unused session expires.
+// optional, because an unused session expires. If ctx ends meanwhile, Drop does not wait for the reply.
 func (x *Exchanger) Drop(ctx context.Context, uri session.URI) {
 	if uri.IsZero() {
 		return
 	}
 	timeout := dropTimeout
 	if ctx.Err() != nil {
-		timeout = dropTimeoutCanceled
+		ctx, timeout = context.WithoutCancel(ctx), dropTimeoutCanceled
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	x.Cancel(ctx, uri)
 }

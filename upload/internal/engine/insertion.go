@@ -36,7 +36,7 @@ func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical fun
 
 // Drive makes the object.
 func (i *Insertion) Drive(ctx context.Context) (*session.Object, error) {
-	i.Risk = i.uplink.AtRisk.Whole(i.object.Size)
+	i.Risk = i.uplink.AtRisk.Insert(i.object.Size)
 	a, err := i.Hold(ctx, i, session.Action{Step: session.Begin})
 	return a.Object, err
 }

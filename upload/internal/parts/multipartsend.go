@@ -22,7 +22,7 @@ type sending struct {
 }
 
 // risk returns that of the whole part, of which nothing is kept before its reply.
-func (m *multipart) risk(p *filePart) *engine.Risk { return m.Uplink.AtRisk.Whole(p.rng.Len()) }
+func (m *multipart) risk(p *filePart) *engine.Risk { return m.Uplink.AtRisk.Part(p.rng.Len()) }
 
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
