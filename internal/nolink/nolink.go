@@ -144,7 +144,7 @@ func open(dir *os.Root, name string, check func(was fs.FileInfo) error, do func(
 		looked()
 		now, err := do()
 		if err == nil {
-			if os.SameFile(was, now) {
+			if os.SameFile(was, now) && check(now) == nil { // a new pipe can have the number of a removed file
 				return nil
 			}
 			undo()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -238,19 +239,23 @@ func (d *Dir) regular(name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// open opens a regular file and returns it with its FileInfo.
+// looked is called between the look at a file and its opening. A test replaces it.
+var looked = func() {}
+
+// open opens a regular file and returns it with its FileInfo. It does not wait for the writer of a named pipe.
 func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 	for range 100 {
 		info, err := d.regular(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		f, err := d.root.Open(name)
+		looked()
+		f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return nil, nil, err
 		}
 		opened, err := f.Stat()
-		if err == nil && os.SameFile(info, opened) {
+		if err == nil && opened.Mode().IsRegular() && os.SameFile(info, opened) { // a new pipe can have the number of a removed file
 			return f, opened, nil
 		}
 		_ = f.Close()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,16 +96,14 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 	if err := d.check(id); err != nil {
 		return false, err
 	}
-	name := id + lockSuffix
-	_, err := d.regular(name)
+	lock, _, err := d.open(id + lockSuffix)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("lock of upload: %w", err)
 	}
-	lock := flock.New(filepath.Join(d.root.Name(), name), flock.SetFlag(os.O_RDONLY))
-	free, err := lock.TryRLock()
+	free, err := tryShared(lock)
 	_ = lock.Close()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("lock of upload: %w", err)
@@ -113,17 +112,11 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 }
 
 // Holder returns the process that holds the lock of an upload in the directory dir, or nil if none does. It changes
-// nothing. Unlike [OpenDir] it accepts the directory of another user, so that root can look. The fields of the result are
-// zero if the process could not write who it is, for example because the disk is full.
-func Holder(ctx context.Context, dir, id string) (*HeldError, error) {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("lock of upload: %w", err)
-	}
-	d := &Dir{root: root}
-	defer d.Close()
+// nothing. Unlike [OpenDir] it accepts the directory of another user, so that root can look: it follows no link in it, and
+// waits for no pipe. The fields of the result are zero if the process could not write who it is, for example because the
+// disk is full.
+func Holder(ctx context.Context, dir *os.Root, id string) (*HeldError, error) {
+	d := &Dir{root: dir}
 	if locked, err := d.Locked(ctx, id); err != nil || !locked {
 		return nil, err
 	}
@@ -149,7 +142,12 @@ func (d *Dir) sign(name string) {
 // heldBy returns the error for a lock file that another process has locked. Its fields
 // are zero if that process has not signed the file yet.
 func (d *Dir) heldBy(name string) *HeldError {
-	text, err := d.root.ReadFile(name)
+	f, _, err := d.open(name)
+	if err != nil {
+		return &HeldError{}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, lockLimit+1))
 	var by lockHolder
 	if err != nil || len(text) > lockLimit || json.Unmarshal(text, &by) != nil {
 		return &HeldError{}

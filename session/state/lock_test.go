@@ -480,18 +480,22 @@ func TestLockStress(t *testing.T) {
 // creates nothing.
 func TestHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	none := func(what string) {
-		t.Helper()
-		if held, err := state.Holder(t.Context(), dir, "id"); held != nil || err != nil {
-			t.Errorf("%s: %+v, %v", what, held, err)
-		}
-	}
-	none("no directory")
 	d, err := state.OpenDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	none := func(what string) {
+		t.Helper()
+		if held, err := state.Holder(t.Context(), root, "id"); held != nil || err != nil {
+			t.Errorf("%s: %+v, %v", what, held, err)
+		}
+	}
 	none("no lock")
 	unlock, err := d.Lock(t.Context(), "id")
 	if err != nil {
@@ -502,7 +506,7 @@ func TestHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if held, err := state.Holder(t.Context(), dir, "id"); err != nil || held == nil || held.PID != os.Getpid() {
+	if held, err := state.Holder(t.Context(), root, "id"); err != nil || held == nil || held.PID != os.Getpid() {
 		t.Errorf("%+v, %v", held, err)
 	}
 	unlock()

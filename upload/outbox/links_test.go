@@ -262,6 +262,7 @@ func TestGivesNamesBack(t *testing.T) {
 		w.write("sub/"+chunk.Aside("a"), []byte("content of a"))
 		w.write("sub/"+chunk.Aside("b"), []byte("older b"))
 		w.write("sub/b", []byte("newer b"))
+		w.write(chunk.Aside("gcsup-d"), []byte("content of d")) // whose name begins like that of a temporary file
 		w.write("c", []byte("content of c"))
 		if err := os.Link(w.path("c"), w.path(chunk.Aside("c"))); err != nil { // it was getting its name back
 			w.t.Fatal(err)
@@ -270,6 +271,7 @@ func TestGivesNamesBack(t *testing.T) {
 		w.wantObject("sub/a", []byte("content of a"))
 		w.wantObject("sub/b", []byte("newer b"))
 		w.wantObject("c", []byte("content of c"))
+		w.wantObject("gcsup-d", []byte("content of d"))
 		w.wantFiles(".failed/sub/b", ".failed/sub/b.reason.json")
 	})
 }

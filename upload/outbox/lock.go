@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -59,11 +60,15 @@ func (e *InUseError) Error() string {
 func (e *InUseError) Unwrap() error { return e.Held }
 
 // holder returns the process that runs the outbox, or nil if none does.
-func holder(dir string) (*state.HeldError, error) {
-	if err := checkDir(dir, stateDir); err != nil {
+func holder(box string) (*state.HeldError, error) {
+	dir, err := openDir(box, stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
-	return state.Holder(context.Background(), filepath.Join(dir, stateDir), lockID)
+	defer dir.Close()
+	return state.Holder(context.Background(), dir, lockID)
 }
 
 // touchLock shows that the process that holds the lock in the directory is alive. It needs no space on the disk.

@@ -19,14 +19,15 @@ type loop struct {
 	results chan result
 	asides  chan aside
 
-	running int       // attempts
-	giveUps []*entry  // to move to .failed, one after the other
-	aside   bool      // one is being moved
-	began   bool      // the directory was scanned, and attempts may begin
-	next    instant   // when the table wants to be asked again
-	scans   time.Time // when the last scan was asked for
-	warned  string    // the last warning about a scan; "" if it was complete
-	stop    error     // an ordered file has no attempt left, or no object can be read
+	running  int       // attempts
+	giveUps  []*entry  // to move to .failed, one after the other
+	aside    bool      // one is being moved
+	began    bool      // the directory was scanned, and attempts may begin
+	next     instant   // when the table wants to be asked again
+	scanning bool      // a scan was asked for, and has not ended
+	scanned  time.Time // when the last scan ended
+	warned   string    // the last warning about a scan; "" if it was complete
+	stop     error     // an ordered file has no attempt left, or no object can be read
 }
 
 // aside is the outcome of moving a file to .failed.
@@ -74,7 +75,7 @@ const tickEvery = time.Second
 func (o *Outbox) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &loop{Outbox: o, ctx: ctx, results: make(chan result), asides: make(chan aside, 1), next: never, scans: time.Now()}
+	l := &loop{Outbox: o, ctx: ctx, results: make(chan result), asides: make(chan aside, 1), next: never, scanning: true}
 	l.scanner = newScanner(o.dir, func(string) {})
 	l.scanner.restore = o.disposer.restore
 	if o.watch {
@@ -114,10 +115,7 @@ func (l *loop) run() error {
 			l.change(nil)
 		case <-tick.C:
 			l.change(nil)
-			if time.Since(l.scans) >= l.opts.Rescan {
-				l.scans = time.Now()
-				l.scanner.scanAll()
-			}
+			l.rescan()
 		case <-l.ctx.Done():
 			return nil
 		}
@@ -127,6 +125,15 @@ func (l *loop) run() error {
 		if l.next != never {
 			timer.Reset(l.next - time.Since(l.opened))
 		}
+	}
+}
+
+// rescan asks for a scan if none was made for some time. A scan may take longer than that time, and no ordered file is
+// taken meanwhile.
+func (l *loop) rescan() {
+	if !l.scanning && time.Since(l.scanned) >= l.opts.Rescan {
+		l.scanning = true
+		l.scanner.scanAll()
 	}
 }
 
@@ -145,6 +152,7 @@ func (l *loop) found(list []sighting) error {
 			case fileSeen:
 				l.table.seen(s.name, s.event, now, do)
 			case scanEnded:
+				l.scanning, l.scanned = false, time.Now()
 				l.table.end(s.err == nil, now, do)
 				if failed = s.err; failed == nil {
 					l.counters.scanned = time.Now()

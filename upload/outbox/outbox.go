@@ -21,7 +21,7 @@ type Options struct {
 	// shows that it is. 0 means 10 s, and a negative duration none.
 	Settle time.Duration
 
-	// Rescan is the time between two scans of the whole directory. 0 means 1 minute. New files
+	// Rescan is the time from the end of a scan of the whole directory to the next one. 0 means 1 minute. New files
 	// are usually noticed at once; the scans find those whose notification was lost.
 	Rescan time.Duration
 

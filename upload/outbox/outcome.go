@@ -71,6 +71,8 @@ func judge(e ending) outcome {
 	switch {
 	case e.err != nil && noSpace(err):
 		return full
+	case exhausted(err):
+		return unavailable
 	case failed.reading:
 		return unreadable
 	case failed.protected, failed.local && is(session.ErrInvalid), e.left != nil && badName(e.left):

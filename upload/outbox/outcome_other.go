@@ -31,6 +31,9 @@ func badName(err error) bool {
 // noSpace reports whether a file system has no space.
 func noSpace(err error) bool { return errors.Is(err, diskFull) || errors.Is(err, handleDiskFull) }
 
+// exhausted reports whether the process has no handle left: ERROR_TOO_MANY_OPEN_FILES of Windows.
+func exhausted(err error) bool { return errors.Is(err, syscall.Errno(4)) }
+
 // notSameDevice is ERROR_NOT_SAME_DEVICE of Windows.
 const notSameDevice = syscall.Errno(17)
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -17,6 +18,10 @@ func TestJudge(t *testing.T) {
 		return fmt.Errorf("upload: %w", &session.Error{Op: op, Kind: kind, Status: status, Reason: reason, FromService: true})
 	}
 	tooLong := &fs.PathError{Op: "rename", Path: "done/n", Err: syscall.ENAMETOOLONG}
+	tooManyOpen := syscall.EMFILE
+	if runtime.GOOS == "windows" {
+		tooManyOpen = 4 // ERROR_TOO_MANY_OPEN_FILES
+	}
 	for _, tt := range []struct {
 		name string
 		end  ending
@@ -28,6 +33,7 @@ func TestJudge(t *testing.T) {
 		{"changed", ending{err: fmt.Errorf("x: %w", chunk.ErrChanged)}, altered},
 		{"gone", ending{gone: true, err: fs.ErrNotExist}, vanished},
 		{"not readable", ending{err: chunk.ErrOpen}, unusable},
+		{"no descriptor", ending{err: fmt.Errorf("%w: %w", chunk.ErrOpen, &fs.PathError{Op: "open", Path: "a", Err: tooManyOpen})}, unavailable},
 		{"a name with a line break", ending{err: session.Spec{Bucket: "bkt", Object: "a\nb"}.Validate()}, hopeless},
 		{"retention", ending{err: refusal(session.OpInsert, session.ErrPermission, 403, "retentionPolicyNotMet")}, hopeless},
 		{"retention, XML", ending{err: refusal(session.OpComplete, session.ErrPermission, 403, "RetentionPolicyNotMet")}, hopeless},

@@ -23,6 +23,11 @@ func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+// exhausted reports whether the process, or the system, has no descriptor or memory left.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
 // otherFileSystem reports whether a file could not be renamed because the file system of the new
 // name is another one.
 func otherFileSystem(err error) bool { return errors.Is(err, syscall.EXDEV) }

@@ -21,8 +21,12 @@ import (
 // tempPrefix begins the names of files that are not complete.
 const tempPrefix = ".gcsup-"
 
-// temporary reports whether a file is one that Put, or another function, did not complete.
-func temporary(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+// temporary reports whether a file is one that Put, or another function, did not complete. A file gcsup-x that is being
+// removed is none, although the name that it has meanwhile begins like one.
+func temporary(name string) bool {
+	_, aside := chunk.FromAside(name)
+	return strings.HasPrefix(name, tempPrefix) && !aside
+}
 
 // hidden reports whether the outbox ignores a file, because a part of its name begins with a dot, or because it
 // is in the directory that a check of the file system makes. name has slashes.
