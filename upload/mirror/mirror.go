@@ -158,7 +158,7 @@ func (m *Mirror) jobs(ctx context.Context) iter.Seq[upload.Job] {
 // protect returns why an object is not deleted, although it has no file.
 func (m *Mirror) protect(o *session.Object) Reason {
 	switch {
-	case strings.HasPrefix(o.Name, parts.TemporaryDir):
+	case parts.Temporary(o.Name):
 		return Temporary
 	case bucketstore.Writes(o.Name):
 		return SavedUpload

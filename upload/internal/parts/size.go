@@ -42,7 +42,7 @@ const (
 	// large is the size of a part beyond which more parts are better than one compose.
 	large = 64 << 20
 
-	// TemporaryDir is the beginning of the names of all temporary objects.
+	// TemporaryDir is the beginning of the names of temporary objects, unless they have [TemporaryName].
 	TemporaryDir = "gcsup-parts/"
 )
 
