@@ -182,6 +182,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 		Deleting: func(n int64) {
 			r.console.Message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
 		},
+		FoldersLeft: func(left mirror.FoldersLeft) { r.console.Warning("warning: %s", foldersText(bucket, left)) },
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
