@@ -247,7 +247,7 @@ func (a folderAPI) insert(q *request) (folderResource, *apiError) {
 		return folderResource{}, refuse(http.StatusConflict, "conflict", "The specified %s already exists.", q.noun())
 	}
 	above := foldersAbove(name)
-	if len(above) > 1 && !q.managed() && q.query.Get("recursive") != "true" {
+	if len(above) > 1 && !q.managed() && !q.flag("recursive") {
 		if _, exists := b.Folders[above[len(above)-2]]; !exists {
 			return folderResource{}, refuse(http.StatusConflict, "conflict", "The parent folder does not exist.")
 		}
@@ -277,7 +277,7 @@ func (a folderAPI) delete(q *request) *apiError {
 	if _, exists := (*list)[q.object]; !exists {
 		return refuse(http.StatusNotFound, "notFound", "The specified %s does not exist.", q.noun())
 	}
-	if !(q.managed() && q.query.Get("allowNonEmpty") == "true") && !b.emptyFolder(q.object, *list) {
+	if !(q.managed() && q.flag("allowNonEmpty")) && !b.emptyFolder(q.object, *list) {
 		return refuse(http.StatusConflict, "conflict", "The %s you tried to delete is not empty.", q.noun())
 	}
 	was := b.bucketRecord
@@ -312,11 +312,6 @@ func (b *bucket) emptyFolder(name string, list folders) bool {
 }
 
 func (a folderAPI) list(q *request) *reply {
-	for _, name := range []string{"delimiter", "startOffset", "endOffset"} {
-		if q.query.Get(name) != "" { // to ignore it would list too much
-			return errUnimplemented("listing " + q.rest[0] + " by " + name).reply(false)
-		}
-	}
 	prefix, limit, after := q.query.Get("prefix"), 1000, ""
 	if size := q.query.Get("pageSize"); size != "" {
 		n, err := strconv.Atoi(size)

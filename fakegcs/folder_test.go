@@ -77,6 +77,7 @@ func TestFolders(t *testing.T) {
 	want(409, "The bucket does not support hierarchical namespace.", "POST", "bkt/folders", `{"name":"a/"}`)
 	want(400, "uniform", "POST", "?project=p", `{"name":"other","hierarchicalNamespace":{"enabled":true}}`)
 	want(400, "only when", "PATCH", "tree", `{"hierarchicalNamespace":{"enabled":false}}`)
+	want(400, "does not implement", "GET", "tree/folders?delimiter=%2F", "")
 	want(400, "does not implement", "POST", "tree/folders/c%2F/renameTo/folders/e%2F", "")
 }
 
