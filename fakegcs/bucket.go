@@ -41,6 +41,7 @@ type bucketResource struct {
 	Encryption            *encryption       `json:"encryption,omitempty"`
 	RPO                   string            `json:"rpo,omitempty"`
 	ObjectRetention       *objectRetention  `json:"objectRetention,omitempty"`
+	HierarchicalNamespace *namespace        `json:"hierarchicalNamespace,omitempty"`
 	ACL                   []ACLRule         `json:"acl,omitzero"`              // nil for that of a new bucket
 	DefaultObjectACL      []ACLRule         `json:"defaultObjectAcl,omitzero"` // nil for that of a new bucket
 }
@@ -71,6 +72,9 @@ type bucketRecord struct {
 	bucketResource
 	Notifications []notification `json:"notifications,omitempty"`
 	Policy        *iamPolicy     `json:"policy,omitempty"` // nil for that of a new bucket
+
+	Folders        folders `json:"folders,omitempty"`        // of a bucket with hierarchical namespace
+	ManagedFolders folders `json:"managedFolders,omitempty"` // never changed in place, like Folders
 }
 
 // bucket is a bucket with its objects. [store.mu] guards all of it.
@@ -237,6 +241,8 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			r.Billing, err = merged(r.Billing, raw, name)
 		case "logging":
 			r.Logging, err = merged(r.Logging, raw, name)
+		case "hierarchicalNamespace":
+			err = r.setNamespace(raw)
 		case "encryption":
 			r.Encryption, err = merged(r.Encryption, raw, name)
 		case "rpo":

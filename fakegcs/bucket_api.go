@@ -178,8 +178,9 @@ func (a bucketAPI) list(q *request) *reply {
 	return jsonReply(http.StatusOK, out)
 }
 
-// layout returns the storage layout of a bucket, which is always flat. gcloud
-// requests it before it moves an object.
+// layout returns the storage layout of a bucket. That of a flat bucket has no namespace, as measured by
+// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/folders.zig. gcloud requests the layout before it
+// moves an object.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout
 func (a bucketAPI) layout(q *request) *reply {
 	b, err := a.resourceOf(q.bucket, conditions{})
@@ -187,25 +188,29 @@ func (a bucketAPI) layout(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	var res struct {
-		Kind                  string `json:"kind"`
-		Bucket                string `json:"bucket"`
-		Location              string `json:"location"`
-		LocationType          string `json:"locationType"`
-		HierarchicalNamespace struct {
-			Enabled bool `json:"enabled"`
-		} `json:"hierarchicalNamespace"`
+		Kind                  string     `json:"kind"`
+		Bucket                string     `json:"bucket"`
+		Location              string     `json:"location"`
+		LocationType          string     `json:"locationType"`
+		HierarchicalNamespace *namespace `json:"hierarchicalNamespace,omitempty"`
 	}
+	res.HierarchicalNamespace = b.HierarchicalNamespace
 	res.Kind, res.Bucket, res.Location, res.LocationType = "storage#storageLayout", b.Name, b.Location, b.LocationType
 	return jsonReply(http.StatusOK, res)
 }
 
-// permissions returns the permissions of the caller among those that q names: all of
-// them, because the server has no access control.
+// permissions returns the permissions of the caller for a bucket.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
 func (a bucketAPI) permissions(q *request) *reply {
 	if err := a.hasBucket(q.bucket); err != nil {
 		return err.reply(q.xml)
 	}
+	return q.permissions()
+}
+
+// permissions returns the permissions of the caller among those that q names: all of
+// them, because the server has no access control.
+func (q *request) permissions() *reply {
 	asked := q.query["permissions"]
 	if len(asked) == 0 {
 		return refuse(http.StatusBadRequest, "required", "Required parameter: permissions").reply(q.xml)

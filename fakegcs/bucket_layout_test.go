@@ -10,7 +10,7 @@ import (
 func TestStorageLayout(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.do("GET", "/storage/v1/b/bkt/storageLayout", nil)
-	for _, want := range []string{`"kind": "storage#storageLayout"`, `"bucket": "bkt"`, `"location": "US"`, `"enabled": false`} {
+	for _, want := range []string{`"kind": "storage#storageLayout"`, `"bucket": "bkt"`, `"location": "US"`} {
 		if a.StatusCode != 200 || !strings.Contains(a.body, want) {
 			t.Errorf("%d %s, want %s", a.StatusCode, a.body, want)
 		}

@@ -43,6 +43,9 @@ func (s *store) patchBucket(name string, body []byte, cond conditions, replace b
 	if err == nil {
 		err = was.RetentionPolicy.checkChange(b.RetentionPolicy, b.Name)
 	}
+	if err == nil {
+		err = b.checkNamespace(&was)
+	}
 	if err != nil {
 		b.bucketResource = was
 		return bucketResource{}, err

@@ -23,6 +23,7 @@ type Bucket struct {
 	EventBasedHold bool              // hold new objects
 	RequesterPays  bool              // refuse requests that name no project to bill
 	UniformAccess  bool              // objects have no access control lists
+	Hierarchical   bool              // hierarchical namespace: the bucket has folders, and UniformAccess
 	Labels         map[string]string // nil means none
 }
 
@@ -67,7 +68,10 @@ func (b *Bucket) resource() []byte {
 	if b.RequesterPays {
 		fields["billing"] = map[string]bool{"requesterPays": true}
 	}
-	if b.UniformAccess {
+	if b.Hierarchical {
+		fields["hierarchicalNamespace"] = namespace{Enabled: true}
+	}
+	if b.UniformAccess || b.Hierarchical {
 		fields["iamConfiguration"] = map[string]any{"uniformBucketLevelAccess": map[string]bool{"enabled": true}}
 	}
 	if b.Labels != nil {

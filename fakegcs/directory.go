@@ -130,6 +130,9 @@ func (l *loader) loadObjects(b *bucket) error {
 		if err := l.finishReplace(b, g); err != nil {
 			return err
 		}
+		if b.hierarchical() && g.live != nil { // the server may have been killed before it recorded the folders
+			b.Folders, _ = b.Folders.with(foldersAbove(name), g.live.TimeCreated)
+		}
 		b.tidy(name)
 	}
 	b.retain()

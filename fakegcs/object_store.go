@@ -102,6 +102,7 @@ func (s *store) publishLocked(o *Object, content *blob.Blob, cond conditions, up
 		}
 	}
 	b.at(o.Name).live = v
+	s.makeFoldersLocked(b, o.Name, now)
 	return o, nil
 }
 

@@ -112,6 +112,8 @@ func (q *request) parseJSON(path string, upload bool) {
 	case len(segs) == 4 && segs[2] == "notificationConfigs" && !upload:
 		q.object, q.rest = "", segs[3:]
 		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationGet, "DELETE": faults.OpNotificationDelete})
+	case len(segs) > 2 && (segs[2] == plainFolders || segs[2] == managedFolders) && !upload:
+		q.parseFolder(segs[2:])
 	case len(segs) > 2 && segs[2] != "o":
 		q.rest = segs[2:]
 	case len(segs) == 1:

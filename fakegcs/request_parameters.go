@@ -17,8 +17,8 @@ var knownParameters = parameterSet("$.xgafv $alt access_token alt callback field
 	"contentEncoding copySourceAcl delimiter destinationKmsKeyName destinationPredefinedAcl dropContextGroups enableObjectRetention endOffset filter generation " +
 	"ifGenerationMatch ifGenerationNotMatch ifMetagenerationMatch ifMetagenerationNotMatch " +
 	"ifSourceGenerationMatch ifSourceGenerationNotMatch ifSourceMetagenerationMatch ifSourceMetagenerationNotMatch " +
-	"includeFoldersAsPrefixes includeTrailingDelimiter kmsKeyName matchGlob maxBytesRewrittenPerCall maxResults name optionsRequestedPolicyVersion " +
-	"overrideUnlockedRetention pageToken permissions predefinedAcl predefinedDefaultObjectAcl prefix project projection restoreToken returnPartialSuccess " +
+	"includeFoldersAsPrefixes includeTrailingDelimiter allowNonEmpty kmsKeyName matchGlob maxBytesRewrittenPerCall maxResults name optionsRequestedPolicyVersion " +
+	"overrideUnlockedRetention pageSize pageToken permissions recursive predefinedAcl predefinedDefaultObjectAcl prefix project projection restoreToken returnPartialSuccess " +
 	"rewriteToken serviceAccountEmail showDeletedKeys softDeleted sourceGeneration startOffset userProject versions")
 
 // missingParameters are the parameters that a method of the service has and that this
@@ -32,6 +32,12 @@ var missingParameters = map[faults.Op]map[string]bool{
 	faults.OpACLList:    parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
 	faults.OpBucketGet:  parameterSet("generation softDeleted"),
 	faults.OpBucketList: parameterSet("softDeleted"),
+
+	faults.OpFolderList:          parameterSet("delimiter startOffset endOffset"),
+	faults.OpFolderGet:           parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpFolderDelete:        parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpManagedFolderGet:    parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpManagedFolderDelete: parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
 }
 
 func parameterSet(names string) map[string]bool {

@@ -411,6 +411,9 @@ func (s *Server) operate(q *request) *reply {
 		return bucketAPI{s.store}.answer(q)
 	case faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
 		return notificationAPI{s.store}.answer(q)
+	case faults.OpFolderInsert, faults.OpFolderGet, faults.OpFolderList, faults.OpFolderDelete, faults.OpManagedFolderInsert, faults.OpManagedFolderGet,
+		faults.OpManagedFolderList, faults.OpManagedFolderDelete, faults.OpManagedFolderPermissions:
+		return folderAPI{s.store}.answer(q)
 	case faults.OpBatch:
 		return s.batch(q)
 	}

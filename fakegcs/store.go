@@ -64,6 +64,9 @@ func (s *store) addBucketLocked(name string, body []byte) (*bucket, *apiError) {
 		if err := b.configure(body, s.now()); err != nil {
 			return nil, err
 		}
+		if err := b.checkNamespace(nil); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.saveBucket(b); err != nil {
 		return nil, errInternal(err)

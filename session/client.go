@@ -154,7 +154,7 @@ func (c *Client) url(query url.Values, path ...string) string {
 }
 
 // Get reads a resource of the JSON API that has no method of its own, or a list of them. It
-// is for op OpList, OpBucket, OpNotifications or OpPermissions, see package bucket. Parameters
+// is for op OpList, OpBucket, OpNotifications, OpPermissions or OpManagedFolder, see package bucket. Parameters
 // whose value is "" are removed from query. path has the elements of the path below
 // /storage/v1. read reads the body of a successful reply. If it returns an error, the reply
 // counts as lost. If the body is complete, but cannot be used, read sets the Err of the reply.

@@ -44,6 +44,7 @@ var requests = []struct {
 }{
 	{session.OpStat, made(1)}, {session.OpList, status(200)}, {session.OpRead, status(200)}, {session.OpDelete, status(204)},
 	{session.OpBucket, status(200)}, {session.OpNotifications, status(200)}, {session.OpPermissions, status(200)},
+	{session.OpManagedFolder, status(200)}, {session.OpFolderDelete, status(204)},
 	{session.OpMultipartStart, session.Reply{}}, // its success has a URI
 	{session.OpParts, status(200)}, {session.OpAbort, status(204)}, {session.OpCancel, status(499)},
 }
@@ -56,7 +57,7 @@ func TestDecideRequest(t *testing.T) {
 	confirmed := func(what string) [3]string { return [3]string{what, what, "wait repeat, " + what} }
 	// A stranger's reply at first contact means that the destination may be wrong.
 	strangers := [3]string{"ErrNotFound", again, again}
-	stat := []session.Op{session.OpStat, session.OpRead, session.OpDelete}
+	stat := []session.Op{session.OpStat, session.OpRead, session.OpDelete, session.OpManagedFolder, session.OpFolderDelete}
 	upload := []session.Op{session.OpParts, session.OpAbort}
 	for _, row := range []struct {
 		name  string
@@ -173,7 +174,7 @@ func TestDecideRequestSuccess(t *testing.T) {
 				}
 				// The reply was cut, or is the page of a captive portal.
 				switch request.op {
-				case session.OpList, session.OpRead, session.OpBucket, session.OpNotifications, session.OpPermissions, session.OpParts:
+				case session.OpList, session.OpRead, session.OpBucket, session.OpNotifications, session.OpPermissions, session.OpManagedFolder, session.OpParts:
 					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Reached: reached}
 				default:
 					r = session.Reply{Op: request.op, Status: 200, Reached: reached}

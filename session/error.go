@@ -16,6 +16,9 @@ type Wait struct {
 	Cause string // such as "503" or "connection reset by peer"
 }
 
+// PermissionCreate is the permission to create objects.
+const PermissionCreate = "storage.objects.create"
+
 // PermissionDelete is the permission to delete objects, and to replace them.
 const PermissionDelete = "storage.objects.delete"
 

@@ -34,8 +34,10 @@ const (
 	OpBucket   Op = "bucket"   // the configuration of a bucket, or the names of buckets
 	OpCompose  Op = "compose"  // make an object from others
 
-	OpNotifications Op = "notifications" // the notifications of a bucket
-	OpPermissions   Op = "permissions"   // the caller's permissions for a bucket
+	OpNotifications Op = "notifications"  // the notifications of a bucket
+	OpPermissions   Op = "permissions"    // the caller's permissions for a bucket, or a managed folder
+	OpManagedFolder Op = "managed-folder" // whether a managed folder exists
+	OpFolderDelete  Op = "folder-delete"  // delete a folder if it is empty
 
 	OpMultipartStart Op = "multipart-start" // open a multipart upload
 	OpPart           Op = "part"            // one part of a multipart upload

@@ -61,6 +61,15 @@ func (c *Client) DeleteGeneration(ctx context.Context, spec Spec, generation int
 	return c.do(ctx, c.onObject(OpDelete, "DELETE", spec, spec.withConditions(q)))
 }
 
+// DeleteFolder deletes a folder of a bucket with hierarchical namespace. The name ends in a slash. Status
+// 204 means success, and 409 that the folder is not empty. The service also deletes the managed folder of that
+// name, if the caller may delete it. userProject is the project that is billed, for requester-pays buckets.
+// https://cloud.google.com/storage/docs/json_api/v1/folders/delete
+func (c *Client) DeleteFolder(ctx context.Context, bucket, folder, userProject string) Reply {
+	q := url.Values{"userProject": {userProject}}
+	return c.do(ctx, call{op: OpFolderDelete, method: "DELETE", url: c.url(q, "storage", "v1", "b", bucket, "folders", folder)})
+}
+
 // onObject returns a call without a body for an object.
 func (c *Client) onObject(op Op, method string, spec Spec, q url.Values) call {
 	q.Set("userProject", spec.UserProject)

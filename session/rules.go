@@ -93,11 +93,11 @@ func (r *Reply) success() bool {
 	switch r.Op {
 	case OpStart, OpMultipartStart:
 		return !r.URI.IsZero()
-	case OpDelete, OpAbort:
+	case OpDelete, OpFolderDelete, OpAbort:
 		return r.Status == 204
 	case OpCancel:
 		return r.Status == 499 && r.FromService || r.Object != nil
-	case OpList, OpRead, OpBucket, OpNotifications, OpPermissions, OpPart, OpParts:
+	case OpList, OpRead, OpBucket, OpNotifications, OpPermissions, OpManagedFolder, OpPart, OpParts:
 		return r.Status == 200 && r.Err == nil
 	}
 	return r.Object != nil
@@ -111,7 +111,7 @@ func (r *Reply) absent() bool {
 		return r.noUpload()
 	case OpCancel:
 		return r.FromService && (r.Status == 404 || r.Status == 410)
-	case OpDelete, OpStat, OpRead:
+	case OpDelete, OpStat, OpRead, OpManagedFolder, OpFolderDelete:
 		return r.FromService && r.Status == 404
 	}
 	return false
@@ -161,7 +161,7 @@ func (r *Reply) strange(begun bool) bool {
 		return true
 	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
 		return false
-	case (r.Op == OpDelete || r.Op == OpAbort) && r.Status == 204:
+	case (r.Op == OpDelete || r.Op == OpFolderDelete || r.Op == OpAbort) && r.Status == 204:
 		return false
 	}
 	return r.Status >= 200 && r.Status < 400
@@ -194,7 +194,7 @@ func (r *Reply) mayHaveActed() bool {
 // that the service or the bucket does not exist.
 func (op Op) begins() bool {
 	switch op {
-	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpMultipartStart:
+	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpManagedFolder, OpFolderDelete, OpMultipartStart:
 		return true
 	}
 	return false

@@ -83,7 +83,7 @@ func meaningOf(r session.Reply) meaning {
 		return choose(r.Op == session.OpMultipartStart, denied, lost) // a server without the XML API
 	case r.Status == 409 && r.Op == session.OpComplete:
 		return lost // the service still works on an earlier request
-	case r.Status == 499 && r.Op == session.OpCancel, r.Status == 204 && (r.Op == session.OpDelete || r.Op == session.OpAbort):
+	case r.Status == 499 && r.Op == session.OpCancel, r.Status == 204 && (r.Op == session.OpDelete || r.Op == session.OpFolderDelete || r.Op == session.OpAbort):
 		return success
 	case r.Status == 200 && (r.Op == session.OpMultipartStart && !r.URI.IsZero() || r.Object != nil || has200[r.Op] && r.Err == nil):
 		return success
@@ -97,7 +97,7 @@ func meaningOf(r session.Reply) meaning {
 
 // has200 lists the exchanges whose success has only a status.
 var has200 = map[session.Op]bool{
-	session.OpList: true, session.OpRead: true, session.OpBucket: true, session.OpNotifications: true, session.OpPermissions: true,
+	session.OpList: true, session.OpRead: true, session.OpBucket: true, session.OpNotifications: true, session.OpPermissions: true, session.OpManagedFolder: true,
 	session.OpPart: true, session.OpParts: true,
 }
 

@@ -32,7 +32,9 @@ const (
 
 	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the
 	// bucket of the destination, and composes them. It needs the permission to delete
-	// objects.
+	// objects. If only a managed folder of the destination grants it, the temporary objects
+	// are gcsup-parts-… in that folder. They have such names in a bucket with hierarchical namespace,
+	// too, so that no folder is left.
 	ByCompose
 
 	// ByMultipart uses a multipart upload of the XML API. It does not support

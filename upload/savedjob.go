@@ -72,7 +72,8 @@ func (j *job) warnOfLostParts(id, bucket string) {
 	if j.u.opts.Parallel == nil {
 		return // uploads of this program are not in parts
 	}
-	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, parts.TemporaryDir, id)})
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
+		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
 }
 
 // abandon removes the parts of a saved upload from the service.

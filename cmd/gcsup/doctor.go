@@ -43,6 +43,7 @@ type doctor struct {
 	c     *connection
 	asker *asker // nil until there are credentials
 	spec  session.Spec
+	below string // prefix of the destination: "" for the bucket, and otherwise it ends in a slash
 	uri   session.URI
 
 	reply          session.Reply // of the endpoint, without credentials
@@ -114,6 +115,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 	name := make([]byte, 8)
 	_, _ = crand.Read(name) // it never fails
 	d.spec.Bucket, d.spec.Object, d.spec.IfGenerationMatch = bucket, object+"gcsup-doctor-"+hex.EncodeToString(name), new(int64)
+	d.below = object
 	if err := d.spec.Validate(); err != nil {
 		return err
 	}
@@ -360,7 +362,7 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 		return reply.Refusal()
 	}
 	d.uri = reply.URI
-	page, reply, err := d.asker.list(ctx, bucket.Query{Bucket: d.spec.Bucket, MaxResults: 1, UserProject: d.spec.UserProject})
+	page, reply, err := d.asker.list(ctx, bucket.Query{Bucket: d.spec.Bucket, Prefix: d.below, MaxResults: 1, UserProject: d.spec.UserProject})
 	switch {
 	case err != nil:
 		return err
@@ -371,6 +373,15 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
+	if known {
+		if granted, err = d.grantedByFolders(ctx, granted); err != nil {
+			return err
+		}
+	}
+	missing := " is missing"
+	if d.below != "" {
+		missing += ", unless a managed folder below " + d.below + " grants it"
+	}
 	parts := []string{"an upload can start"}
 	if page != nil {
 		parts[0] += ", and objects can be listed"
@@ -378,7 +389,7 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 	}
 	for _, p := range optional {
 		if known && !slices.Contains(granted, p) || p == permissionList && page == nil {
-			parts = append(parts, p+" is missing: "+usesOf[p])
+			parts = append(parts, p+missing+": "+usesOf[p])
 		}
 	}
 	if !known {
@@ -412,6 +423,29 @@ func (d *doctor) granted(ctx context.Context, name string, permissions ...string
 		return reply
 	})
 	return granted, err == nil && reply.Status == http.StatusOK && reply.Err == nil, err
+}
+
+// grantedByFolders returns granted with those optional permissions that the managed folders of the destination
+// grant. An endpoint that does not answer this question grants none.
+func (d *doctor) grantedByFolders(ctx context.Context, granted []string) ([]string, error) {
+	for _, folder := range bucket.ManageableFolders(d.below) {
+		missing := slices.DeleteFunc(slices.Clone(optional), func(p string) bool { return slices.Contains(granted, p) })
+		if len(missing) == 0 {
+			break
+		}
+		var more []string
+		reply, err := d.asker.repeat(ctx, func(ctx context.Context) (reply session.Reply) {
+			more, reply = bucket.FolderPermissions(ctx, d.asker.client, d.spec.Bucket, folder, d.spec.UserProject, missing...)
+			return reply
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case reply.Status == http.StatusOK && reply.Err == nil:
+			granted = append(granted, more...)
+		}
+	}
+	return granted, nil
 }
 
 // checkThroughput sends parts of growing size until one takes long enough to be

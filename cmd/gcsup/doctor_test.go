@@ -132,6 +132,43 @@ func TestDoctorStranger(t *testing.T) {
 	}
 }
 
+// TestDoctorManagedFolder checks that doctor asks the managed folders of the destination for permissions that the
+// bucket does not grant.
+func TestDoctorManagedFolder(t *testing.T) {
+	gcs, err := fakegcs.New(&fakegcs.Options{Buckets: []fakegcs.Bucket{{Name: "demo", UniformAccess: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gcs.Close()
+	bucketGrants := []string{"storage.objects.list"}
+	service := &iam{Handler: gcs}
+	service.granted.Store(&bucketGrants)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/managedFolders") { // it grants what is asked for
+			gcs.ServeHTTP(w, r)
+			return
+		}
+		service.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
+	resp, err := http.Post(srv.URL+"/storage/v1/b/demo/managedFolders", "application/json", strings.NewReader(`{"name":"team/"}`))
+	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	for destination, want := range map[string]string{
+		"gs://demo/team/a": "an upload can start, and objects can be listed\n",
+		"gs://demo/team":   "an upload can start, and objects can be listed\n",
+		"gs://demo/other":  "; storage.objects.delete is missing, unless a managed folder below other/ grants it: cp and sync cannot replace an object, ",
+		"gs://demo":        "; storage.objects.delete is missing: cp and sync cannot replace an object, ",
+	} {
+		var out bytes.Buffer
+		if code := runDoctor(t, checkLimit, &out, destination); code != exit.OK || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit code %d, want 0 and %q\n%s", destination, code, want, &out)
+		}
+	}
+}
+
 // TestDoctorPermissions checks what doctor prints about permissions that an upload can do without.
 func TestDoctorPermissions(t *testing.T) {
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})

@@ -41,7 +41,8 @@ or another one: DIR/a becomes PREFIX/a. It compares size and CRC32C.
 
 With --delete it then deletes the objects below PREFIX/ that have no file, each by the
 generation that was listed. It deletes nothing if a file was not uploaded or a directory
-not read, if DIR has no files, or if --max-delete would be exceeded.
+not read, if DIR has no files, or if --max-delete would be exceeded. In a bucket with
+hierarchical namespace it also deletes the folders that are empty then.
 
 If sync is interrupted or killed, run it again.`,
 		Example: `  gcsup sync photos gs://my-bucket/photos
@@ -182,6 +183,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 		Deleting: func(n int64) {
 			r.console.Message("deleting %s without a file", readable.Plural(int(n), "object", "objects"))
 		},
+		FoldersLeft: func(left mirror.FoldersLeft) { r.console.Warning("warning: %s", foldersText(bucket, left)) },
 		Prepare: func(job *upload.Job) {
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
@@ -155,4 +156,24 @@ func deletionText(err error) string {
 		text += "; the account needs storage.objects.delete"
 	}
 	return text
+}
+
+// foldersText describes the folders that are left.
+func foldersText(bucket string, left mirror.FoldersLeft) string {
+	why := exit.Text(left.Err)
+	if errors.Is(left.Err, session.ErrPermission) {
+		why += "; the account needs storage.folders.delete and storage.managedFolders.get"
+	}
+	if left.Count == 0 {
+		return "folders may be left that are empty now: " + why
+	}
+	var urls []string
+	for _, name := range left.Names {
+		urls = append(urls, process.Printable("gs://"+bucket+"/"+name))
+	}
+	list := strings.Join(urls, ", ")
+	if more := left.Count - int64(len(left.Names)); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s left that may be empty now: %s: %s", readable.Plural(int(left.Count), "folder is", "folders are"), list, why)
 }

@@ -236,6 +236,8 @@ var ops = map[Op]bool{
 	OpNotificationInsert: true, OpNotificationGet: true, OpNotificationList: true, OpNotificationDelete: true, OpBatch: true,
 	OpMove: true, OpBucketLock: true, OpPolicyGet: true, OpPolicySet: true, OpACLList: true, OpACLGet: true, OpACLInsert: true, OpACLPatch: true,
 	OpACLDelete: true, OpHMACInsert: true, OpHMACGet: true, OpHMACList: true, OpHMACUpdate: true, OpHMACDelete: true, OpServiceAccount: true,
+	OpFolderInsert: true, OpFolderGet: true, OpFolderList: true, OpFolderDelete: true, OpManagedFolderInsert: true, OpManagedFolderGet: true,
+	OpManagedFolderList: true, OpManagedFolderDelete: true, OpManagedFolderPermissions: true,
 }
 
 // Validate returns an error if f is not valid.

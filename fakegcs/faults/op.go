@@ -53,6 +53,17 @@ const (
 	OpNotificationList   Op = "notification-list"
 	OpNotificationDelete Op = "notification-delete"
 
+	OpFolderInsert Op = "folder-insert" // folders of a bucket with hierarchical namespace
+	OpFolderGet    Op = "folder-get"
+	OpFolderList   Op = "folder-list"
+	OpFolderDelete Op = "folder-delete"
+
+	OpManagedFolderInsert      Op = "managed-folder-insert"
+	OpManagedFolderGet         Op = "managed-folder-get"
+	OpManagedFolderList        Op = "managed-folder-list"
+	OpManagedFolderDelete      Op = "managed-folder-delete"
+	OpManagedFolderPermissions Op = "managed-folder-permissions" // which permissions the caller has
+
 	OpHMACInsert Op = "hmac-insert" // HMAC keys of a project
 	OpHMACGet    Op = "hmac-get"
 	OpHMACList   Op = "hmac-list"

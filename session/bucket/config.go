@@ -21,10 +21,11 @@ type Config struct {
 	SoftDelete            time.Duration // how long a replaced or deleted object is kept; 0 if it is not
 	Retention             time.Duration // how long a new object cannot be replaced or deleted; 0 if there is no limit
 	DefaultEventBasedHold bool          // new objects cannot be replaced or deleted until their hold is released
+	Hierarchical          bool          // the bucket has folders, which exist while they are empty, too
 }
 
 // configFields are the fields that ReadConfig requests.
-const configFields = "storageClass,versioning,softDeletePolicy,retentionPolicy,defaultEventBasedHold"
+const configFields = "storageClass,versioning,softDeletePolicy,retentionPolicy,defaultEventBasedHold,hierarchicalNamespace"
 
 // ReadConfig reads the configuration of a bucket. It needs the permission
 // storage.buckets.get. The Config is nil if the reply has none; the reply then has
@@ -42,7 +43,8 @@ func ReadConfig(ctx context.Context, client *session.Client, name, userProject s
 		Retention struct {
 			Seconds decimal `json:"retentionPeriod"`
 		} `json:"retentionPolicy"`
-		Hold bool `json:"defaultEventBasedHold"`
+		Hold      bool      `json:"defaultEventBasedHold"`
+		Namespace namespace `json:"hierarchicalNamespace"`
 	}
 	q := url.Values{"fields": {configFields}, "userProject": {userProject}}
 	r := read(ctx, client, session.OpBucket, q, []string{"b", name}, &b)
@@ -55,6 +57,7 @@ func ReadConfig(ctx context.Context, client *session.Client, name, userProject s
 		SoftDelete:            time.Duration(b.SoftDelete.Seconds) * time.Second,
 		Retention:             time.Duration(b.Retention.Seconds) * time.Second,
 		DefaultEventBasedHold: b.Hold,
+		Hierarchical:          b.Namespace.Enabled,
 	}, r
 }
 
@@ -87,11 +90,16 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 // objects. No permission is necessary to ask. The list is valid only if the status of
 // the reply is 200. https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
 func Permissions(ctx context.Context, client *session.Client, bucket, userProject string, permissions ...string) ([]string, session.Reply) {
+	return test(ctx, client, userProject, permissions, "b", bucket, "iam", "testPermissions")
+}
+
+// test requests which of the permissions the caller has, at a path.
+func test(ctx context.Context, client *session.Client, userProject string, permissions []string, path ...string) ([]string, session.Reply) {
 	var has struct {
 		Permissions []string `json:"permissions"`
 	}
 	q := url.Values{"permissions": permissions, "userProject": {userProject}}
-	r := read(ctx, client, session.OpPermissions, q, []string{"b", bucket, "iam", "testPermissions"}, &has)
+	r := read(ctx, client, session.OpPermissions, q, path, &has)
 	return has.Permissions, r
 }
 

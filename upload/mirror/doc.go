@@ -21,6 +21,8 @@
 //     deletion.
 //   - Only names below the prefix are deleted. The prefix is a directory: "p" does not include the
 //     object "pq/x".
+//   - In a bucket with hierarchical namespace, a folder below the prefix is deleted only if the run deleted an
+//     object in it, and the service confirms that it is empty. Managed folders are never deleted.
 //   - An object with a [Reason] is not deleted, except Excluded with [Options].DeleteExcluded.
 //   - Memory does not grow with the number of files and objects. The names of the objects that
 //     will be deleted are in a temporary file, if they need more than 8 MiB.

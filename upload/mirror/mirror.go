@@ -56,12 +56,17 @@ type Options struct {
 	// deleted.
 	Deleting func(objects int64)
 
+	// FoldersLeft, if not nil, is called once after the deletions if folders that the run emptied could not
+	// be deleted, for example because a permission is missing. Only a bucket with hierarchical
+	// namespace has folders.
+	FoldersLeft func(FoldersLeft)
+
 	// Strict counts an entry that is not a file, and a file that vanished, as a failure, so that
 	// nothing is deleted.
 	Strict bool
 
 	// Reserved are prefixes of object names in the bucket that are never deleted, such as that
-	// of a package bucketstore. Names like those of its objects, and those below gcsup-parts/, are
+	// of a package bucketstore. Names like those of its objects and of temporary objects are
 	// always protected.
 	Reserved []string
 
@@ -158,7 +163,7 @@ func (m *Mirror) jobs(ctx context.Context) iter.Seq[upload.Job] {
 // protect returns why an object is not deleted, although it has no file.
 func (m *Mirror) protect(o *session.Object) Reason {
 	switch {
-	case strings.HasPrefix(o.Name, parts.TemporaryDir):
+	case parts.Temporary(o.Name):
 		return Temporary
 	case bucketstore.Writes(o.Name):
 		return SavedUpload

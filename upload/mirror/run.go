@@ -99,6 +99,9 @@ func (m *Mirror) deleteRest(ctx context.Context, u *upload.Uploader, s *surveyor
 	if !yieldAll(then, yield) {
 		return
 	}
+	if refused == nil && ctx.Err() == nil {
+		v.deleteFolders(ctx, m, u) // none in a dry run
+	}
 	if refused == nil && ctx.Err() != nil {
 		refused = fmt.Errorf("mirror: %w: %v", ctx.Err(), context.Cause(ctx))
 	}

@@ -17,6 +17,7 @@ type survey struct {
 	deletes  *spool
 	protects *spool
 	appeared *spool // of deletes, those whose file was made meanwhile
+	folders  *spool // below the prefix that had objects of deletes
 	err      error  // that ended the plan
 }
 
@@ -36,7 +37,7 @@ func (s *surveyor) jobs(ctx context.Context) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		dir := s.m.opts.TempDir
 		spool := func() *spool { return newSpool(s.m.listing.Bucket, dir) }
-		v := &survey{deletes: spool(), protects: spool(), appeared: spool()}
+		v := &survey{deletes: spool(), protects: spool(), appeared: spool(), folders: spool()}
 		defer func() { s.put(v) }()
 		for a, err := range s.m.Plan(ctx, s.u) {
 			if err == nil && a.Object != nil {
@@ -94,6 +95,7 @@ func (v *survey) close() {
 	v.deletes.close()
 	v.protects.close()
 	v.appeared.close()
+	v.folders.close()
 }
 
 // check returns an error if nothing may be deleted. failed is the number of files and directories that
@@ -144,6 +146,7 @@ func (v *survey) planned() iter.Seq2[Outcome, error] {
 func (v *survey) delete(ctx context.Context, m *Mirror, u *upload.Uploader) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		var failed error // written by the goroutine that reads the objects, which ends before the loop
+		var last string  // the object before; its folders are in v.folders
 		objects := func(yield func(*session.Object) bool) {
 			for e, err := range v.deletes.entries() {
 				if err == nil && e.reason == NoReason {
@@ -156,6 +159,10 @@ func (v *survey) delete(ctx context.Context, m *Mirror, u *upload.Uploader) iter
 							continue
 						}
 					}
+				}
+				if err == nil {
+					err = v.addFolders(m.listing.Prefix, last, e.object)
+					last = e.object.Name
 				}
 				if err != nil {
 					failed = err

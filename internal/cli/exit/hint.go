@@ -89,6 +89,8 @@ var neededFor = map[session.Op]string{
 	session.OpDelete:         "storage.objects.delete on the bucket",
 	session.OpBucket:         "storage.buckets.get",
 	session.OpNotifications:  "storage.buckets.get",
+	session.OpManagedFolder:  "storage.managedFolders.get on the bucket",
+	session.OpFolderDelete:   "storage.folders.delete on the bucket",
 	session.OpCompose:        "storage.objects.create, storage.objects.get and storage.objects.delete on the bucket",
 	session.OpMultipartStart: "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
 	session.OpPart:           "storage.multipartUploads.create and storage.objects.create on the bucket",

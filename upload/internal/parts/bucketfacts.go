@@ -18,15 +18,17 @@ import (
 type bucketFacts struct {
 	asking chan struct{} // holds a value while a file asks
 
-	known    bool           // the service was asked
-	stopped  bool           // it was asked until it did not permit a request
-	missing  bool           // the bucket does not exist
-	config   *bucket.Config // nil if it may not be read
-	listed   bool           // notified is known
-	notified bool           // temporary objects cause Pub/Sub messages
-	asked    bool           // deletes is known
-	deletes  bool           // the caller has session.PermissionDelete
-	warned   map[error]bool // warnings that were posted
+	known   bool                  // the service was asked
+	stopped bool                  // it was asked until it did not permit a request
+	missing bool                  // the bucket does not exist
+	config  *bucket.Config        // nil if it may not be read
+	listed  bool                  // notices is known
+	notices []bucket.Notification // that the bucket sends
+	asked   bool                  // lacks is known
+	lacks   string                // a permission that temporary objects need and the caller does not have; "" if there is none
+	layout  *bool                 // whether the bucket has folders; nil until it is asked for without config
+	folders map[string]bool       // managed folders that were asked for: whether the caller has all permissions
+	warned  map[error]bool        // warnings that were posted
 }
 
 // Buckets has the facts of all buckets, by user project and name.
@@ -34,30 +36,51 @@ type Buckets struct{ facts sync.Map }
 
 // of returns the facts of a bucket, which may not be known yet.
 func (t *Buckets) of(bucket, userProject string) *bucketFacts {
-	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), warned: map[error]bool{}})
+	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), folders: map[string]bool{}, warned: map[error]bool{}})
 	return f.(*bucketFacts)
+}
+
+// needed are the permissions that temporary objects need.
+var needed = []string{session.PermissionDelete, session.PermissionCreate}
+
+// lacking returns the first of the needed permissions that the caller does not have, or "".
+func lacking(granted []string) string {
+	for _, p := range needed {
+		if !slices.Contains(granted, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// inquire makes a request about a bucket. A refusal is no answer: the error is then nil, and refused is not.
+func inquire(ctx context.Context, x *engine.Exchanger, op session.Op, do func(context.Context, *session.Client) session.Reply) (refused *session.Error, err error) {
+	_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
+	if engine.Refusal(err) {
+		refused, _ = errors.AsType[*session.Error](err)
+		return refused, nil
+	}
+	return nil, err
 }
 
 // ask asks the service if the facts are not known, by at most three requests. If that fails, or
 // there is no bucket yet, the next file asks again. If needAll is set, it stops after the first
-// request that the service does not permit. prefix is the prefix of the names of temporary objects.
-func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix string, needAll bool) (err error) {
+// request that the service does not permit.
+func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, needAll bool) (err error) {
 	if f.known || f.stopped && needAll {
 		return nil
 	}
 	f.missing = false
 	strange := false // a stranger refused a request: a proxy may be in the way for a while
 	defer func() { f.known = err == nil && !f.missing && !strange && !f.stopped }()
-	// answered makes a request, and reports whether the service answered. A refusal is no answer.
+	// answered makes a request, and reports whether the service answered.
 	answered := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
-		if engine.Refusal(err) {
-			e, _ := errors.AsType[*session.Error](err)
-			strange = strange || !e.FromService
-			f.missing = f.missing || op == session.OpBucket && e.FromService && errors.Is(err, session.ErrNotFound)
-			return false, nil
+		refused, err := inquire(ctx, x, op, do)
+		if refused != nil {
+			strange = strange || !refused.FromService
+			f.missing = f.missing || op == session.OpBucket && refused.FromService && errors.Is(refused, session.ErrNotFound)
 		}
-		return err == nil, err
+		return refused == nil && err == nil, err
 	}
 	_, err = answered(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		f.config, r = bucket.ReadConfig(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
@@ -69,35 +92,89 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, prefix strin
 	}
 	var may []string
 	f.asked, err = answered(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, session.PermissionDelete)
+		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, needed...)
 		return r
 	})
 	f.stopped = err == nil && needAll && !f.asked
 	if err != nil || f.stopped {
 		return err
 	}
-	f.deletes = slices.Contains(may, session.PermissionDelete)
+	f.lacks = lacking(may)
 	if f.config == nil {
 		return nil // reading the notifications needs the same permission
 	}
-	var list []bucket.Notification
 	f.listed, err = answered(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, r = bucket.Notifications(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
+		f.notices, r = bucket.Notifications(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
-	f.notified = slices.ContainsFunc(list, func(n bucket.Notification) bool { return n.Reports(prefix) })
 	return err
 }
 
-// forbidden returns the reason why temporary objects cannot be deleted, or nil.
-func (f *bucketFacts) forbidden() error {
+// place returns the folder for the temporary objects of an object, and a permission that the caller does not have in
+// it. The folder is "" for the bucket itself. If the bucket does not grant the permissions, a managed folder of the
+// object may: the outermost one that does is the place. Each folder is asked for once.
+func (f *bucketFacts) place(ctx context.Context, x *engine.Exchanger) (folder, lacks string, err error) {
+	if !f.asked || f.lacks == "" {
+		return "", "", nil
+	}
+	for _, folder := range bucket.ManageableFolders(x.Spec.Object) {
+		grants, known := f.folders[folder]
+		if !known {
+			var may []string
+			refused, err := inquire(ctx, x, session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+				may, r = bucket.FolderPermissions(ctx, c, x.Spec.Bucket, folder, x.Spec.UserProject, needed...)
+				return r
+			})
+			if err != nil {
+				return "", "", err
+			}
+			grants = refused == nil && lacking(may) == ""
+			if refused == nil || refused.FromService {
+				f.folders[folder] = grants
+			}
+		}
+		if grants {
+			return folder, "", nil
+		}
+	}
+	return "", f.lacks, nil
+}
+
+// hierarchical reports whether the bucket has folders, which would stay after the temporary objects. If its settings
+// may not be read, the service is asked for the layout.
+func (f *bucketFacts) hierarchical(ctx context.Context, x *engine.Exchanger) (bool, error) {
+	switch {
+	case f.config != nil:
+		return f.config.Hierarchical, nil
+	case f.missing:
+		return false, nil
+	}
+	if f.layout == nil {
+		var is bool
+		refused, err := inquire(ctx, x, session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+			is, r = bucket.Hierarchical(ctx, c, x.Spec.Bucket, x.Spec.Object, x.Spec.UserProject)
+			return r
+		})
+		if err != nil || refused != nil && !refused.FromService {
+			return false, err
+		}
+		f.layout = new(is && refused == nil)
+	}
+	return *f.layout, nil
+}
+
+// forbidden returns the reason why temporary objects cannot be made or deleted, or nil. lacks is a permission
+// that the caller does not have.
+func (f *bucketFacts) forbidden(lacks string) error {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
 		return Reason{Text: "the bucket has a retention policy, and temporary objects could not be deleted"}
 	case f.config != nil && f.config.DefaultEventBasedHold:
 		return Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
-	case f.asked && !f.deletes:
-		return Reason{Text: "the permission " + session.PermissionDelete + " is missing, and temporary objects could not be deleted"}
+	case lacks == session.PermissionDelete:
+		return Reason{Text: "the permission " + lacks + " is missing, and temporary objects could not be deleted"}
+	case lacks != "":
+		return Reason{Text: "the permission " + lacks + " is missing, and temporary objects could not be made"}
 	}
 	return nil
 }
@@ -118,12 +195,12 @@ func (f *bucketFacts) unknown() error {
 }
 
 // costs describes the costs of temporary objects besides their requests, or returns nil.
-// class is the storage class of the object; "" is the default of the bucket.
-func (f *bucketFacts) costs(class string) error {
+// prefix is that of their names. class is the storage class of the object; "" is the default of the bucket.
+func (f *bucketFacts) costs(prefix, class string) error {
 	switch days := f.minimum(class); {
 	case days > 0:
 		return Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days if the upload does not finish", f.class(class), days)}
-	case f.notified:
+	case slices.ContainsFunc(f.notices, func(n bucket.Notification) bool { return n.Reports(prefix) }):
 		return Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
 	}
 	return nil

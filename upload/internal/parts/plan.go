@@ -178,15 +178,26 @@ func (p *Plan) prepareComposed(ctx context.Context, chosen *state.Parts, free bo
 		return engine.NewInterruption(ctx, nil)
 	}
 	defer func() { <-f.asking }()
-	chosen.Prefix = TemporaryDir + cmp.Or(p.ID, "upload") + "-" + rand.Text() + "/"
-	if err := f.ask(ctx, p.Wire, chosen.Prefix, free); err != nil {
+	if err := f.ask(ctx, p.Wire, free); err != nil {
 		return err
 	}
-	why, costs := f.forbidden(), f.costs(p.Wire.Spec.StorageClass)
-	switch {
-	case why != nil:
-	case free:
-		why = cmp.Or(f.unknown(), costs)
+	folder, lacks, err := f.place(ctx, p.Wire)
+	if err != nil {
+		return err
+	}
+	why := f.forbidden(lacks)
+	if why == nil && free {
+		why = f.unknown()
+	}
+	if why != nil {
+		return why
+	}
+	if chosen.Prefix, err = p.temporaryPrefix(ctx, f, folder); err != nil {
+		return err
+	}
+	switch costs := f.costs(chosen.Prefix, p.Wire.Spec.StorageClass); {
+	case costs != nil && free:
+		return costs
 	case costs != nil && !f.warned[costs]:
 		f.warned[costs] = true
 		p.Wire.Post(engine.Note{Kind: engine.Warning, Cause: costs.Error()})
@@ -195,5 +206,21 @@ func (p *Plan) prepareComposed(ctx context.Context, chosen *state.Parts, free bo
 		chosen.DeleteSources = true
 		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
-	return why
+	return nil
+}
+
+// temporaryPrefix returns the prefix of the names of the temporary objects in a folder, "" for the bucket itself. They
+// make no folder of their own in a bucket with hierarchical namespace, because it would stay.
+func (p *Plan) temporaryPrefix(ctx context.Context, f *bucketFacts, folder string) (string, error) {
+	upload := cmp.Or(p.ID, "upload") + "-" + rand.Text()
+	if folder != "" {
+		return folder + TemporaryName + upload + "-", nil
+	}
+	switch hierarchical, err := f.hierarchical(ctx, p.Wire); {
+	case err != nil:
+		return "", err
+	case hierarchical:
+		return TemporaryName + upload + "-", nil
+	}
+	return TemporaryDir + upload + "/", nil
 }

@@ -41,9 +41,6 @@ const (
 
 	// large is the size of a part beyond which more parts are better than one compose.
 	large = 64 << 20
-
-	// TemporaryDir is the beginning of the names of all temporary objects.
-	TemporaryDir = "gcsup-parts/"
 )
 
 // Options are the caller's choice of connections and sizes.
