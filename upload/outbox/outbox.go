@@ -183,7 +183,7 @@ func (o *Outbox) open() (err error) {
 	if err := checkOwn(o.dir, failedDir); err != nil {
 		return err
 	}
-	// Whoever can rename the directory .outbox can put another one in its place.
+	// A user who can rename the directory .outbox can put another one in its place.
 	if o.state, err = openOwn(o.dir, stateDir); err != nil {
 		return err
 	}
