@@ -515,8 +515,8 @@ func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 	}
 }
 
-// The first bytes show that a connection is slow, but the bucket does not suit parts. The file
-// is sent over one connection from byte 0.
+// The first bytes show that a connection is slow, but the bucket does not suit parts. The session
+// that sent them continues over one connection.
 func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -524,8 +524,9 @@ func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 16 * mib}, func(w *world) {
 		w.patchBucket(`{"storageClass":"NEARLINE"}`)
 		res, err := w.uploader(auto).File(w.t.Context(), w.file(content), upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)})
-		if err != nil || res.Parts != nil || res.BytesSent != 12*mib+res.BytesResent || res.BytesResent > 3*mib || len(w.undivided()) != 1 {
-			t.Errorf("%+v, %q, %v", res, w.undivided(), err)
+		started := w.srv.Stats().Ops[faults.OpStart]
+		if err != nil || res.Parts != nil || res.BytesSent != 12*mib+res.BytesResent || res.BytesResent > 3*mib || len(w.undivided()) != 1 || started != 1 {
+			t.Errorf("%+v, %q, %d sessions, %v", res, w.undivided(), started, err)
 		}
 		w.wantObject("obj", content)
 		w.wantSaved(0)
