@@ -24,6 +24,9 @@ const heapReserve = 16 << 20
 // Run runs a command and returns its exit code. The first SIGINT, SIGTERM or SIGHUP
 // cancels the context and waits for the command; a second one returns immediately.
 // A SIGHUP that was ignored at the start, as by nohup, stays ignored.
+// The signals stay caught after Run has returned: the process is about to exit with the code, and
+// the second signal of timeout(1), which sends one to the process and one to its group, must not
+// replace it.
 func Run(command func(ctx context.Context) int) int {
 	reserve := make([]byte, heapReserve)
 	defer runtime.KeepAlive(reserve)
@@ -34,7 +37,6 @@ func Run(command func(ctx context.Context) int) int {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	defer signal.Stop(signals)
 
 	// If a reader of the output exits, the write fails with an error. SIGPIPE
 	// would end the upload.

@@ -6,27 +6,35 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 
 	"gcsup/internal/cli/process"
 )
 
-// TestRun sends a signal to a command.
+// TestRun sends a signal to a command, and another one after its end, which must not kill the
+// process.
 func TestRun(t *testing.T) {
+	t.Cleanup(func() { signal.Reset(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) })
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		var cause error
-		code := process.Run(func(ctx context.Context) int {
-			p, err := os.FindProcess(os.Getpid())
-			if err != nil {
-				t.Error(err)
-			} else if err := p.Signal(s); err != nil {
+		send := func() {
+			if err := self.Signal(s); err != nil {
 				t.Error(err)
 			}
+		}
+		var cause error
+		code := process.Run(func(ctx context.Context) int {
+			send()
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return 7
 		})
+		send()
 		if want := "stopped by signal: " + s.String(); code != 7 || cause.Error() != want || !errors.Is(cause, context.Canceled) {
 			t.Errorf("%v: exit code %d, cause %v, want 7, %s", s, code, cause, want)
 		}
