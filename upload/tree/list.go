@@ -279,15 +279,16 @@ func (l *list) yield(path, object string, err error, yield func(upload.Job) bool
 	return yield(l.failed(path, object, err))
 }
 
-// seen is the set of the names of a list.
+// seen is the set of the names of a list. It keeps a hash for each name, so that its size does not
+// depend on the length of the names.
 type seen struct {
 	seed   maphash.Seed
-	hashes hashset
+	hashes map[uint64]struct{}
 	roots  []string // of the paths, almost always one or two
 }
 
 func newSeen() *seen {
-	return &seen{seed: maphash.MakeSeed()}
+	return &seen{seed: maphash.MakeSeed(), hashes: map[uint64]struct{}{}}
 }
 
 // add adds a path, given by its root and its object. It returns errIgnored if the
@@ -300,14 +301,14 @@ func (s *seen) add(root, object string) error {
 	}
 	h := maphash.String(s.seed, object)
 	for i := range s.roots {
-		if s.hashes.has(s.key(h, i)) {
+		if _, ok := s.hashes[s.key(h, i)]; ok {
 			if i == at {
 				return errIgnored
 			}
 			return sameObject(object)
 		}
 	}
-	s.hashes.add(s.key(h, at))
+	s.hashes[s.key(h, at)] = struct{}{}
 	return nil
 }
 
