@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -38,17 +37,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// CheckResponse returns nil for a reply with a status under 400, and otherwise
-// a *[StatusError]. It reads up to 64 KiB of the body of an error. The caller
-// must close the body.
-func CheckResponse(resp *http.Response) error {
-	if resp.StatusCode < 400 {
-		return nil
-	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // part of a body is better than none
-	return statusError(resp, body)
-}
-
+// statusError returns the error of a reply whose body begins with body.
 func statusError(resp *http.Response, body []byte) *StatusError {
 	e := &StatusError{Code: resp.StatusCode}
 	e.RetryAfter, _ = RetryAfter(resp.Header.Get("Retry-After"), time.Now())

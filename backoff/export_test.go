@@ -2,6 +2,8 @@ package backoff
 
 import "time"
 
+var ReplyError = statusError
+
 func (b *Budget) Failed()       { b.failed() }
 func (b *Budget) Failures() int { return b.failures }
 func (b *Budget) Progress()     { b.progress() }

@@ -334,40 +334,6 @@ func TestImportedChecksums(t *testing.T) {
 	sum := func(data []byte) chunk.Checkpoint {
 		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: chunk.Update(0, data)}
 	}
-	t.Run("of what was not sent", func(t *testing.T) {
-		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-			saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-			edited := bytes.Clone(content)
-			edited[size-1] ^= 1
-			store, path := w.elsewhere(edited)
-			defer store.Close()
-			token := decode(t, saved)
-			if token.HighWater >= size {
-				t.Fatalf("all of it was sent: %d", token.HighWater)
-			}
-			// The original was read to its end when it was interrupted.
-			token.Checkpoints = append(token.Checkpoints, sum(content))
-			up := w.uploader(func(o *upload.Options) { o.Store = store })
-			id, err := up.Import(w.t.Context(), token, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// The last reply gets lost, and the process with it.
-			lost := faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectLoseReply}}
-			down := faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Skip: 1, Times: 100, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
-			w.addFaults(lost, down)
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
-			defer cancel()
-			if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("error = %v\n%s", err, w.trace())
-			}
-			w.srv.ClearFaults()
-			if _, err := up.Resume(w.t.Context(), id); err != nil {
-				t.Errorf("%v\n%s", err, w.trace())
-			}
-			w.wantObject("obj", edited)
-		})
-	})
 	t.Run("not only the furthest", func(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			// The bytes at the server begin with another byte than the copy.

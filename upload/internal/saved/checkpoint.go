@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/session/state"
 )
 
 // The distance between saved checksums of a source is at most checkpointEvery, plus
@@ -51,13 +50,4 @@ func withCheckpoint(list []chunk.Checkpoint, c chunk.Checkpoint, committed int64
 		list = list[1:]
 	}
 	return list
-}
-
-// withoutUnsent returns t without checksums of bytes that were never sent, because a
-// copy of the source may have other bytes there. Earlier versions saved such
-// checksums.
-func withoutUnsent(token *state.Token) *state.Token {
-	t := *token
-	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset > t.HighWater })
-	return &t
 }

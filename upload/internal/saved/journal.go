@@ -101,7 +101,6 @@ func Open(ctx context.Context, c Call, draft state.Token) (j *Journal, token *st
 	j.background = c.Background(j.ctx)
 	j.held, j.lose = context.WithCancelCause(lease.Context())
 	if token != nil {
-		token = withoutUnsent(token)
 		j.draft.SourcePath = cmp.Or(draft.SourcePath, token.SourcePath)
 		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, token.SourceIdentity)
 		j.draft.Spool = token.Spool
