@@ -18,12 +18,18 @@ type Screen struct {
 	cuts    bool // it cuts lines at the margin
 	rows    []row
 	y, x    int
+	color   string // an SGR parameter of ECMA-48 that later characters have, "" for none
 	err     error
 }
 
 type row struct {
-	cells   []rune // 0 is the second half of a wide character
-	wrapped bool   // the next row continues it
+	cells   []cell
+	wrapped bool // the next row continues it
+}
+
+type cell struct {
+	r     rune // 0 is the second half of a wide character
+	color string
 }
 
 // New returns an empty screen. If reflows is true, it breaks long lines again when its width changes.
@@ -84,6 +90,9 @@ func (s *Screen) control(n int, command string) {
 		s.blank(s.y, s.x)
 		s.rows = s.rows[:s.y+1]
 	case "m":
+		if s.color = ""; n != 0 {
+			s.color = strconv.Itoa(n)
+		}
 	default:
 		s.err = fmt.Errorf("sequence %q", command)
 	}
@@ -96,7 +105,7 @@ func (s *Screen) blank(y, x int) {
 		return
 	}
 	for i := x; i < len(s.rows[y].cells); i++ {
-		s.rows[y].cells[i] = ' '
+		s.rows[y].cells[i] = cell{r: ' '}
 	}
 }
 
@@ -127,11 +136,11 @@ func (s *Screen) put(r rune) {
 	}
 	row := &s.rows[s.y]
 	for len(row.cells) < s.x+n {
-		row.cells = append(row.cells, ' ')
+		row.cells = append(row.cells, cell{r: ' '})
 	}
-	row.cells[s.x] = r
+	row.cells[s.x] = cell{r, s.color}
 	if n == 2 {
-		row.cells[s.x+1] = 0
+		row.cells[s.x+1] = cell{0, s.color}
 	}
 	s.x += n
 }
@@ -149,7 +158,7 @@ func (s *Screen) Resize(columns int) {
 		return
 	}
 	var rows []row
-	var line []rune
+	var line []cell
 	y, x := 0, 0
 	cursor := -1
 	for i, r := range s.rows {
@@ -178,11 +187,40 @@ func (s *Screen) Resize(columns int) {
 // Lines returns the lines of the screen, without empty lines at the end.
 func (s *Screen) Lines() []string {
 	var lines []string
-	for _, r := range s.rows {
-		lines = append(lines, strings.TrimRight(strings.ReplaceAll(string(r.cells), "\x00", ""), " "))
+	for _, runs := range s.Runs() {
+		var line strings.Builder
+		for _, r := range runs {
+			line.WriteString(r.Text)
+		}
+		lines = append(lines, strings.TrimRight(line.String(), " "))
 	}
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// Run is a part of a line that has one color.
+type Run struct {
+	Text  string
+	Color string // an SGR parameter of ECMA-48, "" for none
+}
+
+// Runs returns the lines of the screen as runs.
+func (s *Screen) Runs() [][]Run {
+	lines := make([][]Run, len(s.rows))
+	for i, r := range s.rows {
+		var runs []Run
+		for _, c := range r.cells {
+			if c.r == 0 {
+				continue
+			}
+			if n := len(runs); n == 0 || runs[n-1].Color != c.color {
+				runs = append(runs, Run{Color: c.color})
+			}
+			runs[len(runs)-1].Text += string(c.r)
+		}
+		lines[i] = runs
 	}
 	return lines
 }
