@@ -185,20 +185,7 @@ func (s *Screen) Resize(columns int) {
 }
 
 // Lines returns the lines of the screen, without empty lines at the end.
-func (s *Screen) Lines() []string {
-	var lines []string
-	for _, runs := range s.Runs() {
-		var line strings.Builder
-		for _, r := range runs {
-			line.WriteString(r.Text)
-		}
-		lines = append(lines, strings.TrimRight(line.String(), " "))
-	}
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
+func (s *Screen) Lines() []string { return Text(s.Runs()) }
 
 // Run is a part of a line that has one color.
 type Run struct {
@@ -223,4 +210,20 @@ func (s *Screen) Runs() [][]Run {
 		lines[i] = runs
 	}
 	return lines
+}
+
+// Text returns lines without their colors, and without empty lines at the end.
+func Text(lines [][]Run) []string {
+	var texts []string
+	for _, runs := range lines {
+		var line strings.Builder
+		for _, r := range runs {
+			line.WriteString(r.Text)
+		}
+		texts = append(texts, strings.TrimRight(line.String(), " "))
+	}
+	for len(texts) > 0 && texts[len(texts)-1] == "" {
+		texts = texts[:len(texts)-1]
+	}
+	return texts
 }
