@@ -70,18 +70,25 @@ func normalized(frames [][]string) []string {
 	var texts []string
 	for _, lines := range frames {
 		text := strings.Join(lines, "\n")
-		for _, r := range []struct{ varies, name string }{
-			{`\[[=-]* *\] +\d+%`, `[BAR]`},
-			{`(?m)^[\d.]+ \S+ sent, .*`, `[AMOUNT]`}, // with the rate, or what the upload waits for
-			{`saved upload [0-9a-f]+`, `saved upload ID`},
-			{`in [\d.]+m?s`, `in TIME`},
-			{`\d+(\.\d+)?`, `N`},
-		} {
-			text = regexp.MustCompile(r.varies).ReplaceAllString(text, r.name)
-		}
-		texts = append(texts, text)
+		text = regexp.MustCompile(`\[[=-]* *\] +\d+%`).ReplaceAllString(text, "[BAR]")
+		text = regexp.MustCompile(`(?m)^[\d.]+ \S+ sent, .*`).ReplaceAllString(text, "[AMOUNT]") // with the rate, or what the upload waits for
+		texts = append(texts, withoutValues(text))
 	}
 	return slices.Compact(texts)
+}
+
+// withoutValues returns messages without the values that differ in each run.
+func withoutValues(text string) string {
+	for _, r := range []struct{ value, name string }{
+		{`saved upload [0-9a-f]+`, `saved upload ID`},
+		{`crc32c \S+`, `crc32c SUM`},
+		{`in [\d.]+m?s`, `in TIME`},
+		{`\d+(\.\d+)? [KMG]?i?B\b`, `SIZE`},
+		{`#\d+`, `#GENERATION`},
+	} {
+		text = regexp.MustCompile(r.value).ReplaceAllString(text, r.name)
+	}
+	return regexp.MustCompile(`\d+ of SIZE`).ReplaceAllString(text, "SIZE of SIZE")
 }
 
 const sceneColumns, sceneRows = 110, 24

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
@@ -137,18 +138,31 @@ func TestDocumentedVersions(t *testing.T) {
 	}
 }
 
-// TestDocumentedRetries checks the numbers of retries in the topic retries, README.md and
+// TestDocumentedRetries checks the numbers of retries in the topic retries, docs/comparison.md and
 // docs/from-storage-writer.md.
 func TestDocumentedRetries(t *testing.T) {
 	few, many := backoff.Tries(8<<20), backoff.Tries(1<<30)
 	pages := documents(t)
 	for name, c := range map[string]struct{ text, want string }{
 		"the topic retries":           {topicText("retries"), fmt.Sprintf("%d retries (half a minute) up to 8 MiB, %d (11 minutes) for 1 GiB", few, many)},
-		"README.md":                   {pages["../../README.md"], fmt.Sprintf("after %d retries, later for large files (1 GiB: 11 minutes)", few)},
+		"docs/comparison.md":          {pages["../../docs/comparison.md"], fmt.Sprintf("after %d retries, later for large files (1 GiB: 11 minutes)", few)},
 		"docs/from-storage-writer.md": {pages["../../docs/from-storage-writer.md"], fmt.Sprintf("after %d retries in a row without a newly committed byte (at the %dth failure)", few, few+1)},
 	} {
 		if !strings.Contains(c.text, c.want) {
 			t.Errorf("%s does not contain %q", name, c.want)
+		}
+	}
+}
+
+// TestDocumentedFaults checks the faults in docs/emulator.md.
+func TestDocumentedFaults(t *testing.T) {
+	plans := regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(documents(t)["../../docs/emulator.md"], -1)
+	if len(plans) < 2 {
+		t.Fatalf("found only %d fault plans", len(plans))
+	}
+	for _, plan := range plans {
+		if _, err := faults.Parse(strings.NewReader(plan)); err != nil {
+			t.Errorf("%s: %v", plan, err)
 		}
 	}
 }
