@@ -170,8 +170,11 @@ func TestReadme(t *testing.T) {
 		if newest = string(m[2]); !bytes.Equal(m[2], m[3]) {
 			t.Errorf("of %s exchanges of %s, only %s have the same status", m[2], m[1], m[3])
 		}
+		if string(m[1]) == "2026" && (!bytes.Equal(m[2], m[4]) || !bytes.Equal(m[2], m[5])) {
+			t.Errorf("of %s exchanges of %s, only %s have the same body, and %s the same headers", m[2], m[1], m[4], m[5])
+		}
 	}
-	for _, want := range []string{fmt.Sprintf("%d replies of the real service", total), newest + " of " + newest + " of 2026"} {
+	for _, want := range []string{fmt.Sprintf("%d replies of the real service", total), "the " + newest + " of 2026 also have the same headers and body"} {
 		if !bytes.Contains(readme, []byte(want)) {
 			t.Errorf("README.md does not say %q", want)
 		}
