@@ -88,7 +88,7 @@ func withoutValues(text string) string {
 	} {
 		text = regexp.MustCompile(r.value).ReplaceAllString(text, r.name)
 	}
-	return regexp.MustCompile(`\d+ of SIZE`).ReplaceAllString(text, "SIZE of SIZE")
+	return regexp.MustCompile(`[\d.]+ of SIZE`).ReplaceAllString(text, "SIZE of SIZE")
 }
 
 const sceneColumns, sceneRows = 110, 24

@@ -38,6 +38,8 @@ func TestReadme(t *testing.T) {
 	home := t.TempDir()
 	const mark = "--- the next block"
 	var script strings.Builder
+	// On a slow machine, the upload may not have begun after the time that the page waits.
+	script.WriteString(`sleep() { command sleep "$1"; until [ -n "$(find ~/.local/state/gcsup/emulator -size +1M)" ]; do command sleep 0.1; done; }` + "\n")
 	for _, b := range blocks {
 		fmt.Fprintf(&script, "%secho '%s'\n", b[1], mark)
 	}
