@@ -20,6 +20,10 @@ import (
 // Only State.Failures grows without a bound, and Decide does not depend on it; the
 // walk checks that. The states are therefore finite, and what is true for each of
 // them is true for sequences of replies of any length.
+//
+// The walks of more than one byte merge states that differ only in a refused reply whose details
+// do not matter later. The other walks have all of these replies in all other states, so that they
+// would find a decision that depends on such a detail.
 type walk struct {
 	t      *testing.T
 	insert bool  // begin with one request for the whole object
@@ -103,10 +107,8 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 	const q = chunk.Granularity
 	totals := []int64{1, q + 1}
 	switch {
-	case testing.Short():
+	case testing.Short(), raceDetector: // Decide has no goroutines
 		totals = []int64{0}
-	case raceDetector:
-		totals = []int64{0, q}
 	case testsize.Full(1, 0) == 1:
 		totals = []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
 	}
@@ -236,6 +238,9 @@ func (w *walk) visit(id int) {
 			next.opened = false
 		}
 		next.state.Failures = 0
+		if w.total > 1 {
+			next.state = next.state.Merged()
+		}
 		to, known := w.ids[next]
 		if !known {
 			to = len(w.steps)
