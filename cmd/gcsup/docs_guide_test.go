@@ -17,7 +17,8 @@ import (
 
 // TestGuide runs the commands of docs/guide.md in their order, as a user who has one bucket after the
 // other. The part about moving an upload begins with an upload that was interrupted, whose ID
-// replaces the word ID. gcloud does nothing, and ssh runs its command with another state directory.
+// replaces the word ID. gcloud does nothing, ssh runs its command with another state directory, and
+// timeout interrupts its command when the outbox is empty, however long that takes.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -40,6 +41,7 @@ func TestGuide(t *testing.T) {
 		os.MkdirAll(bin, 0o700), os.MkdirAll(filepath.Join(home, "photos", "2026"), 0o700),
 		os.WriteFile(filepath.Join(bin, "gcloud"), []byte("#!/bin/sh\n"), 0o700),
 		os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\nshift\nexport GCSUP_STATE_DIR=$HOME/other\nexec \"$@\"\n"), 0o700),
+		os.WriteFile(filepath.Join(bin, "timeout"), []byte("#!/bin/sh\nshift 4\n\"$@\" &\nwhile [ -e out/disk.img ]; do sleep 0.1; done\nkill -INT $!\nwait $!\n"), 0o700),
 		os.WriteFile(filepath.Join(home, "photos", "2026", "1.jpg"), []byte("one"), 0o600),
 		os.WriteFile(filepath.Join(home, "photos", "2026", "2.jpg"), []byte("two"), 0o600)))
 	shell := func(script string) string {

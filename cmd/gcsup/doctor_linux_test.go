@@ -10,6 +10,7 @@ import (
 // TestDoctorDroppedPackets checks that doctor names the cause if packets to the endpoint are dropped.
 // Linux drops those to a listener whose queue is full.
 func TestDoctorDroppedPackets(t *testing.T) {
+	t.Parallel() // it mostly waits
 	socket := func() int {
 		t.Helper()
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

@@ -35,12 +35,13 @@ func runDoctor(t *testing.T, limit time.Duration, out io.Writer, args ...string)
 	}
 }
 
-// shortLimit is the limit of checks that a test lets pass.
-const shortLimit = 250 * time.Millisecond
+// shortLimit is the limit of checks that a test lets pass. A busy machine connects in much less time.
+const shortLimit = 3 * time.Second
 
 // TestDoctorSilentEndpoint checks that doctor ends at its limit if the endpoint does not answer, and
 // that it says how far the request came.
 func TestDoctorSilentEndpoint(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if checkLimit > 10*time.Second {
 		t.Errorf("a check may take %v", checkLimit)
 	}
@@ -71,7 +72,7 @@ func testSilent(t *testing.T, endpoint, want string) {
 	t.Helper()
 	var out bytes.Buffer
 	code := runDoctor(t, shortLimit, &out, "gs://demo", "--endpoint="+endpoint)
-	if want = "\nendpoint     failed   no answer within 250ms: " + want; code != exit.Temporary || !strings.Contains(out.String(), want) {
+	if want = "\nendpoint     failed   no answer within 3s: " + want; code != exit.Temporary || !strings.Contains(out.String(), want) {
 		t.Errorf("%s: exit code %d, want %d and %q\n%s", endpoint, code, exit.Temporary, want, &out)
 	}
 	if got := strings.Count(out.String(), "an earlier check failed"); got != 4 {

@@ -117,7 +117,7 @@ func TestStoppingAtOnce(t *testing.T) {
 		stop := n.start(ctx, func() outbox.Status { return outbox.Status{} })
 		cancel()
 		stop()
-		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 100)); err != nil {
@@ -138,8 +138,7 @@ func TestNoSignOfLife(t *testing.T) {
 	if strings.Contains(strings.Join(lines, "\n"), "WATCHDOG") {
 		t.Errorf("%q", lines)
 	}
-	s.Turn = time.Now()
-	stop = n.start(context.Background(), func() outbox.Status { return s })
+	stop = n.start(context.Background(), func() outbox.Status { return outbox.Status{Turn: time.Now()} })
 	received(t, conn, "WATCHDOG=1")
 	stop()
 }

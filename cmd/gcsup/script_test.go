@@ -59,6 +59,7 @@ func (u unconfigured) Run() int {
 //	ended NAME CODE                wait until it ends; its output is in NAME.out and NAME.err. A killed command has code -1
 //	received OP COUNT              the emulator received COUNT requests of that operation
 //	requests [OP=COUNT...]         gcsup sent exactly these requests since the last call
+//	together PREFIX MIN MAX        the emulator had at least MIN and at most MAX requests for objects with that prefix at a time
 //	objects gs://B/PREFIX NAME...  the names of the objects with that prefix are exactly these
 //	attributes gs://B/O            print the object's attributes, as the official library returns them
 //	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
@@ -111,6 +112,7 @@ func TestScripts(t *testing.T) {
 			"ended":         scriptEnded,
 			"received":      scriptReceived,
 			"requests":      scriptRequests,
+			"together":      scriptTogether,
 			"objects":       scriptObjects,
 
 			"attributes":     scriptAttributes,
@@ -360,7 +362,7 @@ func scriptRequests(ts *testscript.TestScript, neg bool, args []string) {
 	host := ts.Getenv("STORAGE_EMULATOR_HOST")
 	slices.Sort(args)
 	// The emulator logs a request after its reply.
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		now := requestsOf(ts)
 		var got []string
 		for op, n := range now {
@@ -379,14 +381,36 @@ func scriptRequests(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// requestsOf counts the requests of gcsup in the emulator's log, by operation.
-func requestsOf(ts *testscript.TestScript) map[string]int {
+func scriptTogether(ts *testscript.TestScript, neg bool, args []string) {
+	misused(ts, neg, len(args) == 3, "together PREFIX MIN MAX")
+	log := requestLog(ts)
+	most := 0
+	for _, first := range log {
+		n := 0
+		for _, r := range log {
+			if strings.HasPrefix(r.Object, args[0]) && !r.Time.After(first.Time) && r.Time.Add(r.Elapsed).After(first.Time) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	if most < number(ts, args[1]) || most > number(ts, args[2]) {
+		ts.Fatalf("%d requests at a time, want %s to %s", most, args[1], args[2])
+	}
+}
+
+// requestLog returns the requests that the emulator received.
+func requestLog(ts *testscript.TestScript) (log []fakegcs.Request) {
 	resp := get(ts, "/_fakegcs/requests")
 	defer resp.Body.Close()
-	var log []fakegcs.Request
 	ts.Check(json.NewDecoder(resp.Body).Decode(&log))
+	return log
+}
+
+// requestsOf counts the requests of gcsup in the emulator's log, by operation.
+func requestsOf(ts *testscript.TestScript) map[string]int {
 	count := map[string]int{}
-	for _, r := range log {
+	for _, r := range requestLog(ts) {
 		if !strings.HasPrefix(r.UserAgent, "Go-http-client/") { // not one of this test
 			count[string(r.Op)]++
 		}
