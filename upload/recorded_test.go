@@ -54,7 +54,7 @@ func TestRecordedConversations(t *testing.T) {
 	chunks := func(o *upload.Options) { o.ChunkSize = 2 * q }
 	whole := func(*upload.Options) {}
 	small, file := int64(100_000), 9*mib
-	parts := int64(3*session.MultipartMinPart + 1)
+	parts := int64(2*session.MultipartMinPart + 1)
 	for _, test := range []struct {
 		name    string
 		size    int64
@@ -66,12 +66,12 @@ func TestRecordedConversations(t *testing.T) {
 	}{
 		// A session.
 		{name: "session", size: file, with: whole},
-		{name: "chunks", size: file, with: chunks},
-		{name: "503 to a chunk", size: file, with: chunks, fault: someTimes("put", 2, 1, backendError)},
-		{name: "503 to a chunk, which was committed", size: file, with: chunks, fault: someTimes("put", 2, 1, &canned{after: true, status: 503, header: backendError.header, body: backendError.body})},
+		{name: "chunks", size: 9 * q, with: chunks},
+		{name: "503 to a chunk", size: 9 * q, with: chunks, fault: someTimes("put", 2, 1, backendError)},
+		{name: "503 to a chunk, which was committed", size: 9 * q, with: chunks, fault: someTimes("put", 2, 1, &canned{after: true, status: 503, header: backendError.header, body: backendError.body})},
 		{name: "cut chunk", size: file, with: whole, fault: someTimes("put", 0, 1, &canned{read: int(3*mib + 70_000), cut: true})},
-		{name: "cut chunk before a step", size: file, with: chunks, fault: someTimes("put", 0, 1, &canned{read: 1000, cut: true})},
-		{name: "lost reply to a chunk", size: file, with: chunks, fault: someTimes("put", 1, 1, lost)},
+		{name: "cut chunk before a step", size: 9 * q, with: chunks, fault: someTimes("put", 0, 1, &canned{read: 1000, cut: true})},
+		{name: "lost reply to a chunk", size: 9 * q, with: chunks, fault: someTimes("put", 1, 1, lost)},
 		{name: "lost last reply", size: file, with: whole, fault: someTimes("final", 0, 1, lost)},
 		{name: "lost last reply, and lost answers", size: file, with: whole, fault: func(kind string, n int, _ *http.Request) *canned {
 			if kind == "final" && n == 0 || kind == "query" && n < 3 {
@@ -79,16 +79,16 @@ func TestRecordedConversations(t *testing.T) {
 			}
 			return nil
 		}},
-		{name: "408 of a front end", size: file, with: chunks, fault: someTimes("put", 1, 1, frontEnd408)},
+		{name: "408 of a front end", size: 9 * q, with: chunks, fault: someTimes("put", 1, 1, frontEnd408)},
 		{name: "429 of the object at the start", size: file, with: whole, fault: someTimes("start", 0, 2, objectLimit)},
 		{name: "429 of the object at the end", size: file, with: whole, fault: someTimes("final", 0, 1, objectLimit)},
 		{name: "410 around a rate limit", size: file, with: whole, fault: someTimes("final", 0, 2, goneOfLimit)},
-		{name: "401, and a new token", size: file, with: chunks, fault: someTimes("put", 1, 1, invalidToken)},
-		{name: "401 always", size: file, with: chunks, fault: someTimes("put", 1, allOfThem, invalidToken), want: session.ErrCredentials},
+		{name: "401, and a new token", size: 9 * q, with: chunks, fault: someTimes("put", 1, 1, invalidToken)},
+		{name: "401 always", size: 9 * q, with: chunks, fault: someTimes("put", 1, allOfThem, invalidToken), want: session.ErrCredentials},
 		{name: "no token", size: file, with: whole, fault: someTimes("start", 0, allOfThem, noToken), want: session.ErrCredentials},
 		{name: "403 at the start", size: file, with: whole, fault: someTimes("start", 0, allOfThem, noRight), want: session.ErrPermission},
 		{name: "no bucket", size: file, with: whole, fault: someTimes("start", 0, allOfThem, noBucket), want: session.ErrNotFound},
-		{name: "session lost", size: file, with: chunks, service: func(s *recordedService) {
+		{name: "session lost", size: 9 * q, with: chunks, service: func(s *recordedService) {
 			s.fault = func(kind string, n int, r *http.Request) *canned {
 				if kind == "put" && n == 3 {
 					clear(s.sessions)
@@ -96,7 +96,7 @@ func TestRecordedConversations(t *testing.T) {
 				return nil
 			}
 		}},
-		{name: "canceled by another", size: file, with: chunks, service: func(s *recordedService) {
+		{name: "canceled by another", size: 9 * q, with: chunks, service: func(s *recordedService) {
 			s.fault = func(kind string, n int, r *http.Request) *canned {
 				if u := s.sessions[r.URL.Query().Get("upload_id")]; kind == "put" && n == 3 {
 					u.state = 499
@@ -116,7 +116,7 @@ func TestRecordedConversations(t *testing.T) {
 			s.checksAtStart = true
 			s.publish(&recordedObject{name: "obj", content: []byte("other")}, "")
 		}, want: session.ErrPrecondition},
-		{name: "damaged on the way", size: file, with: chunks, service: func(s *recordedService) {
+		{name: "damaged on the way", size: 9 * q, with: chunks, service: func(s *recordedService) {
 			s.fault = func(kind string, n int, r *http.Request) *canned {
 				if u := s.sessions[r.URL.Query().Get("upload_id")]; kind == "put" && n == 3 {
 					u.content[5] ^= 1
