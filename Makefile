@@ -7,7 +7,7 @@ help:
 	@echo '  make build       bin/gcsup, bin/gcsup-fleet and bin/fakegcs'
 	@echo '  make test        the tests of the main module'
 	@echo '  make test-all    the tests of all modules'
-	@echo '  make lint        gofmt, go vet, staticcheck and go mod tidy, in all modules'
+	@echo '  make lint        gofmt, go vet, staticcheck and go mod tidy, in all modules; actionlint'
 	@echo '  make check       what CI runs, with the programs that are installed'
 	@echo '  make dist        a release for all platforms in dist/'
 	@echo
@@ -33,9 +33,11 @@ test-all:
 	for dir in $(MODULES); do (cd $$dir && go test ./...) || exit 1; done
 
 STATICCHECK = $(shell sed -n 's/^staticcheck=\([^ ]*\).*/\1/p' .ci/run)
+ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 lint:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "not formatted: $$files"; exit 1; }
 	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+	go run $(ACTIONLINT) -shellcheck= -pyflakes= # without the programs that are installed on some machines only
 
 # check is what CI runs, with the other programs that are installed. .ci/run also installs them.
 check:
