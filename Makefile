@@ -1,19 +1,19 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 help:
 	@echo 'For daily work:'
 	@echo '  make build       bin/gcsup, bin/gcsup-fleet and bin/fakegcs'
 	@echo '  make test        the tests of the main module'
 	@echo '  make test-all    the tests of all modules'
-	@echo '  make lint        gofmt, go vet, staticcheck and go mod tidy, in all modules'
+	@echo '  make lint        gofmt, go vet, staticcheck and go mod tidy, in all modules; actionlint'
 	@echo '  make check       what CI runs, with the programs that are installed'
 	@echo '  make dist        a release for all platforms in dist/'
 	@echo
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-node compat-python compat-table live'
-	@echo 'Releases: man dist-check test-packages test-arm64 test-windows'
+	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
 	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo
@@ -33,9 +33,11 @@ test-all:
 	for dir in $(MODULES); do (cd $$dir && go test ./...) || exit 1; done
 
 STATICCHECK = $(shell sed -n 's/^staticcheck=\([^ ]*\).*/\1/p' .ci/run)
+ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 lint:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "not formatted: $$files"; exit 1; }
 	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+	go run $(ACTIONLINT) -shellcheck= -pyflakes= # without the programs that are installed on some machines only
 
 # check is what CI runs, with the other programs that are installed. .ci/run also installs them.
 check:
@@ -50,6 +52,12 @@ DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
 dist:
 	rm -rf dist
 	$(DIST) $(TARGETS) $(if $(SIGN_KEY),-sign-key $(SIGN_KEY))
+
+# publish-as gives the modules an import path with a domain: make publish-as MODULE=example.com/you/gcsup.
+# VERSION=v0.2.0 is the version that they require of each other, and OWNER=@team the owner of the code:
+# docs/release.md.
+publish-as:
+	go run ./internal/publish $(if $(VERSION),-version '$(VERSION)') $(if $(OWNER),-owner '$(OWNER)') '$(MODULE)'
 
 # test-packages installs, upgrades and removes the packages in root directories of their own. It
 # needs root, dpkg and rpm.

@@ -61,7 +61,7 @@ func TestImports(t *testing.T) {
 			key := rowOf(path)
 			used[key] = true
 			for _, dep := range p.imports {
-				if own := strings.TrimPrefix(dep, "gcsup/"); !matches(imports[key]+" "+key, own) {
+				if own := strings.TrimPrefix(dep, module); !matches(imports[key]+" "+key, own) {
 					t.Errorf("%s: %s imports %s, which the row %q does not allow", goos, path, own, key)
 				}
 			}
@@ -116,9 +116,9 @@ func list(t *testing.T, goos string) map[string]pkg {
 		fields := strings.Split(strings.TrimSpace(line), ";")
 		direct := slices.DeleteFunc(strings.Fields(fields[1]), func(dep string) bool {
 			first, _, _ := strings.Cut(dep, "/")
-			return first != "gcsup" && !strings.Contains(first, ".")
+			return !strings.HasPrefix(dep, module) && !strings.Contains(first, ".")
 		})
-		pkgs[strings.TrimPrefix(fields[0], "gcsup/")] = pkg{direct, strings.Fields(fields[2])}
+		pkgs[strings.TrimPrefix(fields[0], module)] = pkg{direct, strings.Fields(fields[2])}
 	}
 	return pkgs
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,10 +15,10 @@ import (
 	"testing"
 )
 
-const (
-	root   = "../.."
-	module = "gcsup/"
-)
+const root = "../.."
+
+// module is the beginning of the import paths of this module. make publish-as changes it.
+var module = strings.TrimSuffix(reflect.TypeFor[pkg]().PkgPath(), "internal/deptest_test")
 
 // designPage returns docs/design.md.
 func designPage(t *testing.T) string {

@@ -52,7 +52,7 @@ func TestReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range file.Require {
-			if r.Indirect || r.Path == "gcsup" || strings.HasPrefix(r.Path, "gcsup/") {
+			if r.Indirect || strings.HasPrefix(r.Path+"/", module) {
 				continue
 			}
 			direct++
