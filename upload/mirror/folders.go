@@ -35,9 +35,13 @@ func (v *survey) addFolders(prefix, before string, o *session.Object) error {
 }
 
 // deleteFolders deletes the folders whose objects the run deleted, if they are empty and the bucket has folders. Their
-// failure is not that of the run: the objects are as they should be.
+// failure is not that of the run: the objects are as they should be. If the service is down, it is not waited for again.
 func (v *survey) deleteFolders(ctx context.Context, m *Mirror, u *upload.Uploader) {
 	if v.folders.n == 0 {
+		return
+	}
+	if v.down != nil {
+		m.foldersLeft(FoldersLeft{Err: v.down})
 		return
 	}
 	var failed error // written by the goroutine that reads the names, which ends before the loop
@@ -66,7 +70,13 @@ func (v *survey) deleteFolders(ctx context.Context, m *Mirror, u *upload.Uploade
 	if left.Err == nil {
 		left.Err = failed
 	}
-	if left.Err != nil && ctx.Err() == nil && m.opts.FoldersLeft != nil {
+	if left.Err != nil && ctx.Err() == nil {
+		m.foldersLeft(left)
+	}
+}
+
+func (m *Mirror) foldersLeft(left FoldersLeft) {
+	if m.opts.FoldersLeft != nil {
 		m.opts.FoldersLeft(left)
 	}
 }
