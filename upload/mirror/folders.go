@@ -13,7 +13,7 @@ import (
 // FoldersLeft describes folders of a bucket with hierarchical namespace that may be empty after a run.
 type FoldersLeft struct {
 	Names []string // of the first ones; they end in a slash
-	Count int64    // of all; 0 if it is not known whether the bucket has folders
+	Count int64    // of all; 0 if it is not known, perhaps because the bucket has none
 	Err   error    // why the first one was not deleted
 }
 
@@ -67,10 +67,15 @@ func (v *survey) deleteFolders(ctx context.Context, m *Mirror, u *upload.Uploade
 			left.Err = err
 		}
 	}
-	if left.Err == nil {
+	switch {
+	case left.Err == nil:
 		left.Err = failed
+	case ctx.Err() != nil && left.Count == 0:
+		return // it is not known whether there are folders
+	case ctx.Err() != nil:
+		left = FoldersLeft{Err: context.Cause(ctx)} // the other names were not read
 	}
-	if left.Err != nil && ctx.Err() == nil {
+	if left.Err != nil {
 		m.foldersLeft(left)
 	}
 }

@@ -1,6 +1,7 @@
 package mirror_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -154,6 +155,31 @@ func TestFoldersOfServiceDown(t *testing.T) {
 		}
 		if n := w.requests(faults.OpBucketLayout); n != 0 {
 			t.Errorf("%d requests about folders", n)
+		}
+	})
+}
+
+// TestFoldersOfInterruptedRun checks that an interruption between the deletions of folders is reported, because the next run keeps
+// the others.
+func TestFoldersOfInterruptedRun(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.hierarchical()
+		w.write("a")
+		w.put("p/a", "p/x/1", "p/y/1")
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		stopped := errors.New("stopped")
+		plain := w.http.Transport
+		w.http.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+			if strings.Contains(req.URL.Path, "/managedFolders/") {
+				cancel(stopped)
+			}
+			return plain.RoundTrip(req)
+		})
+		var reports []mirror.FoldersLeft
+		_, err := w.run(ctx, &mirror.Options{MaxDelete: mirror.Percent(100), FoldersLeft: func(l mirror.FoldersLeft) { reports = append(reports, l) }})
+		if !errors.Is(err, context.Canceled) || len(reports) != 1 || reports[0].Count != 0 || reports[0].Err != stopped {
+			t.Errorf("%v; the folders that are left: %+v", err, reports)
 		}
 	})
 }
