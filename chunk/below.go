@@ -12,24 +12,37 @@ import (
 )
 
 // below is the path rel below base. No link below base is followed.
-type below struct{ base, rel string }
-
-func (b below) dir() (*os.Root, error) { return nolink.Dir(b.base, filepath.Dir(b.rel)) }
-
-func (b below) stat() (fs.FileInfo, error) {
-	dir, err := b.dir()
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return dir.Lstat(filepath.Base(b.rel))
+type below struct {
+	base, rel string
+	opened    *os.Root // the directory of the file when it was opened
 }
+
+// stat looks in the directory that was opened, whatever its path is now. Only dir walks to the file again.
+func (b below) stat() (fs.FileInfo, error) { return b.opened.Lstat(filepath.Base(b.rel)) }
+func (b below) dir() (*os.Root, error)     { return nolink.Dir(b.base, filepath.Dir(b.rel)) }
+func (b below) close()                     { _ = b.opened.Close() }
 
 // OpenBelow is like [Open] for the file rel below the directory base. It follows no symbolic link below base, and
 // neither do the other methods of the Source: if rel, or a directory above it, is a link or was replaced by one, the
 // error wraps [ErrNotRegular]. Use it if other users can write to base. rel must be local, see [filepath.IsLocal].
+//
+// The directory of the file stays open, too, so that [Source.Identity] need not open those above it again: it does not
+// notice that one of them was replaced. [Source.Remove] and [Source.Dispose] do.
 func OpenBelow(base, rel string) (*Source, error) {
-	f, err := openBelow(base, rel)
+	dir, err := nolink.Dir(base, filepath.Dir(rel))
+	if err != nil {
+		return nil, belowError(err)
+	}
+	s, err := openSource(dir, base, rel)
+	if err != nil {
+		_ = dir.Close()
+	}
+	return s, err
+}
+
+// openSource opens a regular file in dir, which is that of the file rel below base.
+func openSource(dir *os.Root, base, rel string) (*Source, error) {
+	f, err := openIn(dir, filepath.Base(rel))
 	if err != nil {
 		return nil, err
 	}
@@ -41,18 +54,8 @@ func OpenBelow(base, rel string) (*Source, error) {
 		f.Close()
 		return nil, err
 	}
-	s.at = below{base, filepath.Clean(rel)}
+	s.at = below{base, filepath.Clean(rel), dir}
 	return s, nil
-}
-
-// openBelow opens a regular file below base.
-func openBelow(base, rel string) (*os.File, error) {
-	dir, err := nolink.Dir(base, filepath.Dir(rel))
-	if err != nil {
-		return nil, belowError(err)
-	}
-	defer dir.Close()
-	return openIn(dir, filepath.Base(rel))
 }
 
 // openIn opens the regular file name in dir.

@@ -46,7 +46,7 @@ func (s *Source) Dispose(want Identity, dispose func(*Held) error) error {
 	if err != nil {
 		return fmt.Errorf("remove: %w: %w", ErrRead, err)
 	}
-	h := &Held{Path: s.path, Info: info, src: s, want: want, dir: dir, name: filepath.Base(s.path)}
+	h := &Held{Path: s.path, Dir: dir, Info: info, src: s, want: want, name: filepath.Base(s.path)}
 	if err := h.check(h.name); err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (s *Source) removal(err error) error {
 // for writing waits.
 type Held struct {
 	Path string      // absolute
+	Dir  *os.Root    // the directory of the file, which is closed when dispose has returned
 	Info fs.FileInfo // of the file, not of its path
 
 	src  *Source
 	want Identity
-	dir  *os.Root
 	name string
 }
 
@@ -120,12 +120,12 @@ func (h *Held) Unchanged() error {
 // call open until the file was removed, writes to the removed file.
 func (h *Held) Remove() error {
 	aside := Aside(h.name)
-	if _, err := h.dir.Lstat(aside); err == nil {
-		return &fs.PathError{Op: "remove", Path: h.Path, Err: fmt.Errorf("%s exists: a process was killed while it removed a file; rename or remove it", filepath.Join(h.dir.Name(), aside))}
+	if _, err := h.Dir.Lstat(aside); err == nil {
+		return &fs.PathError{Op: "remove", Path: h.Path, Err: fmt.Errorf("%s exists: a process was killed while it removed a file; rename or remove it", filepath.Join(h.Dir.Name(), aside))}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return h.src.removal(err)
 	}
-	if err := h.dir.Rename(h.name, aside); err != nil {
+	if err := h.Dir.Rename(h.name, aside); err != nil {
 		return h.src.removal(err)
 	}
 	err := h.check(aside)
@@ -136,19 +136,19 @@ func (h *Held) Remove() error {
 		err = h.check(aside)
 	}
 	if err == nil {
-		if err = h.dir.Remove(aside); err != nil {
+		if err = h.Dir.Remove(aside); err != nil {
 			err = h.src.removal(err)
 		}
 	}
 	if err != nil {
-		return errors.Join(err, giveBack(h.dir, aside, h.name))
+		return errors.Join(err, giveBack(h.Dir, aside, h.name))
 	}
 	return nil
 }
 
 // check returns an error unless name names the open file.
 func (h *Held) check(name string) error {
-	switch entry, err := h.dir.Lstat(name); {
+	switch entry, err := h.Dir.Lstat(name); {
 	case err != nil:
 		return h.src.removal(err)
 	case entry.Mode()&fs.ModeSymlink != 0:

@@ -198,24 +198,39 @@ func TestOpenBelow(t *testing.T) {
 	if _, err := chunk.OpenBelow(base, filepath.Join("dir", "none")); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, chunk.ErrOpen) {
 		t.Errorf("a missing file: %v", err)
 	}
-	for _, swapped := range []bool{true, false} {
+	for _, by := range []string{"a link", "another directory", "nothing"} {
 		s, err := chunk.OpenBelow(base, filepath.Join("dir", "file"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := identity(t, s)
+		dir, moved := filepath.Join(base, "dir"), filepath.Join(base, "moved")
+		swapped := by != "nothing"
 		if swapped {
-			if err := errors.Join(os.Rename(filepath.Join(base, "dir"), filepath.Join(base, "moved")), os.Symlink("moved", filepath.Join(base, "dir"))); err != nil {
-				t.Fatal(err)
-			}
+			err = os.Rename(dir, moved)
+		}
+		switch by {
+		case "a link":
+			err = errors.Join(err, os.Symlink("moved", dir))
+		case "another directory":
+			err = errors.Join(err, os.Mkdir(dir, 0o700), os.WriteFile(path, content(10), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		err = s.Remove(id)
-		if _, gone := os.Stat(filepath.Join(base, "moved", "file")); swapped && (err == nil || gone != nil) || !swapped && err != nil {
-			t.Errorf("swapped %v: %v, %v", swapped, err, gone)
+		if (err != nil) != swapped {
+			t.Errorf("the directory was replaced by %s: %v", by, err)
 		}
 		if swapped {
-			_ = os.Remove(filepath.Join(base, "dir"))
-			_ = os.Rename(filepath.Join(base, "moved"), filepath.Join(base, "dir"))
+			for _, name := range []string{path, filepath.Join(moved, "file")} {
+				if _, err := os.Stat(name); err != nil {
+					t.Errorf("the directory was replaced by %s: %v", by, err)
+				}
+			}
+			if err := errors.Join(os.RemoveAll(dir), os.Rename(moved, dir)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

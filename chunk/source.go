@@ -50,8 +50,9 @@ func Open(path string) (*Source, error) {
 
 // location is where a file was opened.
 type location interface {
-	stat() (fs.FileInfo, error)     // the metadata of the file that is there now
+	stat() (fs.FileInfo, error)     // the metadata of the file that has the name now
 	dir() (dir *os.Root, err error) // its directory
+	close()
 }
 
 // followed is a path whose links are followed.
@@ -59,6 +60,7 @@ type followed string
 
 func (p followed) stat() (fs.FileInfo, error) { return os.Stat(string(p)) }
 func (p followed) dir() (*os.Root, error)     { return os.OpenRoot(filepath.Dir(string(p))) }
+func (p followed) close()                     {}
 
 // cause returns the error of the system in an error with a path.
 func cause(err error) error {
@@ -296,5 +298,6 @@ func (s *Source) Close() error {
 	if s.path == "" {
 		return nil
 	}
+	s.at.close()
 	return s.file.Close()
 }

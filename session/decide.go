@@ -293,8 +293,12 @@ func (s *State) confirm(r *Reply) Action {
 	case r.Status == 0:
 		return r.end(permanent(r, 0))
 	}
-	return r.end(ErrOutcomeUnknown) // no permission to read
+	r.Err = errNotRead // no permission, usually
+	return r.end(ErrOutcomeUnknown)
 }
+
+// errNotRead means that a session was found finished, and that its object cannot be looked up.
+var errNotRead = errors.New("the upload was finished before, but the object cannot be read: it may have been deleted since")
 
 // incomplete handles a 308: the session is open and the server holds r.Committed
 // bytes.

@@ -63,7 +63,7 @@ func (c *Client) DeleteGeneration(ctx context.Context, spec Spec, generation int
 
 // DeleteFolder deletes a folder of a bucket with hierarchical namespace. The name ends in a slash. Status
 // 204 means success, and 409 that the folder is not empty. The service also deletes the managed folder of that
-// name, if the caller may delete it. userProject is the project that is billed, for requester-pays buckets.
+// name, if the caller may delete it: use bucket.DeleteFolder. userProject is the project that is billed, for requester-pays buckets.
 // https://cloud.google.com/storage/docs/json_api/v1/folders/delete
 func (c *Client) DeleteFolder(ctx context.Context, bucket, folder, userProject string) Reply {
 	q := url.Values{"userProject": {userProject}}

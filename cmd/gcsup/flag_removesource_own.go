@@ -120,11 +120,6 @@ func (own ownPaths) checkSources(sources []string) error {
 
 // accept refuses the file at path if it is one of own.
 func (own ownPaths) accept(path string, info fs.FileInfo) error {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	abs = withoutLinks(abs)
 	for _, o := range own {
 		at, err := os.Stat(o.path)
 		switch {
@@ -133,7 +128,15 @@ func (own ownPaths) accept(path string, info fs.FileInfo) error {
 		case err != nil:
 			return err
 		}
-		if os.SameFile(at, info) || o.isDir && below(abs, at) {
+		isOwn := os.SameFile(at, info)
+		if o.isDir && !isOwn { // it takes two system calls for each element of the path
+			abs, err := filepath.Abs(path)
+			if err != nil {
+				return err
+			}
+			isOwn = below(withoutLinks(abs), at)
+		}
+		if isOwn {
 			return fmt.Errorf("%s: %w that can be removed: it is used by this command as %s", path, chunk.ErrNotRegular, o.what)
 		}
 	}

@@ -81,7 +81,7 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 		x.console.Fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
 	case errors.Is(err, session.ErrOutcomeUnknown) && res != nil && res.Resumable: // a resume would ask again
 		x.console.Fail("to keep the object at " + process.Printable(t.destination) + ": " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
-		x.console.Fail("to replace it: run cp again with --restart")
+		x.console.Fail("to upload the file again: run cp again with --restart; to replace an object, the account needs storage.objects.delete")
 	case exit.NotResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):

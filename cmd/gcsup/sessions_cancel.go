@@ -171,7 +171,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case x.json:
 		return printAction(out, actionCanceled, reasonRequested, upload.Describe(token), false, nil)
 	case exists:
-		con.Message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
+		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(token)))
 	default:
 		con.Message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
 	}

@@ -200,7 +200,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	case reasonOver:
 		why = "its object was made, or it was abandoned; only temporary objects were left"
 	case reasonFinished:
-		why = "the upload was finished already, and the object exists"
+		why = "the upload was finished already, and the object was made"
 	}
 	if p.dryRun {
 		verb = "would " + strings.NewReplacer("canceled", "cancel", "deleted", "delete").Replace(verb)

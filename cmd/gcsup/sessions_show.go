@@ -143,7 +143,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
-		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"
+		service, next = "the upload is finished: the object was made", resume+"  (compares the object, then deletes this)"
 	default:
 		service, next = "the session is gone: nothing is stored", process.Words()+" sessions prune"
 	}

@@ -165,7 +165,7 @@ func foldersText(bucket string, left mirror.FoldersLeft) string {
 		why += "; the account needs storage.folders.delete and storage.managedFolders.get"
 	}
 	if left.Count == 0 {
-		return "folders may be left that are empty now: " + why
+		return "folders may be left that are empty now, and that the next run keeps: " + why
 	}
 	var urls []string
 	for _, name := range left.Names {

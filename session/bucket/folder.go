@@ -53,12 +53,16 @@ func FolderPermissions(ctx context.Context, client *session.Client, bucket, fold
 	return test(ctx, client, userProject, permissions, "b", bucket, "managedFolders", folder, "iam", "testPermissions")
 }
 
-// Managed returns whether a folder is a managed folder, which has an IAM policy of its own. It needs the permission
-// storage.managedFolders.get. The result is valid only if the status of the reply is 200 or 404.
-// https://cloud.google.com/storage/docs/json_api/v1/managedFolder/get
-func Managed(ctx context.Context, client *session.Client, bucket, folder, userProject string) (bool, session.Reply) {
+// DeleteFolder deletes a folder that is empty, unless it is a managed folder, which has an IAM policy of its own: the
+// service would delete both. It therefore asks first, each time, because a retry can come hours later. It needs the permissions
+// storage.managedFolders.get and storage.folders.delete. The reply is that of the last request. managed is valid only if
+// its status is 200 or 204. https://cloud.google.com/storage/docs/json_api/v1/managedFolder/get
+func DeleteFolder(ctx context.Context, client *session.Client, bucket, folder, userProject string) (managed bool, r session.Reply) {
 	var resource struct{}
 	q := url.Values{"fields": {"name"}, "userProject": {userProject}}
-	r := read(ctx, client, session.OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
-	return r.Status == http.StatusOK, r
+	r = read(ctx, client, session.OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
+	if r.Status != http.StatusNotFound || !r.FromService {
+		return true, r
+	}
+	return false, client.DeleteFolder(ctx, bucket, folder, userProject)
 }

@@ -120,6 +120,37 @@ func TestTokenServiceInTrouble(t *testing.T) {
 	}
 }
 
+// machineToken is the reply of a metadata server to a request for a token.
+const machineToken = `{"access_token":"ya29.metadata","expires_in":3600,"token_type":"Bearer"}`
+
+// uploadFromMachine uploads an object to an emulator with the faults of plan, as a machine with a metadata server whose
+// replies metadata returns. It returns the URL of that server and the error of the upload.
+func uploadFromMachine(t *testing.T, plan []faults.Fault, metadata func(path string) (status int, body string)) (server string, err error) {
+	t.Helper()
+	srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true, Faults: plan})
+	srv.AllowToken("ya29.metadata")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, body := metadata(r.URL.Path)
+		w.WriteHeader(status)
+		w.Write([]byte(body))
+	}))
+	defer s.Close()
+	t.Setenv("GCE_METADATA_HOST", s.Listener.Addr().String())
+	service, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Credentials of a machine are not sent over plain HTTP.
+	c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
+		return http.DefaultTransport.RoundTrip(r)
+	})})
+	path, _ := source(t, 100)
+	_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	return s.URL, err
+}
+
 // TestMetadataServerInTrouble checks that a metadata server that cannot answer for a
 // moment is not reported as bad credentials. The library retries other statuses
 // itself, with waits.
@@ -139,37 +170,19 @@ func TestMetadataServerInTrouble(t *testing.T) {
 		{"refuses", func(int) int { return 403 }, session.ErrCredentials},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
-			srv.AllowToken("ya29.metadata")
 			n := 0
-			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !strings.HasSuffix(r.URL.Path, "/token") {
-					w.WriteHeader(404)
-					return
+			server, err := uploadFromMachine(t, nil, func(path string) (int, string) {
+				if !strings.HasSuffix(path, "/token") {
+					return 404, ""
 				}
 				n++
 				if code := tt.fail(n); code != 0 {
-					w.WriteHeader(code)
-					return
+					return code, ""
 				}
-				w.Write([]byte(`{"access_token":"ya29.metadata","expires_in":3600,"token_type":"Bearer"}`))
-			}))
-			defer metadata.Close()
-			t.Setenv("GCE_METADATA_HOST", metadata.Listener.Addr().String())
-			service, err := url.Parse(endpoint)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Credentials of a machine are not sent over plain HTTP.
-			c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				r = r.Clone(r.Context())
-				r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
-				return http.DefaultTransport.RoundTrip(r)
-			})})
-			path, _ := source(t, 100)
-			_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-			if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), "token service "+metadata.URL) {
-				t.Errorf("%v, want %v of %s", err, tt.want, metadata.URL)
+				return 200, machineToken
+			})
+			if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), "token service "+server) {
+				t.Errorf("%v, want %v of %s", err, tt.want, server)
 			}
 		})
 	}
@@ -189,34 +202,16 @@ func TestMachineScopes(t *testing.T) {
 		{"another refusal", "https://www.googleapis.com/auth/devstorage.read_only\n", 400, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []faults.Fault{
-				{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: test.status}},
-			}})
-			srv.AllowToken("ya29.metadata")
-			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			plan := []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: test.status}}}
+			_, err := uploadFromMachine(t, plan, func(path string) (int, string) {
 				switch {
-				case strings.HasSuffix(r.URL.Path, "/token"):
-					w.Write([]byte(`{"access_token":"ya29.metadata","expires_in":3600,"token_type":"Bearer"}`))
-				case strings.HasSuffix(r.URL.Path, "/service-accounts/default/scopes") && test.scopes != "":
-					w.Write([]byte(test.scopes))
-				default:
-					w.WriteHeader(404)
+				case strings.HasSuffix(path, "/token"):
+					return 200, machineToken
+				case strings.HasSuffix(path, "/service-accounts/default/scopes") && test.scopes != "":
+					return 200, test.scopes
 				}
-			}))
-			defer metadata.Close()
-			t.Setenv("GCE_METADATA_HOST", metadata.Listener.Addr().String())
-			service, err := url.Parse(endpoint)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Credentials of a machine are not sent over plain HTTP.
-			c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				r = r.Clone(r.Context())
-				r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
-				return http.DefaultTransport.RoundTrip(r)
-			})})
-			path, _ := source(t, 100)
-			_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+				return 404, ""
+			})
 			scopes, named := errors.AsType[*session.ScopeError](err)
 			if err == nil || named != test.named || named && (!errors.Is(err, session.ErrPermission) || len(scopes.Scopes) != 2 || !strings.Contains(err.Error(), "devstorage.read_only")) {
 				t.Errorf("%v, want the scopes: %t", err, test.named)

@@ -13,7 +13,7 @@ import (
 // FoldersLeft describes folders of a bucket with hierarchical namespace that may be empty after a run.
 type FoldersLeft struct {
 	Names []string // of the first ones; they end in a slash
-	Count int64    // of all; 0 if it is not known whether the bucket has folders
+	Count int64    // of all; 0 if it is not known, perhaps because the bucket has none
 	Err   error    // why the first one was not deleted
 }
 
@@ -35,9 +35,13 @@ func (v *survey) addFolders(prefix, before string, o *session.Object) error {
 }
 
 // deleteFolders deletes the folders whose objects the run deleted, if they are empty and the bucket has folders. Their
-// failure is not that of the run: the objects are as they should be.
+// failure is not that of the run: the objects are as they should be. If the service is down, it is not waited for again.
 func (v *survey) deleteFolders(ctx context.Context, m *Mirror, u *upload.Uploader) {
 	if v.folders.n == 0 {
+		return
+	}
+	if v.down != nil {
+		m.foldersLeft(FoldersLeft{Err: v.down})
 		return
 	}
 	var failed error // written by the goroutine that reads the names, which ends before the loop
@@ -63,10 +67,21 @@ func (v *survey) deleteFolders(ctx context.Context, m *Mirror, u *upload.Uploade
 			left.Err = err
 		}
 	}
-	if left.Err == nil {
+	switch {
+	case left.Err == nil:
 		left.Err = failed
+	case ctx.Err() != nil && left.Count == 0:
+		return // it is not known whether there are folders
+	case ctx.Err() != nil:
+		left = FoldersLeft{Err: context.Cause(ctx)} // the other names were not read
 	}
-	if left.Err != nil && ctx.Err() == nil && m.opts.FoldersLeft != nil {
+	if left.Err != nil {
+		m.foldersLeft(left)
+	}
+}
+
+func (m *Mirror) foldersLeft(left FoldersLeft) {
+	if m.opts.FoldersLeft != nil {
 		m.opts.FoldersLeft(left)
 	}
 }

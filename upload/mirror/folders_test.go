@@ -1,8 +1,10 @@
 package mirror_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,6 +102,86 @@ func TestFolders(t *testing.T) {
 			})
 		})
 	}
+}
+
+// roundTrip is a function as a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestFolderManagedMeanwhile checks that a folder is kept that becomes a managed folder while its deletion is retried.
+func TestFolderManagedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, effect := range []faults.Action{{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectReset}} {
+		t.Run(string(effect.Effect), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				w.hierarchical()
+				w.write("a")
+				w.put("p/a", "p/x/1")
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFolderDelete}, Do: effect})
+				plain, managed := w.http.Transport, false
+				w.http.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+					resp, err := plain.RoundTrip(req)
+					if req.Method == "DELETE" && strings.Contains(req.URL.Path, "/folders/") && !managed {
+						managed = true
+						w.do("POST", "/storage/v1/b/bkt/managedFolders", `{"name":"p/x/"}`)
+					}
+					return resp, err
+				})
+				w.wantRun(all, "delete p/x/1, keep p/a", "p/a", nil)
+				if w.wantFolders("p/ p/x/"); !managed {
+					t.Error("the folder was not deleted")
+				}
+			})
+		})
+	}
+}
+
+// TestFoldersOfServiceDown checks that a service that does not delete objects is not waited for a second time.
+func TestFoldersOfServiceDown(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.hierarchical()
+		w.write("a")
+		w.put("p/a", "p/x/1", "p/y/1")
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		var reports []mirror.FoldersLeft
+		opts := &mirror.Options{Delete: true, MaxDelete: mirror.Percent(100), FoldersLeft: func(l mirror.FoldersLeft) { reports = append(reports, l) }}
+		for range w.mirror("p", opts).Run(w.t.Context(), w.uploader()) {
+		}
+		if len(reports) != 1 || reports[0].Count != 0 || !errors.Is(reports[0].Err, session.ErrRetriesExhausted) {
+			t.Errorf("the folders that are left: %+v", reports)
+		}
+		if n := w.requests(faults.OpBucketLayout); n != 0 {
+			t.Errorf("%d requests about folders", n)
+		}
+	})
+}
+
+// TestFoldersOfInterruptedRun checks that an interruption between the deletions of folders is reported, because the next run keeps
+// the others.
+func TestFoldersOfInterruptedRun(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.hierarchical()
+		w.write("a")
+		w.put("p/a", "p/x/1", "p/y/1")
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		stopped := errors.New("stopped")
+		plain := w.http.Transport
+		w.http.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+			if strings.Contains(req.URL.Path, "/managedFolders/") {
+				cancel(stopped)
+			}
+			return plain.RoundTrip(req)
+		})
+		var reports []mirror.FoldersLeft
+		_, err := w.run(ctx, &mirror.Options{MaxDelete: mirror.Percent(100), FoldersLeft: func(l mirror.FoldersLeft) { reports = append(reports, l) }})
+		if !errors.Is(err, context.Canceled) || len(reports) != 1 || reports[0].Count != 0 || reports[0].Err != stopped {
+			t.Errorf("%v; the folders that are left: %+v", err, reports)
+		}
+	})
 }
 
 // TestManyFolders checks that a large tree leaves no folders.

@@ -1,7 +1,9 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -18,6 +20,7 @@ type survey struct {
 	protects *spool
 	appeared *spool // of deletes, those whose file was made meanwhile
 	folders  *spool // below the prefix that had objects of deletes
+	down     error  // why the service does not delete objects; nil if it does
 	err      error  // that ended the plan
 }
 
@@ -175,6 +178,9 @@ func (v *survey) delete(ctx context.Context, m *Mirror, u *upload.Uploader) iter
 		}
 		opts := &upload.DeleteOptions{Jobs: m.opts.Batch.Jobs, UserProject: m.listing.UserProject}
 		for o, err := range u.Delete(ctx, objects, opts) {
+			if err != nil && !errors.Is(err, session.ErrPrecondition) && !errors.Is(err, session.ErrPermission) {
+				v.down = cmp.Or(v.down, err)
+			}
 			if !yield(Outcome{Kind: Delete, Object: o}, err) {
 				return
 			}

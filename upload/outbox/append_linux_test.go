@@ -65,7 +65,7 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 				return err
 			}
 		}
-		return box.dispose(h.Path, h.Info, h.Unchanged)
+		return box.dispose(h.Dir, h.Path, h.Info, h.Unchanged)
 	})
 	if errors.Is(<-wrote, fs.ErrNotExist) {
 		return false

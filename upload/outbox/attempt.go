@@ -52,7 +52,7 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 	if !keep {
 		call.Dispose = func(file *chunk.Held) error {
 			o.verified(t.entry)
-			return o.disposer.dispose(file.Path, file.Info, file.Unchanged)
+			return o.disposer.dispose(file.Dir, file.Path, file.Info, file.Unchanged)
 		}
 	}
 	res, err := o.up.With(call).File(ctx, path, o.spec(t.name))

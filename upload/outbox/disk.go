@@ -30,10 +30,11 @@ type diskFile interface {
 }
 
 // osDisk is the disk of the system. It follows no symbolic link below its places, which other users may write to. Each
-// operation opens the directories again, because they may have been moved.
+// operation opens the directories again, because they may have been moved, unless it is in a directory that [holding] has
+// opened.
 type osDisk struct{ places []place }
 
-// place is a directory that the user has chosen.
+// place is a directory that the user has chosen, or one below it that is open.
 type place struct {
 	path string
 	root *os.Root // nil if it is opened by its path each time
@@ -42,28 +43,55 @@ type place struct {
 // boxDisk returns the disk for an outbox that no process need run.
 func boxDisk(dir string) osDisk { return osDisk{[]place{{path: dir}}} }
 
-// dir opens a directory.
-func (d osDisk) dir(path string) (*os.Root, error) {
+// holding returns d with dir as the directory at path.
+func holding(d disk, path string, dir *os.Root) disk {
+	if box, ok := d.(osDisk); ok && dir != nil { // a disk of a test has no open directories
+		return osDisk{append([]place{{path, dir}}, box.places...)}
+	}
+	return d
+}
+
+// hold is like holding for the directory that is at path now. The caller must call release.
+func hold(d disk, path string) (held disk, release func(), err error) {
+	box, ok := d.(osDisk)
+	if !ok {
+		_, err := d.lstat(path)
+		return d, func() {}, err
+	}
+	dir, release, err := box.dir(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return holding(d, path, dir), release, nil
+}
+
+// dir opens a directory. The caller must call release.
+func (d osDisk) dir(path string) (dir *os.Root, release func(), err error) {
+	opened := func(dir *os.Root, err error) (*os.Root, func(), error) {
+		return dir, func() { _ = dir.Close() }, err
+	}
 	for _, p := range d.places {
 		rel, err := filepath.Rel(p.path, path)
 		switch {
 		case err != nil || !filepath.IsLocal(rel):
+		case p.root != nil && rel == ".":
+			return p.root, func() {}, nil
 		case p.root != nil:
-			return nolink.Below(p.root, rel)
+			return opened(nolink.Below(p.root, rel))
 		default:
-			return nolink.Dir(p.path, rel)
+			return opened(nolink.Dir(p.path, rel))
 		}
 	}
-	return os.OpenRoot(path)
+	return opened(os.OpenRoot(path))
 }
 
 // in calls do with the directory of a file and the name of the file there.
 func (d osDisk) in(path string, do func(dir *os.Root, name string) error) error {
-	dir, err := d.dir(filepath.Dir(path))
+	dir, release, err := d.dir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer release()
 	return do(dir, filepath.Base(path))
 }
 
@@ -111,11 +139,11 @@ func (d osDisk) mkdir(path string) error {
 }
 
 func (d osDisk) sync(path string) error {
-	dir, err := d.dir(path)
+	dir, release, err := d.dir(path)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer release()
 	return syncDir(dir)
 }
 

@@ -82,11 +82,11 @@ func (o *Outbox) checkLinks(path string, file fs.FileInfo) error {
 	if o.linksProtected || linkCount(file) < 2 {
 		return nil
 	}
-	dir, err := o.box.dir(filepath.Dir(path))
+	dir, release, err := o.box.dir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer release()
 	info, err := dir.Stat(".")
 	if err != nil {
 		return err

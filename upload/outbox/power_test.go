@@ -115,11 +115,11 @@ func TestDisposePowerLoss(t *testing.T) {
 	}{
 		"remove": {do: func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was, unchanged)
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
 		}},
 		"move": {stays: true, ending: "/done/sub/f", do: func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was, unchanged)
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
 		}},
 		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d powerDisk) error {
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
@@ -181,14 +181,14 @@ func TestDirectoriesOfAnotherProcess(t *testing.T) {
 		}, "/box/a/b/f"},
 		"move": {[]string{"/done/sub"}, func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was, unchanged)
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
 		}, "/done/sub/f"},
 		"give up": {[]string{"/box/.failed", "/box/.failed/sub"}, func(d powerDisk) error {
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f"})
 		}, "/box/.failed/sub/f"},
 		"restore": {[]string{"/box/.outbox/removing", "/box/.outbox/removing/sub"}, func(d powerDisk) error {
 			was, _ := d.lstat("/box/other") // another file has replaced it
-			if err := (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was, unchanged); !errors.Is(err, errAltered) {
+			if err := (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged); !errors.Is(err, errAltered) {
 				return err
 			}
 			return nil
@@ -228,11 +228,11 @@ func TestDiskErrors(t *testing.T) {
 		},
 		"remove": func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose("/box/sub/f", was, unchanged)
+			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
 		},
 		"move": func(d powerDisk) error {
 			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose("/box/sub/f", was, unchanged)
+			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
 		},
 		"give up": func(d powerDisk) error {
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
@@ -308,7 +308,7 @@ func TestReplacedWhileRemoved(t *testing.T) {
 			}
 		}}
 		box := disposer{disk: d, dir: dir, sync: osDisk{}.sync}
-		if err := box.dispose(path, was, unchanged); !errors.Is(err, errAltered) {
+		if err := box.dispose(nil, path, was, unchanged); !errors.Is(err, errAltered) {
 			t.Errorf("dispose = %v", err)
 		}
 		want := map[string]string{"sub/f": "second"}
@@ -322,7 +322,7 @@ func TestReplacedWhileRemoved(t *testing.T) {
 		}
 		if now, err := os.Lstat(path); err == nil {
 			renames = 9
-			if err := box.dispose(path, now, unchanged); err != nil {
+			if err := box.dispose(nil, path, now, unchanged); err != nil {
 				t.Error(err)
 			}
 		}
@@ -368,7 +368,7 @@ func TestReplacedOnOtherFileSystem(t *testing.T) {
 				_ = os.Rename(path+".new", path)
 			}
 		}}
-		err = (&disposer{disk: d, dir: dir, sync: osDisk{}.sync}).dispose(path, was, unchanged)
+		err = (&disposer{disk: d, dir: dir, sync: osDisk{}.sync}).dispose(nil, path, was, unchanged)
 		if _, gone := os.Lstat(path); errors.Is(err, errAltered) != replaced || (gone == nil) != replaced {
 			t.Errorf("replaced %v: %v; it is there: %v", replaced, err, gone)
 		}
@@ -403,7 +403,7 @@ func TestOpenedWhileRemoved(t *testing.T) {
 				} else if mounted {
 					box.disk = mountDisk{before: func() {}}
 				}
-				err = box.dispose(path, was, func() error {
+				err = box.dispose(nil, path, was, func() error {
 					if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("the file still has its name: %v", err)
 					}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,26 +156,37 @@ func (s *scanner) inspectAll(ctx context.Context) {
 	}
 	s.names = map[string]struct{}{}
 	s.mu.Unlock()
-	for name := range names {
+	var dir *os.Root
+	var failed error
+	at := ""
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if ctx.Err() != nil {
-			return
+			break
 		}
-		s.inspect(ctx, name)
+		// Names in one directory share it, except after a flush, which may have taken long: the directory may be another one.
+		if parent := path.Dir(name); parent != at || len(s.found) == 0 {
+			if dir != nil {
+				_ = dir.Close()
+			}
+			at = parent
+			dir, failed = nolink.Dir(s.root, filepath.FromSlash(parent))
+		}
+		switch {
+		case dir != nil:
+			s.inspect(ctx, dir, name)
+		case gone(failed):
+			s.emit(ctx, sighting{kind: fileSeen, name: name, event: event{kind: absent}})
+		}
+	}
+	if dir != nil {
+		_ = dir.Close()
 	}
 	s.flush(ctx)
 }
 
-// inspect looks at one file, or scans a directory.
-func (s *scanner) inspect(ctx context.Context, name string) {
+// inspect looks at one file in dir, or scans a directory. name is that in the outbox.
+func (s *scanner) inspect(ctx context.Context, dir *os.Root, name string) {
 	seen := func(e event) { s.emit(ctx, sighting{kind: fileSeen, name: name, event: e}) }
-	dir, err := nolink.Dir(s.root, filepath.FromSlash(path.Dir(name)))
-	if err != nil {
-		if gone(err) {
-			seen(event{kind: absent})
-		}
-		return
-	}
-	defer dir.Close()
 	base := path.Base(name)
 	info, err := dir.Lstat(base)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -71,27 +72,29 @@ type disposer struct {
 	check func() error // of the directory .failed; nil if there is none
 }
 
-// dispose removes or moves a file. was is its metadata when it was compared. unchanged is called when the file has
-// another name, see [chunk.Held.Unchanged]. If another file has
+// dispose removes or moves a file. dir is its directory, which is open. was is its metadata when it was compared.
+// unchanged is called when the file has another name, see [chunk.Held.Unchanged]. If another file has
 // replaced it since, that file keeps its name or gets it back, and the error wraps errAltered.
 // When dispose returns nil, the change of the names is durable: otherwise an older version of the
 // file could appear again after a power loss, and replace the object of a newer one.
-func (d *disposer) dispose(path string, was fs.FileInfo, unchanged func() error) error {
+func (d *disposer) dispose(dir *os.Root, path string, was fs.FileInfo, unchanged func() error) error {
 	name, err := filepath.Rel(d.dir, path)
 	if err != nil {
 		return err
 	}
+	from := holding(d.disk, filepath.Dir(path), dir)
 	if d.to != "" {
-		return d.move(path, name, was, unchanged)
+		return d.move(from, path, name, was, unchanged)
 	}
-	private, err := d.hide(path, name, was)
+	k, release, private, err := d.hide(from, path, name, was)
+	defer release()
 	if err != nil {
 		return err
 	}
 	if err := d.confirm(private, path, unchanged); err != nil {
 		return err
 	}
-	if err := d.disk.remove(private); err != nil {
+	if err := k.remove(private); err != nil {
 		return errors.Join(err, d.restore(private, path))
 	}
 	if filepath.Dir(private) != filepath.Dir(path) {
@@ -102,30 +105,48 @@ func (d *disposer) dispose(path string, was fs.FileInfo, unchanged func() error)
 	return d.sync(filepath.Dir(path))
 }
 
-// hide gives a file that will be removed a private name, and returns that path. It is in the same directory if
-// removingDir is on another file system, or if there is no space for it, which the removal would free. If there is no
-// space for that name either, the file keeps its name: a file that gets the name in the few microseconds after the
-// comparison is removed instead.
-func (d *disposer) hide(path, name string, was fs.FileInfo) (private string, err error) {
+// make makes a directory and those above it, as far as they do not exist, and returns d with that directory open. The
+// caller must call release.
+func (d *disposer) make(from disk, base, dir string) (k disk, release func(), err error) {
+	if d.dirs.isKnown(dir) {
+		if k, release, err := hold(from, dir); err == nil {
+			return k, release, nil
+		}
+	}
+	if err = d.dirs.make(from, base, dir); err == nil {
+		k, release, err = hold(from, dir)
+	}
+	if err != nil {
+		return from, func() {}, err
+	}
+	return k, release, nil
+}
+
+// hide gives a file that will be removed a private name, and returns that path and the disk with its directory open. It
+// is in the same directory if removingDir is on another file system, or if there is no space for it, which the removal
+// would free. If there is no space for that name either, the file keeps its name: a file that gets the name in the few
+// microseconds after the comparison is removed instead. The caller must call release.
+func (d *disposer) hide(from disk, path, name string, was fs.FileInfo) (k disk, release func(), private string, err error) {
 	private = filepath.Join(d.dir, removingDir, name)
-	if err = d.dirs.make(d.disk, d.dir, filepath.Dir(private)); err == nil {
-		err = d.take(path, private, was)
+	k, release, err = d.make(from, d.dir, filepath.Dir(private))
+	if err == nil {
+		err = d.take(k, path, private, was)
 	}
 	if errors.Is(err, fs.ErrExist) { // another file could not get its name back
 		if err = d.restore(private, path); err == nil {
-			err = d.take(path, private, was)
+			err = d.take(k, path, private, was)
 		}
 	}
 	full := func() bool { return noSpace(err) && !errors.Is(err, errAltered) }
 	if otherFileSystem(err) || full() {
 		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
-		err = d.take(path, private, was)
+		err = d.take(k, path, private, was)
 	}
 	if full() {
 		private = path
-		err = d.compare(path, was)
+		err = d.compare(k, path, was)
 	}
-	return private, err
+	return k, release, private, err
 }
 
 // confirm gives a file that has the name private its name back, if it has changed.
@@ -138,12 +159,14 @@ func (d *disposer) confirm(private, path string, unchanged func() error) error {
 }
 
 // move moves a file to d.to.
-func (d *disposer) move(path, name string, was fs.FileInfo, unchanged func() error) error {
+func (d *disposer) move(from disk, path, name string, was fs.FileInfo, unchanged func() error) error {
 	to := filepath.Join(d.to, name)
-	if err := d.dirs.make(d.disk, d.to, filepath.Dir(to)); err != nil {
+	k, release, err := d.make(from, d.to, filepath.Dir(to))
+	if err != nil {
 		return err
 	}
-	to, err := renameFree(to, func(to string) error { return d.take(path, to, was) })
+	defer release()
+	to, err = renameFree(to, func(to string) error { return d.take(k, path, to, was) })
 	if err != nil {
 		return err
 	}
@@ -173,11 +196,11 @@ func renameFree(to string, rename func(to string) error) (string, error) {
 }
 
 // take renames a file, and checks that what it has renamed is the file with the metadata was.
-func (d *disposer) take(path, to string, was fs.FileInfo) error {
-	if err := d.disk.rename(path, to); err != nil {
+func (d *disposer) take(k disk, path, to string, was fs.FileInfo) error {
+	if err := k.rename(path, to); err != nil {
 		return err
 	}
-	err := d.compare(to, was)
+	err := d.compare(k, to, was)
 	if err == nil {
 		return nil
 	}
@@ -185,9 +208,9 @@ func (d *disposer) take(path, to string, was fs.FileInfo) error {
 }
 
 // compare returns errAltered unless the file at path has the metadata was.
-func (d *disposer) compare(path string, was fs.FileInfo) error {
-	now, err := d.disk.lstat(path)
-	if err == nil && (!d.disk.same(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime())) {
+func (d *disposer) compare(k disk, path string, was fs.FileInfo) error {
+	now, err := k.lstat(path)
+	if err == nil && (!k.same(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime())) {
 		err = errAltered
 	}
 	return err

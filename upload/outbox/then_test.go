@@ -48,16 +48,16 @@ func TestRemovesFromFullDisk(t *testing.T) {
 		d := &disposer{disk: fullDisk{names: names}, dir: dir, sync: osDisk{}.sync}
 		was := write("uploaded")
 		write("another")
-		if err := d.dispose(path, was, unchanged); !errors.Is(err, errAltered) {
+		if err := d.dispose(nil, path, was, unchanged); !errors.Is(err, errAltered) {
 			t.Errorf("names %v: a file that changed: %v", names, err)
 		}
-		if err := d.dispose(path, write("uploaded"), func() error { return syscall.ETXTBSY }); !errors.Is(err, syscall.ETXTBSY) {
+		if err := d.dispose(nil, path, write("uploaded"), func() error { return syscall.ETXTBSY }); !errors.Is(err, syscall.ETXTBSY) {
 			t.Errorf("names %v: a file that is open: %v", names, err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "uploaded" {
 			t.Errorf("names %v: the open file has %q, %v", names, got, err)
 		}
-		err := d.dispose(path, write("uploaded"), func() error {
+		err := d.dispose(nil, path, write("uploaded"), func() error {
 			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != names {
 				t.Errorf("names %v: the file before it is removed: %v", names, err)
 			}

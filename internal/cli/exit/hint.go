@@ -40,6 +40,9 @@ func WithHint(err error, endpoint, gcsup string) error {
 			hint = "the account needs " + needed
 		}
 	}
+	if refused && errors.Is(failed, session.ErrOutcomeUnknown) && failed.Op == session.OpStat && failed.Status == http.StatusForbidden {
+		hint = "the account needs " + neededFor[failed.Op] + ", or look at the object with another account"
+	}
 	if _, scopes := errors.AsType[*session.ScopeError](err); scopes {
 		hint = "no role helps: stop the machine and give it another scope (gcloud compute instances set-service-account MACHINE --scopes=cloud-platform), or name a key file"
 	}

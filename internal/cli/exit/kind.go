@@ -79,7 +79,7 @@ var Kinds = []Kind{
 	{"quota", Unavailable, "a daily quota is used up"},
 	{"precondition", Exists, "a precondition failed"},
 	{"too_many_deletions", Exists, "sync --delete: more objects have no file than --max-delete allows; nothing is deleted"},
-	{"outcome_unknown", Exists, "the reply to the request that makes the object was lost, and the existing object may be that of another writer; nothing is replaced. An upload in parts stays saved"},
+	{"outcome_unknown", Exists, "the reply to the request that makes the object was lost, and the existing object may be that of another writer, or an upload was finished before and the object cannot be read; nothing is replaced. An upload with a session or in parts stays saved"},
 	{"nothing_deleted", IO, "sync --delete: a file was not uploaded or a directory not read, so that nothing is deleted. The exit code is that of the file"},
 	{errkind.LocalIO, IO, "the source or the state directory could not be read, or output could not be written"},
 	{"interrupted", Temporary, "SIGINT, SIGTERM, or a SIGHUP that was not ignored at the start; run again to resume"},
