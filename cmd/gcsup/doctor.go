@@ -87,6 +87,7 @@ The exit code is that of the first check that failed.`,
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	cmd.Flags().BoolVar(&d.noState, "no-state", false, "do not check whether uploads can be saved")
+	cmdline.Common(cmd.Flags(), "json")
 	d.target.addSaving(cmd.Flags())
 	return cmd
 }

@@ -35,7 +35,8 @@ mode 0600.
 
 Resume the upload on one machine only, and delete it on the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
-  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
+  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a |
+    ssh other gcsup sessions import /data/disk.img`,
 		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -70,6 +70,7 @@ The service drops a session a week after its start, and a multipart upload never
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
 	cmd.Flags().BoolVar(&refresh, "refresh", false, "query the service for what it stores of each upload")
+	cmdline.Common(cmd.Flags(), "json", "refresh")
 	target.addSaving(cmd.Flags())
 	return cmd
 }

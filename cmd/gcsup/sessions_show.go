@@ -60,6 +60,7 @@ a process is working on is shown as it was last saved.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	cmdline.Common(cmd.Flags(), "json")
 	target.addSaving(cmd.Flags())
 	return cmd
 }

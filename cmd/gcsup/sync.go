@@ -64,6 +64,7 @@ func (s *syncCommand) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.delete, "delete", false, "delete the objects that have no file, after all files were uploaded")
 	fs.BoolVar(&s.deleteExcluded, "delete-excluded", false, "with --delete: also delete the objects of files that are left out")
 	fs.Var(&s.maxDelete, "max-delete", "with --delete: delete nothing if more than `N` objects, or N% of them, have no file (default: 50%)")
+	cmdline.Common(fs, "delete", "max-delete")
 	addOnly(fs, s.cp.sources.tree.Add, append([]string{"follow-symlinks", "ignore-symlinks", "strict"}, cmdline.Selecting...)...)
 	addOnly(fs, s.cp.batch.add, "skip-identical", "jobs", "dry-run")
 	compare := fs.Lookup("skip-identical")

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func Sections(cmd *cobra.Command, groups []Group) []Section {
 	}
 	var shared []Section
 	for _, g := range groups {
-		s := Section{Title: g.Title + " (" + g.About + ")"}
+		s := Section{Title: g.title()}
 		for _, name := range g.Flags {
 			if f := rest[name]; f != nil {
 				s.Flags = append(s.Flags, f)
@@ -62,6 +63,73 @@ func Sections(cmd *cobra.Command, groups []Group) []Section {
 			last = &all[0]
 		}
 		last.Flags = append(last.Flags, help)
+	}
+	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Flags) == 0 })
+}
+
+// commonAnnotation marks a common flag.
+const commonAnnotation = "gcsup_common"
+
+// Common marks flags that most calls need. If a command has too many flags for a screen, its help
+// lists only these.
+func Common(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if err := fs.SetAnnotation(name, commonAnnotation, []string{"true"}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+const commonTitle = "Common flags"
+
+// commonSection returns the common flags of a command and --help, in the order of Sections.
+func commonSection(cmd *cobra.Command, groups []Group) Section {
+	common := Section{Title: commonTitle}
+	for _, s := range Sections(cmd, groups) {
+		for _, f := range s.Flags {
+			if f.Annotations[commonAnnotation] != nil {
+				common.Flags = append(common.Flags, f)
+			}
+		}
+	}
+	if help := cmd.Flags().Lookup("help"); help != nil {
+		common.Flags = append(common.Flags, help)
+	}
+	return common
+}
+
+// allSections returns the flags of root and of all commands below it: those of groups, as the first
+// command has them, and then those of each command.
+func allSections(root *cobra.Command, groups []Group) []Section {
+	all := make([]Section, len(groups))
+	found := map[string]*pflag.Flag{}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		own := Section{Title: cmp.Or(commandName(cmd), cmd.Name())}
+		for _, f := range inOrder(cmd) {
+			switch {
+			case f.Hidden || f.Name == "help" || found[f.Name] != nil:
+			case slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Flags, f.Name) }):
+				found[f.Name] = f
+			default:
+				own.Flags = append(own.Flags, f)
+			}
+		}
+		all = append(all, own)
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && c.Name() != "completion" {
+				visit(c)
+			}
+		}
+	}
+	visit(root)
+	for i, g := range groups {
+		all[i].Title = g.title()
+		for _, name := range g.Flags {
+			if f := found[name]; f != nil {
+				all[i].Flags = append(all[i].Flags, f)
+			}
+		}
 	}
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Flags) == 0 })
 }
