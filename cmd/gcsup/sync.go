@@ -11,7 +11,6 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
@@ -152,7 +151,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	}
 	outcomes := report.files(cmd.Context(), chosen.mirror.Run(cmd.Context(), c.uploader))
 	if s.cp.batch.dryRun {
-		outcomes = chosen.order.Outcomes(outcomes)
+		outcomes = chosen.order.outcomes(outcomes)
 	}
 	return r.runBatch(cmd.Context(), c, &chosen.selection, nil, report.before(outcomes))
 }
@@ -161,7 +160,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 type syncSelection struct {
 	selection
 	mirror *mirror.Mirror
-	order  joborder.Order
+	order  jobOrder
 }
 
 // choose returns the files and the objects.
@@ -189,7 +188,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
 			if s.cp.batch.dryRun && !leftOut(job.Err) {
-				chosen.order.Add(*job)
+				chosen.order.add(*job)
 			}
 		},
 	}
