@@ -19,7 +19,6 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
@@ -213,7 +212,7 @@ func (d *doctor) text(s string) error {
 // print prints the result of a check.
 func (d *doctor) print(line *checkLine) error {
 	if d.json {
-		if err := jsonline.Print(d.std.out, line); err != nil {
+		if err := result.Print(d.std.out, line); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/upload/outbox"
 )
 
@@ -42,7 +42,7 @@ after their upload is not known. It makes no request.`,
 				return err
 			}
 			if asJSON {
-				return jsonline.Print(std.out, newOutboxLine(s, failed))
+				return result.Print(std.out, newOutboxLine(s, failed))
 			}
 			return printOutbox(std.out, s, failed, time.Now())
 		},

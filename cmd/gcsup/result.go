@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
@@ -22,7 +21,7 @@ type results struct {
 // object writes a line of JSON. A later line with the same key replaces one that is queued; ""
 // replaces nothing.
 func (r *results) object(key string, line any) {
-	if data, err := jsonline.Encode(line); err == nil {
+	if data, err := result.Encode(line); err == nil {
 		_ = r.queue.Put(key, data)
 	}
 }

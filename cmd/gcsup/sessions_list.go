@@ -12,9 +12,9 @@ import (
 	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen"
 	"gcsup/internal/cli/tty"
 	"gcsup/session"
@@ -190,14 +190,14 @@ type sessionLine struct {
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
-		Committed: s.Committed, Sent: s.Sent, Size: jsonline.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: jsonline.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
+		Committed: s.Committed, Sent: s.Sent, Size: result.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: result.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
 		Spool: s.Spool, Incomplete: s.Incomplete,
 	}
 }
 
 func printSessionsJSON(w io.Writer, saved []upload.SavedUpload) error {
 	for _, s := range saved {
-		if err := jsonline.Print(w, newSessionLine(s)); err != nil {
+		if err := result.Print(w, newSessionLine(s)); err != nil {
 			return err
 		}
 	}
