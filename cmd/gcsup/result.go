@@ -3,17 +3,17 @@ package main
 import (
 	"fmt"
 
-	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/runlog"
 	"gcsup/upload"
 )
 
 // results writes standard output: JSON Lines, or lines for people. flush of the queue returns
 // the first error.
 type results struct {
-	queue *linequeue.Queue
+	queue *runlog.Queue
 	json  bool
 	quiet bool // no lines for people, and no JSON of events
 }

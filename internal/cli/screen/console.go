@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/runlog"
 	"gcsup/internal/cli/tty"
@@ -18,7 +17,7 @@ import (
 type Console struct {
 	mu      sync.Mutex
 	w       io.Writer
-	queue   *linequeue.Queue // in front of w; if nil, messages are written at once
+	queue   *runlog.Queue // in front of w; if nil, messages are written at once
 	quiet   bool
 	verbose bool
 	live    liveRegion
@@ -34,7 +33,7 @@ func NewConsole(w io.Writer, quiet bool) *Console {
 // NewQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
 func NewQueuedConsole(w io.Writer, quiet, verbose bool) *Console {
-	return &Console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+	return &Console{w: w, queue: runlog.NewQueue(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
 }
 
 // Log returns the log file, which has all messages once it is open.
