@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
@@ -108,7 +107,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	columns, _, terminal := tty.Size(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
-			text = cells.ShortenPath(text, columns-3)
+			text = readable.ShortenPath(text, columns-3)
 		}
 		return text
 	}
