@@ -15,7 +15,6 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen"
-	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -104,7 +103,7 @@ func (c *connection) refresh(ctx context.Context, con *screen.Console, saved []u
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
-	columns, _, terminal := tty.Size(w)
+	columns, _, terminal := process.Terminal(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
 			text = readable.ShortenPath(text, columns-3)

@@ -9,7 +9,6 @@ import (
 
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/runlog"
-	"gcsup/internal/cli/tty"
 )
 
 // Console prints messages for people. On a terminal it keeps a frame, the progress
@@ -179,4 +178,4 @@ func (c *Console) idle() bool { return c.queue == nil || c.queue.Idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can
 // show a frame.
-func (c *Console) size() (columns, height int, ok bool) { return tty.Size(c.w) }
+func (c *Console) size() (columns, height int, ok bool) { return process.Terminal(c.w) }
