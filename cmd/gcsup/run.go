@@ -98,7 +98,7 @@ func (r *reporter) logger() *slog.Logger {
 		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
-		handlers = append(handlers, r.pages.Exchanges())
+		handlers = append(handlers, r.pages)
 	}
 	if len(handlers) == 0 {
 		return nil
