@@ -79,7 +79,7 @@ The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
 		ValidArgsFunction: d.target.completeURLs(&d.spec.UserProject),
 		SuggestFor:        []string{"diagnose", "ping", "test"},
-		Args:              cmdline.ExactlyOne("one gs://BUCKET"),
+		Args:              cmdline.Exactly(1, "one gs://BUCKET"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	d.cmd = cmd

@@ -28,7 +28,7 @@ what failed. If no process runs it, the files are counted, and whether some are 
 after their upload is not known. It makes no request.`,
 		Example: `  gcsup outbox status /var/spool/out
   gcsup outbox status /var/spool/out --json`,
-		Args: cmdline.ExactlyOne("DIR"),
+		Args: cmdline.Exactly(1, "DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},

@@ -31,7 +31,7 @@ func newSessionsShow(std stdio) *cobra.Command {
 the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
 		Example:           `  gcsup sessions show 5f0c2f7d`,
-		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              cmdline.Exactly(1, "the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -52,11 +52,11 @@ const screen = 48
 // Command returns the help of a command. If it is longer than a screen with all flags, it lists
 // only the common ones.
 func (h *Help) Command(cmd *cobra.Command) string {
-	usual := &Help{Groups: h.Groups, Topics: h.Topics, Columns: 80}
-	if all := usual.command(cmd, Sections(cmd, h.Groups)); strings.Count(all, "\n") <= screen {
-		return h.command(cmd, Sections(cmd, h.Groups))
+	usual, flags := &Help{h.Groups, h.Topics, 80}, Sections(cmd, h.Groups)
+	if strings.Count(usual.command(cmd, flags), "\n") > screen {
+		flags = []Section{commonSection(cmd, h.Groups)}
 	}
-	return h.command(cmd, []Section{commonSection(cmd, h.Groups)})
+	return h.command(cmd, flags)
 }
 
 // command returns the help of a command with these flags.
@@ -74,7 +74,10 @@ func (h *Help) command(cmd *cobra.Command, flags []Section) string {
 	if cmd.Example != "" {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
-	h.writeList(&b, "Commands", Commands(cmd))
+	if commands := Commands(cmd); len(commands) > 0 {
+		b.WriteString("\nCommands:\n")
+		writeEntries(&b, commands, h.width())
+	}
 	if !cmd.HasParent() && len(h.Topics) > 0 {
 		var names []string
 		for _, t := range h.Topics {
@@ -125,7 +128,7 @@ func (h *Help) Topic(t Topic) string {
 	writeText(&b, ParseText(t.Text), h.width())
 	if len(t.Entries) > 0 {
 		b.WriteString("\n")
-		writeEntries(&b, t.Entries, column(t.Entries, h.width()), h.width())
+		writeEntries(&b, t.Entries, h.width())
 	}
 	return b.String()
 }
@@ -151,13 +154,6 @@ func Commands(cmd *cobra.Command) (entries []Entry) {
 	return entries
 }
 
-func (h *Help) writeList(b *strings.Builder, title string, entries []Entry) {
-	if len(entries) > 0 {
-		b.WriteString("\n" + title + ":\n")
-		writeEntries(b, entries, column(entries, h.width()), h.width())
-	}
-}
-
 func (h *Help) writeFlags(b *strings.Builder, sections []Section) {
 	lists, all := make([][]Entry, len(sections)), []Entry{}
 	for i, s := range sections {
@@ -172,6 +168,6 @@ func (h *Help) writeFlags(b *strings.Builder, sections []Section) {
 	}
 	for i, s := range sections {
 		b.WriteString("\n" + s.Title + ":\n")
-		writeEntries(b, lists[i], column(all, h.width()), h.width())
+		writeAligned(b, lists[i], column(all, h.width()), h.width())
 	}
 }

@@ -7,9 +7,6 @@ type Group struct {
 	Flags []string
 }
 
-// title returns the heading in the help.
-func (g Group) title() string { return g.Title + " (" + g.About + ")" }
-
 // Groups are the groups of the flags that several commands have. The help, the man pages and
 // docs/reference.md have this order. A flag that is in no group belongs to its command.
 var Groups = []Group{

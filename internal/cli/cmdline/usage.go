@@ -121,28 +121,6 @@ func Wanted(f *pflag.Flag, err error) string {
 	return "want " + name
 }
 
-// elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
-// to advice for the user.
-var elsewhere = map[string]string{
-	"rsync":    "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"mirror":   "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"sync":     "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"ls":       "to list objects, run: gcloud storage ls",
-	"list":     "to list objects, run: gcloud storage ls",
-	"du":       "to add up the sizes of objects, run: gcloud storage du",
-	"stat":     "to describe an object, run: gcloud storage objects describe",
-	"rm":       "to delete objects, run: gcloud storage rm",
-	"delete":   "to delete objects, run: gcloud storage rm",
-	"mv":       "to rename objects, run: gcloud storage mv",
-	"move":     "to rename objects, run: gcloud storage mv",
-	"cat":      "to print an object, run: gcloud storage cat",
-	"get":      "to download an object, run: gcloud storage cp",
-	"download": "to download an object, run: gcloud storage cp",
-	"hash":     "to print checksums, run: gcloud storage hash",
-	"mb":       "to create a bucket, run: gcloud storage buckets create",
-	"rb":       "to delete a bucket, run: gcloud storage buckets delete",
-}
-
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
@@ -210,12 +188,6 @@ func Exactly(n int, want string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// ExactlyOne returns the Args of a command that takes one argument. want describes
-// it.
-func ExactlyOne(want string) cobra.PositionalArgs {
-	return Exactly(1, want)
 }
 
 // NoArgs is the Args of a command without arguments.
