@@ -17,7 +17,6 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
 	"gcsup/session"
@@ -188,13 +187,13 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
 	jobs = chosen.handed.count(ctx, jobs)
-	var order joborder.Order
+	var order jobOrder
 	if f.batch.dryRun {
-		jobs = order.Jobs(jobs)
+		jobs = order.jobs(jobs)
 	}
 	outcomes := f.remove.uploader(c.uploader, f.own).Files(ctx, jobs, f.batchOptions(chosen))
 	if f.batch.dryRun {
-		outcomes = order.Outcomes(outcomes)
+		outcomes = order.outcomes(outcomes)
 	}
 	return r.runBatch(ctx, c, chosen, progress, outcomes)
 }

@@ -19,7 +19,6 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
@@ -80,13 +79,14 @@ The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,
 		ValidArgsFunction: d.target.completeURLs(&d.spec.UserProject),
 		SuggestFor:        []string{"diagnose", "ping", "test"},
-		Args:              cmdline.ExactlyOne("one gs://BUCKET"),
+		Args:              cmdline.Exactly(1, "one gs://BUCKET"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	d.cmd = cmd
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
 	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	cmd.Flags().BoolVar(&d.noState, "no-state", false, "do not check whether uploads can be saved")
+	cmdline.Common(cmd.Flags(), "json")
 	d.target.addSaving(cmd.Flags())
 	return cmd
 }
@@ -212,7 +212,7 @@ func (d *doctor) text(s string) error {
 // print prints the result of a check.
 func (d *doctor) print(line *checkLine) error {
 	if d.json {
-		if err := jsonline.Print(d.std.out, line); err != nil {
+		if err := result.Print(d.std.out, line); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

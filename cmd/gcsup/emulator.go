@@ -52,6 +52,7 @@ requests so far and the clock; see the documentation of package fakegcs.`,
 	for _, name := range emulator.Names() {
 		cmd.Flags().AddGoFlag(plain.Lookup(name))
 	}
+	cmdline.Common(cmd.Flags(), "addr", "dir", "seed", "faults", "random-faults", "create-buckets", "tls", "latency", "rate")
 	return cmd
 }
 

@@ -119,12 +119,8 @@ func warnOfSettings(cmd *cobra.Command, w io.Writer, file *configfile.File, envi
 	if file != nil && file.Risk != nil {
 		console.Message("warning: configuration file: %v", file.Risk)
 	}
-	described := cmd
-	if cmd.Name() == "help" {
-		described = cmd.Root() // which describes the variables
-	}
 	for _, name := range cmdline.UnknownVariables(cmd.Root(), environ, []string{encryptionKeyEnv, cmdline.Variable("help")}) {
-		console.Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.HelpOf(described))
+		console.Message("warning: %s is set, but no flag has this variable; see %s", name, cmdline.FlagsOf(cmd.Root()))
 	}
 }
 

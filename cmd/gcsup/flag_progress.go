@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/screen"
-	"gcsup/internal/cli/tty"
 )
 
 // progressMode is --progress: how a run shows its progress on standard error.
@@ -73,7 +73,7 @@ func (m progressMode) view(std stdio, quiet, verbose bool) view {
 			m = progressLines
 		}
 	}
-	if _, _, ok := tty.Size(std.err); m == progressBlock && !ok {
+	if _, _, ok := process.Terminal(std.err); m == progressBlock && !ok {
 		m = progressLines
 	}
 	return view{m, m == progressLines || verbose || !isTerminal(std.out)}

@@ -109,6 +109,7 @@ func (f *sendFlags) addNetwork(fs *pflag.FlagSet) {
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
 	fs.Var(&f.memory, "memory", "memory for standard input, compressed files and parts of multipart uploads, all together, such as 64MiB (default: 128MiB)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
+	cmdline.Common(fs, "limit-rate")
 }
 
 // options returns the library's options for these flags.
@@ -146,6 +147,7 @@ type outputFlags struct {
 func (f *outputFlags) add(fs *pflag.FlagSet) {
 	f.addService(fs)
 	f.progress.add(fs)
+	cmdline.Common(fs, "quiet")
 	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends; - for standard output")
 }
 
@@ -157,6 +159,7 @@ func (f *outputFlags) addService(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
 	fs.StringVar(&f.logFile, "log-file", "", "append messages, results and every exchange to `FILE`, with their times")
 	f.logLevel.add(fs)
+	cmdline.Common(fs, "json")
 	fs.Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT` during the run, such as 127.0.0.1:9464")
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -27,6 +28,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
+	cmdline.Common(fs, "skip-identical", "jobs", "manifest", "dry-run")
 }
 
 // The values of --skip-identical.

@@ -39,6 +39,7 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "the same as --files-from=-")
 	f.tree.Add(fs)
 	fs.StringVar(&f.shard, "shard", "", "take only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
+	cmdline.Common(fs, "recursive")
 }
 
 // list reports whether the paths are in a list.

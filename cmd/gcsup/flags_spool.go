@@ -24,6 +24,7 @@ type spoolFlags struct {
 func (f *spoolFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.dir, "spool", "", "keep the bytes of standard input in `DIR`, which must exist, until the service has them, so that gcsup resume can finish the upload")
 	fs.Var(&f.limit, "spool-limit", "bytes that --spool may hold, such as 10GiB; beyond it, the input waits (default: 1GiB)")
+	cmdline.Common(fs, "spool")
 }
 
 // check refuses the flags for files.

@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 func reference() string {
 	r := &markdown{}
 	r.WriteString("# Reference\n\n")
-	r.paragraph("The program generates this page from the tables of its help: do not edit it. `gcsup help COMMAND` and `gcsup help TOPIC` print the same texts, and so do the man pages. The [guide](guide.md) is organized by task.")
+	r.paragraph("The program generates this page from the tables of its help: do not edit it. The man pages have the same texts. `gcsup help COMMAND` lists the common flags, `gcsup help flags COMMAND` all, and `gcsup help TOPIC` prints a topic. The [guide](guide.md) is organized by task.")
 	r.paragraph("Results go to standard output. Progress, messages and errors go to standard error, one line each, with the prefix `gcsup: `. With `--json`, standard output is JSON Lines only.")
 	root := commands()
 	r.contents()
@@ -61,24 +61,25 @@ func reference() string {
 	r.command(commandNamed(root, "completion"))
 	r.WriteString("## Flags\n\n")
 	r.paragraph("These flags have the same meaning in all commands that have them. Each has an environment variable: `GCSUP_LIMIT_RATE=20MiB` is `--limit-rate 20MiB`. See [Environment](#environment).")
-	for _, g := range cmdline.Groups {
-		fmt.Fprintf(r, "### %s\n\n", g.Title)
-		r.paragraph(strings.ToUpper(g.About[:1]) + g.About[1:] + ".")
-		var flags []*pflag.Flag
-		for _, name := range g.Flags {
-			flags = append(flags, firstWith(all, name))
-		}
-		r.flags(flags)
-	}
-	fmt.Fprintf(r, "### %s\n\n", defaultsTitle)
 	var without []string
 	for _, cmd := range all {
 		if cmd.LocalFlags().Lookup(configFlag) == nil && cmd.IsAvailableCommand() && cmd.Parent().Name() != "completion" {
 			without = append(without, "`"+commandName(cmd)+"`")
 		}
 	}
-	r.paragraph("All commands have this flag, except " + strings.Join(append(without, "`completion`"), ", ") + ".")
-	r.flags([]*pflag.Flag{firstWith(all, configFlag)})
+	for _, g := range cmdline.Groups {
+		fmt.Fprintf(r, "### %s\n\n", g.Title)
+		about := strings.ToUpper(g.About[:1]) + g.About[1:] + "."
+		if g.Title == defaultsTitle {
+			about = "All commands have this flag, except " + strings.Join(append(without, "`completion`"), ", ") + "."
+		}
+		r.paragraph(about)
+		var flags []*pflag.Flag
+		for _, name := range g.Flags {
+			flags = append(flags, firstWith(all, name))
+		}
+		r.flags(flags)
+	}
 	for _, topic := range topics() {
 		r.topic(topic)
 	}
@@ -97,7 +98,6 @@ func (r *markdown) contents() {
 	for _, g := range cmdline.Groups {
 		groups = append(groups, link(g.Title))
 	}
-	groups = append(groups, link(defaultsTitle))
 	r.WriteString(strings.Join(groups, ", ") + "\n")
 	for _, t := range topics() {
 		fmt.Fprintf(r, "- %s: `gcsup help %s`\n", link(t.Title), t.Name)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,6 +57,65 @@ func TestFlagsHaveGroups(t *testing.T) {
 	}
 }
 
+// TestHelpFitsScreen checks that the help of each command has at most 48 lines of 80 columns.
+func TestHelpFitsScreen(t *testing.T) {
+	root := commands()
+	for _, cmd := range append(allBelow(root), root) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		var text strings.Builder
+		if code := execute(t.Context(), args, stdio{strings.NewReader(""), &text, &text}); code != exit.OK {
+			t.Fatalf("%q: exit code %d", args, code)
+		}
+		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+		if len(lines) > 48 {
+			t.Errorf("%s: %d lines: mark fewer flags with cmdline.Common", cmd.CommandPath(), len(lines))
+		}
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); n > 80 {
+				t.Errorf("%s: %d columns: %q", cmd.CommandPath(), n, line)
+			}
+		}
+	}
+}
+
+// TestHelpFlags checks that the help lists all flags of a command and of all commands.
+func TestHelpFlags(t *testing.T) {
+	help := func(args ...string) string {
+		var text strings.Builder
+		if code := execute(t.Context(), append([]string{"help", "flags"}, args...), stdio{strings.NewReader(""), &text, &text}); code != exit.OK {
+			t.Fatalf("%q: exit code %d, %s", args, code, &text)
+		}
+		return text.String()
+	}
+	all := help()
+	for _, cmd := range leaves(commands()) {
+		if !cmd.IsAvailableCommand() {
+			continue
+		}
+		own := help(strings.Fields(cmd.CommandPath())[1:]...)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			listed := regexp.MustCompile(`(?m)^  (-[A-Za-z0-9], |    )` + regexp.QuoteMeta(cmdline.Label(f)) + `( |$)`)
+			if !f.Hidden && !listed.MatchString(own) {
+				t.Errorf("help flags %s has no %s", commandName(cmd), cmdline.Label(f))
+			}
+			if !f.Hidden && f.Name != "help" && cmd.Parent().Name() != "completion" && !listed.MatchString(all) {
+				t.Errorf("help flags has no %s, of %s", cmdline.Label(f), commandName(cmd))
+			}
+		})
+	}
+	if !strings.Contains(help("cp"), "\nRetry (failures and slow requests):\n") {
+		t.Error("help flags cp has no group")
+	}
+}
+
+// allBelow returns the commands below root.
+func allBelow(root *cobra.Command) (all []*cobra.Command) {
+	for _, cmd := range root.Commands() {
+		all = append(append(all, cmd), allBelow(cmd)...)
+	}
+	return all
+}
+
 // TestFlagLabels checks that the help names the value of each flag in capitals, or lists its values.
 func TestFlagLabels(t *testing.T) {
 	label := regexp.MustCompile(`^--[a-z0-9-]+(( |\[=)([A-Z0-9_/=@,.:\[\]]+|gs://BUCKET/PREFIX|[a-z0-9]+(\|[a-z0-9]+)+)\]?)?$`)
@@ -97,6 +157,10 @@ func TestHelpTopics(t *testing.T) {
 		{"help errors", "\n  in_use                75: another process is working on this upload\n", exit.OK},
 		{"help patterns", "\n  *.{jpg,png}       selects: a.jpg, a.png; does not select: a.JPEG\n", exit.OK},
 		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exit.OK},
+		{"help topics", "\n  patterns     The patterns of --include and --exclude\n", exit.OK},
+		{"help flag", `unknown command or topic "flag", did you mean `, exit.Usage},
+		{"help flags sycn", `unknown command "sycn", did you mean `, exit.Usage},
+		{"help flags patterns", `unknown command "patterns"`, exit.Usage},
 		{"help enviroment", `unknown command or topic "enviroment", did you mean `, exit.Usage},
 		{"help cp environment", "", exit.Usage},
 		{"environment", `unknown command "environment"`, exit.Usage},

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/upload/outbox"
 )
 
@@ -28,7 +28,7 @@ what failed. If no process runs it, the files are counted, and whether some are 
 after their upload is not known. It makes no request.`,
 		Example: `  gcsup outbox status /var/spool/out
   gcsup outbox status /var/spool/out --json`,
-		Args: cmdline.ExactlyOne("DIR"),
+		Args: cmdline.Exactly(1, "DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -42,7 +42,7 @@ after their upload is not known. It makes no request.`,
 				return err
 			}
 			if asJSON {
-				return jsonline.Print(std.out, newOutboxLine(s, failed))
+				return result.Print(std.out, newOutboxLine(s, failed))
 			}
 			return printOutbox(std.out, s, failed, time.Now())
 		},

@@ -3,18 +3,17 @@ package main
 import (
 	"fmt"
 
-	"gcsup/internal/cli/jsonline"
-	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/runlog"
 	"gcsup/upload"
 )
 
 // results writes standard output: JSON Lines, or lines for people. flush of the queue returns
 // the first error.
 type results struct {
-	queue *linequeue.Queue
+	queue *runlog.Queue
 	json  bool
 	quiet bool // no lines for people, and no JSON of events
 }
@@ -22,7 +21,7 @@ type results struct {
 // object writes a line of JSON. A later line with the same key replaces one that is queued; ""
 // replaces nothing.
 func (r *results) object(key string, line any) {
-	if data, err := jsonline.Encode(line); err == nil {
+	if data, err := result.Encode(line); err == nil {
 		_ = r.queue.Put(key, data)
 	}
 }

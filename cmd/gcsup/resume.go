@@ -63,6 +63,7 @@ compared with the checksums of the bytes that were sent, before anything is sent
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
 	fs.StringVar(&f.source, "source", "", "new `PATH` of the source, if it was moved or replaced by a copy")
+	cmdline.Common(fs, "all", "source")
 	f.remove.add(fs)
 	f.target.addSaving(fs)
 	f.send.add(fs)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/page"
 	"gcsup/internal/cli/readable"
@@ -40,11 +39,11 @@ type reporter struct {
 func newReporter(std stdio, flags outputFlags, line commandLine) *reporter {
 	r := &reporter{
 		commandLine: line, flags: flags, view: flags.progress.view(std, flags.quiet, flags.verbose), console: screen.NewQueuedConsole(std.err, flags.quiet, flags.verbose),
-		results: &results{queue: linequeue.New(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
+		results: &results{queue: runlog.NewQueue(std.out), json: flags.json, quiet: flags.quiet || flags.report == stdoutName},
 		totals:  result.Totals{Start: time.Now()},
 	}
 	if screen.SameTerminal(std.out, std.err) {
-		r.results.queue = linequeue.New(r.console) // results appear above the frame, too
+		r.results.queue = runlog.NewQueue(r.console) // results appear above the frame, too
 	}
 	if flags.report != "" {
 		r.pages = page.New(r.totals.Start)
@@ -99,7 +98,7 @@ func (r *reporter) logger() *slog.Logger {
 		handlers = append(handlers, h)
 	}
 	if r.pages != nil {
-		handlers = append(handlers, r.pages.Exchanges())
+		handlers = append(handlers, r.pages)
 	}
 	if len(handlers) == 0 {
 		return nil

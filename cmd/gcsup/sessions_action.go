@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/result"
 	"gcsup/upload"
 )
@@ -60,7 +59,7 @@ func printAction(w io.Writer, action, reason string, u upload.SavedUpload, dryRu
 	if err != nil {
 		l.Error = result.NewErrorLine(err)
 	}
-	if err := jsonline.Print(w, l); err != nil {
+	if err := result.Print(w, l); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil

@@ -71,6 +71,7 @@ service does not confirm as removed.`,
 	cmd.Flags().BoolVar(&x.all, "all", false, "cancel all saved uploads to the endpoint in use")
 	cmdline.DurationVar(cmd.Flags(), &x.olderThan, "older-than", 0, "cancel the saved uploads to the endpoint in use that were started more than `DURATION` ago, such as 3d")
 	cmd.Flags().BoolVar(&x.json, "json", false, "print JSON Lines, one for each upload")
+	cmdline.Common(cmd.Flags(), "all", "older-than", "json")
 	x.target.addSaving(cmd.Flags())
 	return cmd
 }

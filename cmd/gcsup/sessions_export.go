@@ -35,8 +35,9 @@ mode 0600.
 
 Resume the upload on one machine only, and delete it on the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
-  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
-		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
+  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a |
+    ssh other gcsup sessions import /data/disk.img`,
+		Args:              cmdline.Exactly(1, "the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := target.openSaved(cmd.Context(), std)
@@ -108,7 +109,7 @@ that were sent, before it sends anything.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
 		// The user names the file to read, never the export: an export that is not
 		// trustworthy could otherwise upload any file to any destination.
-		Args: cmdline.ExactlyOne("SOURCE, a copy of the original file"),
+		Args: cmdline.Exactly(1, "SOURCE, a copy of the original file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {

@@ -9,14 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen"
-	"gcsup/internal/cli/tty"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -70,6 +68,7 @@ The service drops a session a week after its start, and a multipart upload never
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
 	cmd.Flags().BoolVar(&refresh, "refresh", false, "query the service for what it stores of each upload")
+	cmdline.Common(cmd.Flags(), "json", "refresh")
 	target.addSaving(cmd.Flags())
 	return cmd
 }
@@ -104,10 +103,10 @@ func (c *connection) refresh(ctx context.Context, con *screen.Console, saved []u
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
-	columns, _, terminal := tty.Size(w)
+	columns, _, terminal := process.Terminal(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
-			text = cells.ShortenPath(text, columns-3)
+			text = readable.ShortenPath(text, columns-3)
 		}
 		return text
 	}
@@ -189,14 +188,14 @@ type sessionLine struct {
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
-		Committed: s.Committed, Sent: s.Sent, Size: jsonline.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: jsonline.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
+		Committed: s.Committed, Sent: s.Sent, Size: result.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: result.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
 		Spool: s.Spool, Incomplete: s.Incomplete,
 	}
 }
 
 func printSessionsJSON(w io.Writer, saved []upload.SavedUpload) error {
 	for _, s := range saved {
-		if err := jsonline.Print(w, newSessionLine(s)); err != nil {
+		if err := result.Print(w, newSessionLine(s)); err != nil {
 			return err
 		}
 	}

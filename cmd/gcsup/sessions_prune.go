@@ -51,6 +51,7 @@ because of its age, or because the service cannot be reached.`,
 	fs.BoolVar(&p.missingSource, "missing-source", false, "also cancel and delete uploads whose source does not exist")
 	fs.BoolVar(&p.dryRun, "dry-run", false, "print what would be deleted, and delete nothing")
 	fs.BoolVar(&p.json, "json", false, "print JSON Lines, one for each saved upload")
+	cmdline.Common(fs, "missing-source", "dry-run", "json")
 	p.target.addSaving(fs)
 	return cmd
 }

@@ -60,6 +60,7 @@ cancel deletes them.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
+	cmdline.Common(cmd.Flags(), "json")
 	target.addSaving(cmd.Flags())
 	return cmd
 }

@@ -13,9 +13,9 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/shell"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -31,7 +31,7 @@ func newSessionsShow(std stdio) *cobra.Command {
 the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
 		Example:           `  gcsup sessions show 5f0c2f7d`,
-		Args:              cmdline.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              cmdline.Exactly(1, "the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -54,12 +54,13 @@ a process is working on is shown as it was last saved.`,
 				return withHint(fmt.Errorf("%s: %w", id, err), c.endpoint)
 			}
 			if asJSON {
-				return jsonline.Print(std.out, d.line())
+				return result.Print(std.out, d.line())
 			}
 			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), token.ID), time.Now())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	cmdline.Common(cmd.Flags(), "json")
 	target.addSaving(cmd.Flags())
 	return cmd
 }
@@ -209,7 +210,7 @@ func stateText(state upload.SessionState) string {
 func (d *details) line() showLine {
 	return showLine{
 		sessionLine: newSessionLine(upload.Describe(d.token)), SourceState: d.source, InUse: d.inUse != nil,
-		State:  jsonline.Known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
-		Stored: jsonline.Known(d.holding.Stored, d.holding.State == upload.SessionOpen),
+		State:  result.Known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
+		Stored: result.Known(d.holding.Stored, d.holding.State == upload.SessionOpen),
 	}
 }

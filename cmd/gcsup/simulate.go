@@ -80,6 +80,7 @@ func newSimulate(std stdio) *cobra.Command {
 	flags.Uint64Var(&seed, "seed", 1, "`N` is the seed of the random numbers; the same seed gives the same output")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object per policy")
 	flags.StringVar(&svg, "svg", "", "draw load over time into `FILE`")
+	cmdline.Common(flags, "scenario", "clients", "outage", "policy", "json", "svg")
 	return cmd
 }
 

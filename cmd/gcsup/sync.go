@@ -11,7 +11,6 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/joborder"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
@@ -64,6 +63,7 @@ func (s *syncCommand) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.delete, "delete", false, "delete the objects that have no file, after all files were uploaded")
 	fs.BoolVar(&s.deleteExcluded, "delete-excluded", false, "with --delete: also delete the objects of files that are left out")
 	fs.Var(&s.maxDelete, "max-delete", "with --delete: delete nothing if more than `N` objects, or N% of them, have no file (default: 50%)")
+	cmdline.Common(fs, "delete", "max-delete")
 	addOnly(fs, s.cp.sources.tree.Add, append([]string{"follow-symlinks", "ignore-symlinks", "strict"}, cmdline.Selecting...)...)
 	addOnly(fs, s.cp.batch.add, "skip-identical", "jobs", "dry-run")
 	compare := fs.Lookup("skip-identical")
@@ -151,7 +151,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 	}
 	outcomes := report.files(cmd.Context(), chosen.mirror.Run(cmd.Context(), c.uploader))
 	if s.cp.batch.dryRun {
-		outcomes = chosen.order.Outcomes(outcomes)
+		outcomes = chosen.order.outcomes(outcomes)
 	}
 	return r.runBatch(cmd.Context(), c, &chosen.selection, nil, report.before(outcomes))
 }
@@ -160,7 +160,7 @@ func (s *syncCommand) run(cmd *cobra.Command, dir, destination string) (err erro
 type syncSelection struct {
 	selection
 	mirror *mirror.Mirror
-	order  joborder.Order
+	order  jobOrder
 }
 
 // choose returns the files and the objects.
@@ -188,7 +188,7 @@ func (s *syncCommand) choose(ctx context.Context, r *reporter, dir, destination 
 			job.Spec.DefaultContentType = contenttype.Of(job.Path)
 			job.Spec.Gzip = s.cp.objects.gzip.compresses(job.Path, job.Spec.Object)
 			if s.cp.batch.dryRun && !leftOut(job.Err) {
-				chosen.order.Add(*job)
+				chosen.order.add(*job)
 			}
 		},
 	}

@@ -18,7 +18,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/screen/screentest"
 )
 
@@ -81,7 +81,7 @@ func TestProgramOnATerminal(t *testing.T) {
 				continue
 			}
 			frames++
-			if at := strings.Index(l, "["); cells.Width(l[:at]) != bar {
+			if at := strings.Index(l, "["); readable.Width(l[:at]) != bar {
 				t.Errorf("the bar of %q begins at %d", l, at)
 			}
 			if !strings.HasPrefix(m[1], "…/") {

@@ -39,6 +39,7 @@ func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.jobs, "jobs", "compare `N` files at a time, or auto")
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
+	cmdline.Common(fs, "extra", "json", "quiet")
 	f.progress.add(fs)
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	f.key.add(fs, "compare objects that are encrypted with the key")

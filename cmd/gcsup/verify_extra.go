@@ -8,7 +8,6 @@ import (
 	"iter"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
@@ -98,7 +97,7 @@ func (v *verifier) reportExtra(o *session.Object) error {
 	v.totals.Add(result.Extra, err)
 	var failed error
 	if v.flags.json {
-		failed = jsonline.Print(v.out, result.NewExtraLine(o, err))
+		failed = result.Print(v.out, result.NewExtraLine(o, err))
 	} else {
 		_, failed = fmt.Fprintf(v.out, "%-8s %s: %s\n", result.Extra, process.Printable(destination), "there is no file")
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/result"
 	"gcsup/upload"
@@ -30,7 +29,7 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 	v.totals.Add(status, err)
 	v.progress.end(t, status, res)
 	if v.flags.json {
-		if err := jsonline.Print(v.out, result.NewVerifyLine(t.file(), status, res, err)); err != nil {
+		if err := result.Print(v.out, result.NewVerifyLine(t.file(), status, res, err)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

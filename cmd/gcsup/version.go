@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/internal/cli/cmdline"
-	"gcsup/internal/cli/jsonline"
+	"gcsup/internal/cli/result"
 )
 
 func newVersion(std stdio) *cobra.Command {
@@ -21,7 +21,7 @@ func newVersion(std stdio) *cobra.Command {
 		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return jsonline.Print(std.out, version())
+				return result.Print(std.out, version())
 			}
 			return printVersion(std.out)
 		},

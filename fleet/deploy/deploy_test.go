@@ -132,9 +132,9 @@ func checkVolumes(t *testing.T, spec *corev1.PodSpec, readme string) {
 // checkFlags checks that a command of the program has these flags.
 func checkFlags(t *testing.T, args []string) {
 	t.Helper()
-	help, err := exec.Command(gcsupFleet, args[0], "--help").CombinedOutput()
+	help, err := exec.Command(gcsupFleet, "help", "flags", args[0]).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s --help: %v\n%s", args[0], err, help)
+		t.Fatalf("help flags %s: %v\n%s", args[0], err, help)
 	}
 	for _, arg := range args[1:] {
 		name, _, _ := strings.Cut(arg, "=")

@@ -62,7 +62,8 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 away at any time. For most uploads gcsup cp --shard is enough: see docs/many-machines.md.
 
   gcsup-fleet submit -r /data gs://my-bucket/ --nats tls://nats:4222
-  gcsup-fleet work --state gs://my-state/uploads --state-key-file state.key --nats tls://nats:4222
+  gcsup-fleet work --state gs://my-state/uploads --state-key-file state.key \
+    --nats tls://nats:4222
 
 Without --nats, the queue is in a directory of this machine: gcsup-fleet up runs a server
 and workers on it.

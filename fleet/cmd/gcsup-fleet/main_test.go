@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -580,5 +581,39 @@ func TestVariablesAreKnown(t *testing.T) {
 	}
 	if have := slices.Sorted(maps.Keys(own)); !slices.Equal(have, cmdline.FlagsOfFleet) {
 		t.Errorf("flags %q, cmdline.FlagsOfFleet has %q", have, cmdline.FlagsOfFleet)
+	}
+}
+
+// TestHelpFitsScreen checks that the help of each command has at most 48 lines of 80 columns, and that
+// the help of flags has the others.
+func TestHelpFitsScreen(t *testing.T) {
+	t.Parallel()
+	help := func(args ...string) string {
+		var text bytes.Buffer
+		if code := execute(t.Context(), args, stdio{&text, &text}); code != exit.OK {
+			t.Fatalf("%q: exit code %d", args, code)
+		}
+		return text.String()
+	}
+	root, _ := newRoot(stdio{io.Discard, io.Discard})
+	all := help("help", "flags")
+	for _, cmd := range append(root.Commands(), root) {
+		words := strings.Fields(cmd.CommandPath())[1:]
+		text := help(append(words, "--help")...)
+		if n := strings.Count(text, "\n"); n > 48 {
+			t.Errorf("%s: %d lines: mark fewer flags with cmdline.Common", cmd.CommandPath(), n)
+		}
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(line) - 1; n > 80 {
+				t.Errorf("%s: %d columns: %q", cmd.CommandPath(), n, line)
+			}
+		}
+		flags := help(append([]string{"help", "flags"}, words...)...)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			label := cmdline.Label(f)
+			if f.Name != "help" && (!strings.Contains(flags, label) || !strings.Contains(all, label)) {
+				t.Errorf("help flags has no %s, of %s", label, cmd.CommandPath())
+			}
+		})
 	}
 }

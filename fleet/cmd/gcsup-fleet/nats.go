@@ -23,6 +23,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 )
@@ -48,6 +49,7 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.key, "nats-key", "", "`FILE` with the key of that certificate")
 	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
 	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
+	cmdline.Common(fs, "nats", "nats-ca", "nats-creds", "fleet")
 }
 
 // addCreation adds the flags of commands that may create the queue.

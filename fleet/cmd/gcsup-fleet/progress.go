@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"gcsup/fleet"
-	"gcsup/internal/cli/tty"
+	"gcsup/internal/cli/process"
 )
 
 const (
@@ -43,7 +43,7 @@ type rateSample struct {
 // newProgress returns a progress for the streams of a command.
 func newProgress(std stdio, asJSON bool) *progress {
 	p := &progress{every: lineEvery, clear: func() {}}
-	_, _, redraws := tty.Size(std.err)
+	_, _, redraws := process.Terminal(std.err)
 	switch {
 	case asJSON:
 		p.every = frameEvery
@@ -51,7 +51,7 @@ func newProgress(std stdio, asJSON bool) *progress {
 	case redraws:
 		p.every = frameEvery
 		p.show = func(s *fleet.Status, at time.Time) {
-			columns, _, _ := tty.Size(std.err)
+			columns, _, _ := process.Terminal(std.err)
 			// The last column stays free, because some terminals wrap the line there.
 			_, _ = fmt.Fprintf(std.err, "\r%s\x1b[K", cut(p.line(s, at).String(), columns-1))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/session"
@@ -45,6 +46,7 @@ type stateFlags struct {
 func (f *stateFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "state", "", "save uploads in a bucket that all workers share, `gs://BUCKET/PREFIX`")
 	fs.StringVar(&f.keyFile, "state-key-file", "", "seal the saved uploads with the key in `FILE`: 32 bytes, or the output of age-keygen")
+	cmdline.Common(fs, "state", "state-key-file")
 	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the saved uploads: any reader of the bucket can write to their sessions")
 }
 

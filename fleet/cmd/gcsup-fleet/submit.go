@@ -47,6 +47,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 	f.objects.Add(fs)
 	fs.StringVar(&f.state, "state", "", "record the submission in the bucket of the workers, `gs://BUCKET/PREFIX`, so that work --until-empty notices if the queue was lost (default: that of gcsup-fleet up)")
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
+	cmdline.Common(fs, "recursive", "state", "json")
 }
 
 func newSubmit(std stdio) *cobra.Command {
@@ -60,7 +61,8 @@ the same path. If the same tree is submitted again, files that are in the queue 
 added, and finished files are left out. If a file in the queue has changed since, the exit
 code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
-  find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
+  find /data -name '*.csv' -print0 |
+    gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
 		Args: cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -54,6 +54,7 @@ again. With --emulator nothing leaves the machine.`,
 	f.work.add(cmd.Flags())
 	cmd.Flags().IntVar(&f.workers, "workers", 3, "run `N` workers")
 	cmd.Flags().BoolVar(&f.emulator, "emulator", false, "run an emulator of Cloud Storage, which keeps objects in --fleet-dir")
+	cmdline.Common(cmd.Flags(), "workers", "emulator")
 	return cmd
 }
 

@@ -48,10 +48,12 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	f.send.Add(fs)
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
+	cmdline.Common(fs, "limit-rate", "jobs")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
 	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
 	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
+	cmdline.Common(fs, "until-empty")
 	fs.StringVar(&f.log, "log", "text", "write a line for each task to standard error, as `text|json|off`")
 }
 
@@ -75,6 +77,7 @@ others get its uploads after --ack-wait.`,
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
 	cmd.Flags().Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT`, such as 127.0.0.1:9464")
+	cmdline.Common(cmd.Flags(), "listen")
 	return cmd
 }
 

@@ -46,8 +46,21 @@ func (h *Help) Install(root *cobra.Command) {
 	})
 }
 
-// Command returns the help of a command.
+// screen is how many lines of 80 columns the help of a command has at most.
+const screen = 48
+
+// Command returns the help of a command. If it is longer than a screen with all flags, it lists
+// only the common ones.
 func (h *Help) Command(cmd *cobra.Command) string {
+	usual, flags := &Help{h.Groups, h.Topics, 80}, Sections(cmd, h.Groups)
+	if strings.Count(usual.command(cmd, flags), "\n") > screen {
+		flags = []Section{commonSection(cmd, h.Groups)}
+	}
+	return h.command(cmd, flags)
+}
+
+// command returns the help of a command with these flags.
+func (h *Help) command(cmd *cobra.Command, flags []Section) string {
 	var b strings.Builder
 	text := cmd.Long
 	if text == "" {
@@ -61,23 +74,52 @@ func (h *Help) Command(cmd *cobra.Command) string {
 	if cmd.Example != "" {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
-	h.writeList(&b, "Commands", Commands(cmd))
-	if !cmd.HasParent() {
-		h.writeList(&b, "Topics", h.topics())
+	if commands := Commands(cmd); len(commands) > 0 {
+		b.WriteString("\nCommands:\n")
+		writeEntries(&b, commands, h.width())
 	}
-	h.writeFlags(&b, cmd)
-	if !cmd.HasParent() {
-		more := "Use \"" + cmd.Name() + " help COMMAND\" for more."
-		if len(h.Topics) > 0 {
-			more = "Use \"" + cmd.Name() + " help COMMAND\" or \"" + cmd.Name() + " help TOPIC\" for more."
+	if !cmd.HasParent() && len(h.Topics) > 0 {
+		var names []string
+		for _, t := range h.Topics {
+			names = append(names, t.Name)
 		}
+		b.WriteString("\nTopics:\n  " + strings.Join(fill(strings.Join(names, ", "), h.width()-2), "\n  ") + "\n")
+	}
+	h.writeFlags(&b, flags)
+	if more := h.more(cmd, flags); more != "" {
 		b.WriteString("\n")
 		writeParagraphs(&b, more, h.width())
-	} else if cmd.HasAvailableSubCommands() {
-		b.WriteString("\n")
-		writeParagraphs(&b, "Use \""+cmd.Root().Name()+" help "+cmd.Name()+" COMMAND\" for more.", h.width())
 	}
 	return b.String()
+}
+
+// more returns what leads to the texts that the help of a command with these flags does not have.
+func (h *Help) more(cmd *cobra.Command, flags []Section) string {
+	help := `"` + cmd.Root().Name() + " help "
+	switch {
+	case !cmd.HasParent() && len(h.Topics) > 0:
+		return "Use " + help + `COMMAND" or ` + help + `TOPIC" for more, ` + help + topicsName + `" for a list of the topics, and ` + help + flagsName + `" for the flags of all commands.`
+	case !cmd.HasParent():
+		return "Use " + help + `COMMAND" for more, and ` + help + flagsName + `" for the flags of all commands.`
+	case cmd.HasAvailableSubCommands():
+		return "Use " + help + commandName(cmd) + ` COMMAND" for more.`
+	case len(flags) != 1 || flags[0].Title != commonTitle:
+		return ""
+	case len(h.Topics) == 0:
+		return "Use " + help + flagsName + " " + commandName(cmd) + `" for all flags.`
+	}
+	return "Use " + help + flagsName + " " + commandName(cmd) + `" for all flags, and ` + help + topicsName + `" for more.`
+}
+
+// Flags returns the list of all flags of a command; for the program, of all commands.
+func (h *Help) Flags(cmd *cobra.Command) string {
+	sections := Sections(cmd, h.Groups)
+	if !cmd.HasParent() {
+		sections = allSections(cmd, h.Groups)
+	}
+	var b strings.Builder
+	h.writeFlags(&b, sections)
+	return strings.TrimPrefix(b.String(), "\n")
 }
 
 // Topic returns the text of a topic.
@@ -86,7 +128,7 @@ func (h *Help) Topic(t Topic) string {
 	writeText(&b, ParseText(t.Text), h.width())
 	if len(t.Entries) > 0 {
 		b.WriteString("\n")
-		writeEntries(&b, t.Entries, column(t.Entries, h.width()), h.width())
+		writeEntries(&b, t.Entries, h.width())
 	}
 	return b.String()
 }
@@ -112,22 +154,7 @@ func Commands(cmd *cobra.Command) (entries []Entry) {
 	return entries
 }
 
-func (h *Help) topics() (entries []Entry) {
-	for _, t := range h.Topics {
-		entries = append(entries, Entry{t.Name, t.Short})
-	}
-	return entries
-}
-
-func (h *Help) writeList(b *strings.Builder, title string, entries []Entry) {
-	if len(entries) > 0 {
-		b.WriteString("\n" + title + ":\n")
-		writeEntries(b, entries, column(entries, h.width()), h.width())
-	}
-}
-
-func (h *Help) writeFlags(b *strings.Builder, cmd *cobra.Command) {
-	sections := Sections(cmd, h.Groups)
+func (h *Help) writeFlags(b *strings.Builder, sections []Section) {
 	lists, all := make([][]Entry, len(sections)), []Entry{}
 	for i, s := range sections {
 		for _, f := range s.Flags {
@@ -141,6 +168,6 @@ func (h *Help) writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	}
 	for i, s := range sections {
 		b.WriteString("\n" + s.Title + ":\n")
-		writeEntries(b, lists[i], column(all, h.width()), h.width())
+		writeAligned(b, lists[i], column(all, h.width()), h.width())
 	}
 }

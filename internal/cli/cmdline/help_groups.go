@@ -36,4 +36,5 @@ var Groups = []Group{
 	{"Output", "results, progress and logs", []string{
 		"json", "quiet", "progress", "verbose", "log-file", "log-level", "report", "listen",
 	}},
+	{"Defaults", "the configuration file", []string{"config"}},
 }

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,64 +15,109 @@ type Section struct {
 	Flags []*pflag.Flag
 }
 
+// has reports whether the section has a flag of that name.
+func (s *Section) has(name string) bool {
+	return slices.ContainsFunc(s.Flags, func(f *pflag.Flag) bool { return f.Name == name })
+}
+
+// section returns those of the flags that are in the group, in its order.
+func (g *Group) section(flags []*pflag.Flag) Section {
+	s := Section{Title: g.Title + " (" + g.About + ")"}
+	for _, name := range g.Flags {
+		if i := slices.IndexFunc(flags, func(f *pflag.Flag) bool { return f.Name == name }); i >= 0 {
+			s.Flags = append(s.Flags, flags[i])
+		}
+	}
+	return s
+}
+
 // Sections returns the visible flags of a command. Those of the command itself are first, in
 // the order in which it adds them. Those of groups follow, in the order of the groups. A group
 // of which the command has one flag is no section.
 func Sections(cmd *cobra.Command, groups []Group) []Section {
-	own := Section{Title: "Flags"}
-	var help *pflag.Flag
-	rest := map[string]*pflag.Flag{}
-	flags := inOrder(cmd)
-	for _, f := range flags {
-		switch {
-		case f.Hidden:
-		case f.Name == "help":
-			help = f
-		default:
-			rest[f.Name] = f
-		}
-	}
-	var shared []Section
+	all := []Section{{"Flags", inOrder(cmd)}}
 	for _, g := range groups {
-		s := Section{Title: g.Title + " (" + g.About + ")"}
-		for _, name := range g.Flags {
-			if f := rest[name]; f != nil {
-				s.Flags = append(s.Flags, f)
-			}
-		}
-		if len(s.Flags) < 2 {
-			continue
-		}
-		for _, f := range s.Flags {
-			delete(rest, f.Name)
-		}
-		shared = append(shared, s)
-	}
-	for _, f := range flags {
-		if rest[f.Name] != nil {
-			own.Flags = append(own.Flags, f)
+		if s := g.section(all[0].Flags); len(s.Flags) > 1 {
+			all = append(all, s)
+			all[0].Flags = slices.DeleteFunc(all[0].Flags, func(f *pflag.Flag) bool { return s.has(f.Name) })
 		}
 	}
-	all := slices.Concat([]Section{own}, shared)
-	if len(own.Flags) == 0 && len(shared) > 0 {
-		all = shared
-	}
-	if help != nil {
-		last := &all[len(all)-1]
-		if len(own.Flags) > 0 {
-			last = &all[0]
-		}
-		last.Flags = append(last.Flags, help)
+	if last := len(all) - 1; last > 0 && len(all[0].Flags) == 1 && all[0].has("help") {
+		all[last].Flags = append(all[last].Flags, all[0].Flags...)
+		all = all[1:]
 	}
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Flags) == 0 })
 }
 
-// inOrder returns the flags of a command in the order in which they were added.
+// commonAnnotation marks a common flag.
+const commonAnnotation = "gcsup_common"
+
+// Common marks flags that most calls need. If a command has too many flags for a screen, its help
+// lists only these.
+func Common(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if err := fs.SetAnnotation(name, commonAnnotation, []string{"true"}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+const commonTitle = "Common flags"
+
+// commonSection returns the common flags of a command and --help, in the order of Sections.
+func commonSection(cmd *cobra.Command, groups []Group) Section {
+	common, help := Section{Title: commonTitle}, cmd.Flags().Lookup("help")
+	for _, s := range Sections(cmd, groups) {
+		for _, f := range s.Flags {
+			if f.Annotations[commonAnnotation] != nil {
+				common.Flags = append(common.Flags, f)
+			}
+		}
+	}
+	common.Flags = append(common.Flags, help)
+	return common
+}
+
+// allSections returns the flags of root and of all commands below it: those of groups, as the first
+// command has them, and then those of each command.
+func allSections(root *cobra.Command, groups []Group) (all []Section) {
+	var shared Section
+	var own []Section
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		s := Section{Title: cmp.Or(commandName(cmd), cmd.Name())}
+		for _, f := range inOrder(cmd) {
+			switch grouped := slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Flags, f.Name) }); {
+			case !grouped && f.Name != "help":
+				s.Flags = append(s.Flags, f)
+			case grouped && !shared.has(f.Name):
+				shared.Flags = append(shared.Flags, f)
+			}
+		}
+		own = append(own, s)
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && c.Name() != "completion" {
+				visit(c)
+			}
+		}
+	}
+	visit(root)
+	for _, g := range groups {
+		all = append(all, g.section(shared.Flags))
+	}
+	return slices.DeleteFunc(append(all, own...), func(s Section) bool { return len(s.Flags) == 0 })
+}
+
+// inOrder returns the visible flags of a command in the order in which they were added.
 func inOrder(cmd *cobra.Command) (flags []*pflag.Flag) {
 	all := cmd.Flags()
 	sorted := all.SortFlags
 	all.SortFlags = false
-	all.VisitAll(func(f *pflag.Flag) { flags = append(flags, f) })
+	all.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags = append(flags, f)
+		}
+	})
 	all.SortFlags = sorted // printed commands have their flags in the order of the alphabet
 	return flags
 }

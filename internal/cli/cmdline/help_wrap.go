@@ -25,29 +25,19 @@ func fill(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// writeParagraphs writes text, whose paragraphs are separated by empty lines. Lines that begin with
-// white space are not changed.
+// writeParagraphs writes text, whose paragraphs are separated by empty lines. A paragraph that begins with
+// white space is not changed.
 func writeParagraphs(b *strings.Builder, text string, width int) {
-	var paragraph []string
-	end := func() {
-		if len(paragraph) > 0 {
-			b.WriteString(strings.Join(fill(strings.Join(paragraph, " "), width), "\n") + "\n")
-		}
-		paragraph = nil
-	}
-	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
-		switch {
-		case strings.TrimSpace(line) == "":
-			end()
+	for i, p := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
+		if i > 0 {
 			b.WriteString("\n")
-		case line[0] == ' ' || line[0] == '\t':
-			end()
-			b.WriteString(line + "\n")
-		default:
-			paragraph = append(paragraph, line)
+		}
+		if p = strings.Trim(p, "\n"); p != strings.TrimLeft(p, " \t") {
+			b.WriteString(p + "\n")
+		} else {
+			b.WriteString(strings.Join(fill(p, width), "\n") + "\n")
 		}
 	}
-	end()
 }
 
 // Entry is a term and its description.
@@ -69,8 +59,13 @@ func column(entries []Entry, width int) int {
 	return indent + widest + gap
 }
 
-// writeEntries writes a list of entries whose texts begin in that column.
-func writeEntries(b *strings.Builder, entries []Entry, column, width int) {
+// writeEntries writes a list of entries.
+func writeEntries(b *strings.Builder, entries []Entry, width int) {
+	writeAligned(b, entries, column(entries, width), width)
+}
+
+// writeAligned writes a list of entries whose texts begin in that column.
+func writeAligned(b *strings.Builder, entries []Entry, column, width int) {
 	for _, e := range entries {
 		term := "  " + e.Term
 		if width < narrow {

@@ -76,7 +76,7 @@ func (d Default) texts(f *pflag.Flag) []string {
 // set sets a flag to the value.
 func (d Default) set(cmd *cobra.Command, f *pflag.Flag) error {
 	if err := d.Apply(cmd.Flags(), f); err != nil {
-		return exit.Usagef("%w; see %s", err, HelpOf(cmd))
+		return exit.Usagef("%w; see %s", err, FlagsOf(cmd))
 	}
 	return nil
 }
@@ -91,8 +91,7 @@ func (d Default) Apply(flags *pflag.FlagSet, f *pflag.Flag) error {
 			return exit.Usagef("%s %q: %s", d.label(f), value, Wanted(f, err))
 		}
 	}
-	f.Annotations = map[string][]string{sourceOf: {string(d.source), d.Where}}
-	return nil
+	return flags.SetAnnotation(f.Name, sourceOf, []string{string(d.source), d.Where})
 }
 
 // label returns where the value is, with the name of the flag if that is not clear.

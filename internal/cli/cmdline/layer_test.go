@@ -112,7 +112,7 @@ func TestLayers(t *testing.T) {
 				fs.Visit(func(f *pflag.Flag) { set = append(set, f.Name+"="+f.Value.String()) })
 				got = strings.Join(set, " ")
 			}
-			if want := strings.ReplaceAll(c.want, "gcsup help", HelpOf(cmd)); got != want {
+			if want := strings.ReplaceAll(c.want, "gcsup help", FlagsOf(cmd)); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		})

@@ -181,6 +181,28 @@ var peerFlags = []peerFlag{
 		"use --log-file FILE; under systemd, the messages are in the journal"},
 }
 
+// elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
+// to advice for the user.
+var elsewhere = map[string]string{
+	"rsync":    "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
+	"mirror":   "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
+	"sync":     "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
+	"ls":       "to list objects, run: gcloud storage ls",
+	"list":     "to list objects, run: gcloud storage ls",
+	"du":       "to add up the sizes of objects, run: gcloud storage du",
+	"stat":     "to describe an object, run: gcloud storage objects describe",
+	"rm":       "to delete objects, run: gcloud storage rm",
+	"delete":   "to delete objects, run: gcloud storage rm",
+	"mv":       "to rename objects, run: gcloud storage mv",
+	"move":     "to rename objects, run: gcloud storage mv",
+	"cat":      "to print an object, run: gcloud storage cat",
+	"get":      "to download an object, run: gcloud storage cp",
+	"download": "to download an object, run: gcloud storage cp",
+	"hash":     "to print checksums, run: gcloud storage hash",
+	"mb":       "to create a bucket, run: gcloud storage buckets create",
+	"rb":       "to delete a bucket, run: gcloud storage buckets delete",
+}
+
 // peerAdvice returns the advice about a flag of another tool, or "" if there is none for cmd. Before
 // a command, the flags of the commands below cmd count.
 func peerAdvice(cmd *cobra.Command, name string) string {

@@ -1,6 +1,10 @@
 package cmdline
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Block is a part of a text. Exactly one of its fields is set.
 type Block struct {
@@ -21,52 +25,52 @@ type Table struct {
 // headings, items of one line, tables, and fenced lines that are not changed. Every other line is a paragraph.
 func ParseText(text string) (blocks []Block) {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	// leading removes the first lines that begin with prefix, or do not, and returns them.
+	leading := func(prefix string, like bool) []string {
+		n := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, prefix) != like })
+		if n < 0 {
+			n = len(lines)
+		}
+		first := lines[:n]
+		lines = lines[n:]
+		return first
+	}
 	for len(lines) > 0 {
 		line := lines[0]
-		n := 1
 		switch {
-		case line == "":
-		case strings.HasPrefix(line, "```"):
-			n = 1 + leading(lines[1:], func(l string) bool { return !strings.HasPrefix(l, "```") })
-			blocks = append(blocks, Block{Verbatim: lines[1:n]})
-			n = min(n+1, len(lines))
-		case strings.HasPrefix(line, "#"):
-			blocks = append(blocks, Block{Heading: strings.TrimLeft(line, "# ")})
 		case strings.HasPrefix(line, "- "):
-			n = leading(lines, func(l string) bool { return strings.HasPrefix(l, "- ") })
 			var items []string
-			for _, l := range lines[:n] {
+			for _, l := range leading("- ", true) {
 				items = append(items, l[len("- "):])
 			}
 			blocks = append(blocks, Block{Items: items})
+			continue
 		case strings.HasPrefix(line, "|"):
-			n = leading(lines, func(l string) bool { return strings.HasPrefix(l, "|") })
-			blocks = append(blocks, Block{Table: parseTable(lines[:n])})
-		default:
+			var t Table
+			for i, l := range leading("|", true) {
+				switch i {
+				case 0:
+					t.Head = cells(l)
+				case 1: // separates the headings
+				default:
+					t.Rows = append(t.Rows, cells(l))
+				}
+			}
+			blocks = append(blocks, Block{Table: &t})
+			continue
+		}
+		lines = lines[1:]
+		switch {
+		case strings.HasPrefix(line, "```"):
+			blocks = append(blocks, Block{Verbatim: leading("```", false)})
+			lines = lines[min(1, len(lines)):]
+		case strings.HasPrefix(line, "#"):
+			blocks = append(blocks, Block{Heading: strings.TrimLeft(line, "# ")})
+		case line != "":
 			blocks = append(blocks, Block{Paragraph: line})
 		}
-		lines = lines[n:]
 	}
 	return blocks
-}
-
-// leading returns how many of the first lines are like that.
-func leading(lines []string, like func(string) bool) int {
-	for i, l := range lines {
-		if !like(l) {
-			return i
-		}
-	}
-	return len(lines)
-}
-
-// parseTable parses a table, whose second line separates its headings.
-func parseTable(lines []string) *Table {
-	t := &Table{Head: cells(lines[0])}
-	for _, l := range lines[min(2, len(lines)):] {
-		t.Rows = append(t.Rows, cells(l))
-	}
-	return t
 }
 
 // cells returns the cells of a line of a table. A bar in a cell has a backslash before it.
@@ -80,39 +84,28 @@ func cells(line string) (all []string) {
 	return all
 }
 
+// marks matches the marks of Markdown: a link, and a backtick.
+var marks = regexp.MustCompile(`\[([^\[\]]*)\]\([^()]*\)|` + "`")
+
 // Plain returns text without the marks of Markdown: the backticks, and the targets of links.
 func Plain(text string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "](")
-		open := strings.LastIndex(before, "[")
-		_, after, closed := strings.Cut(rest, ")")
-		if !found || open < 0 || !closed {
-			b.WriteString(text)
-			return strings.ReplaceAll(b.String(), "`", "")
-		}
-		b.WriteString(before[:open] + before[open+1:])
-		text = after
-	}
+	return strings.ReplaceAll(marks.ReplaceAllString(text, "$1"), "`", "")
 }
 
 // Entries returns the rows of a table as a list. If the rows have more than two cells, each text
 // names the columns of its cells.
 func (t *Table) Entries() (entries []Entry) {
 	for _, row := range t.Rows {
-		e := Entry{Term: Plain(row[0])}
 		var texts []string
-		for i := 1; i < len(row); i++ {
-			switch {
-			case row[i] == "":
-			case len(row) == 2:
-				texts = append(texts, Plain(row[i]))
-			default:
-				texts = append(texts, Plain(t.Head[i])+": "+Plain(row[i]))
+		for i, text := range row[1:] {
+			if text != "" && len(row) > 2 {
+				text = t.Head[i+1] + ": " + text
+			}
+			if text != "" {
+				texts = append(texts, Plain(text))
 			}
 		}
-		e.Text = strings.Join(texts, "; ")
-		entries = append(entries, e)
+		entries = append(entries, Entry{Plain(row[0]), strings.Join(texts, "; ")})
 	}
 	return entries
 }
@@ -129,8 +122,7 @@ func writeText(b *strings.Builder, blocks []Block, width int) {
 		case block.Paragraph != "":
 			b.WriteString(strings.Join(fill(Plain(block.Paragraph), width), "\n") + "\n")
 		case block.Table != nil:
-			entries := block.Table.Entries()
-			writeEntries(b, entries, column(entries, width), width)
+			writeEntries(b, block.Table.Entries(), width)
 		case block.Verbatim != nil:
 			b.WriteString("  " + strings.Join(block.Verbatim, "\n  ") + "\n")
 		}

@@ -55,6 +55,7 @@ func (f *TreeFlags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.FollowSymlinks, "follow-symlinks", false, "follow symbolic links to files and directories, also out of the source")
 	flags.BoolVar(&f.IgnoreSymlinks, "ignore-symlinks", false, "leave out all symbolic links without a warning")
 	flags.BoolVar(&f.Strict, "strict", false, "fail for links that are not followed, FIFOs, sockets and devices, instead of skipping them")
+	Common(flags, "include", "exclude")
 }
 
 // TreeExclusive are the flags that exclude each other.

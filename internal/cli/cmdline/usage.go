@@ -3,7 +3,6 @@ package cmdline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,15 +18,15 @@ import (
 func FlagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
-		return exit.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), HelpOf(cmd))
+		return exit.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), FlagsOf(cmd))
 	}
 	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := none.GetFlag()
-		return exit.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), HelpOf(cmd))
+		return exit.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), FlagsOf(cmd))
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return exit.Usagef("%w; see %s", err, HelpOf(cmd))
+		return exit.Usagef("%w; see %s", err, FlagsOf(cmd))
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		// The flag may be valid; the command before it is unknown.
@@ -39,24 +38,24 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	if dashes == "-" {
 		if long := longName(cmd, unknown.GetSpecifiedShortnames()); long != "" {
-			return exit.Usagef("unknown flag -%s, did you mean --%s? See %s", name, long, HelpOf(cmd))
+			return exit.Usagef("unknown flag -%s, did you mean --%s? See %s", name, long, FlagsOf(cmd))
 		}
 	}
 	if advice := peerAdvice(cmd, name); advice != "" {
-		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, HelpOf(cmd))
+		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, FlagsOf(cmd))
 	}
 	if dashes == "-" {
-		return exit.Usagef("unknown flag -%s; see %s", name, HelpOf(cmd))
+		return exit.Usagef("unknown flag -%s; see %s", name, FlagsOf(cmd))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := Nearest(name, names); near != "" {
-		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, HelpOf(cmd))
+		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, FlagsOf(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
 		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
-	return exit.Usagef("unknown flag --%s; see %s", name, HelpOf(cmd))
+	return exit.Usagef("unknown flag --%s; see %s", name, FlagsOf(cmd))
 }
 
 // longName returns the name of a flag that was given with one dash, such as -recursive, or "". rest is
@@ -89,7 +88,7 @@ func CheckHeaders(root *cobra.Command, args []string) error {
 			return nil
 		}
 		if i > 0 && args[i-1] == "-h" && header.MatchString(arg) {
-			return exit.Usagef("-h prints the help, and is no header: %s; see %s", peerAdvice(root, "h"), HelpOf(root))
+			return exit.Usagef("-h prints the help, and is no header: %s; see %s", peerAdvice(root, "h"), FlagsOf(root))
 		}
 	}
 	return nil
@@ -120,28 +119,6 @@ func Wanted(f *pflag.Flag, err error) string {
 	}
 	name, _ := pflag.UnquoteUsage(f)
 	return "want " + name
-}
-
-// elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
-// to advice for the user.
-var elsewhere = map[string]string{
-	"rsync":    "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"mirror":   "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"sync":     "to make a prefix equal to a directory, run: gcsup sync --delete DIR gs://BUCKET/PREFIX",
-	"ls":       "to list objects, run: gcloud storage ls",
-	"list":     "to list objects, run: gcloud storage ls",
-	"du":       "to add up the sizes of objects, run: gcloud storage du",
-	"stat":     "to describe an object, run: gcloud storage objects describe",
-	"rm":       "to delete objects, run: gcloud storage rm",
-	"delete":   "to delete objects, run: gcloud storage rm",
-	"mv":       "to rename objects, run: gcloud storage mv",
-	"move":     "to rename objects, run: gcloud storage mv",
-	"cat":      "to print an object, run: gcloud storage cat",
-	"get":      "to download an object, run: gcloud storage cp",
-	"download": "to download an object, run: gcloud storage cp",
-	"hash":     "to print checksums, run: gcloud storage hash",
-	"mb":       "to create a bucket, run: gcloud storage buckets create",
-	"rb":       "to delete a bucket, run: gcloud storage buckets delete",
 }
 
 // unknownCommand is the error of a command that cmd does not have.
@@ -213,12 +190,6 @@ func Exactly(n int, want string) cobra.PositionalArgs {
 	}
 }
 
-// ExactlyOne returns the Args of a command that takes one argument. want describes
-// it.
-func ExactlyOne(want string) cobra.PositionalArgs {
-	return Exactly(1, want)
-}
-
 // NoArgs is the Args of a command without arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -235,6 +206,11 @@ func commandLine(cmd *cobra.Command) string {
 // HelpOf returns the words that print the help of cmd.
 func HelpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(process.Words() + " help " + commandName(cmd))
+}
+
+// FlagsOf returns the words that print all flags of cmd.
+func FlagsOf(cmd *cobra.Command) string {
+	return strings.TrimSpace(process.Words() + " help " + flagsName + " " + commandName(cmd))
 }
 
 // commandName returns the path of cmd without the program's name.
@@ -300,52 +276,4 @@ func distance(a, b string) int {
 		}
 	}
 	return d[len(a)][len(b)]
-}
-
-// NewHelp returns a help command that fails for an unknown command or topic. Cobra's own
-// command prints the help of the program and exits with 0.
-func NewHelp(h *Help) *cobra.Command {
-	use, short, topics := "help [COMMAND]", "Help on a command", []string{}
-	for _, t := range h.Topics {
-		use, short, topics = "help [COMMAND | TOPIC]", "Help on a command or a topic", append(topics, t.Name)
-	}
-	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, rest, err := cmd.Root().Find(args)
-			if err != nil {
-				return err
-			}
-			if len(rest) > 0 {
-				if i := slices.Index(topics, rest[0]); i >= 0 && len(args) == 1 {
-					_, err := io.WriteString(cmd.OutOrStdout(), h.Topic(h.Topics[i]))
-					return err
-				}
-				if near := Nearest(rest[0], topics); near != "" && !c.HasParent() {
-					return exit.Usagef("unknown command or topic %q, did you mean %s help %s?", rest[0], process.Words(), near)
-				}
-				return unknownCommand(c, rest[0])
-			}
-			c.InitDefaultHelpFlag() // so that the help lists --help
-			return c.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			c, rest, err := cmd.Root().Find(args)
-			var names []cobra.Completion
-			if err == nil && len(rest) == 0 {
-				for _, below := range c.Commands() {
-					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
-						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
-					}
-				}
-			}
-			for _, t := range h.Topics {
-				if len(args) == 0 && strings.HasPrefix(t.Name, prefix) {
-					names = append(names, cobra.CompletionWithDesc(t.Name, t.Short))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
 }

@@ -31,7 +31,7 @@ func examplePage(t *testing.T) string {
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	p := New(start)
 	totals := &result.Totals{Start: start}
-	log := slog.New(&p.exchanges)
+	log := slog.New(p)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	event := func(s float64, e upload.Event) {
 		e.Size = 100 * 1 << 20
@@ -129,8 +129,8 @@ func TestReportInBrowser(t *testing.T) {
 		t.Errorf("elements: %v; the page must load and run nothing", count)
 	}
 	for name, want := range map[string]int{
-		"#failed": 1, "#slowest": 2, "#events": 2, "#requests": 2, "#failed-requests": 1, "#slowest-requests": maxExchanges, "#latest-requests": maxExchanges,
-		".wait": 2, ".retry": 2, ".loss": 2, ".durable": 1,
+		"#failed": 1, "#slowest": 2, "#events": 2, "#requests": 2, "#failed-requests": 1, "#slowest-requests": maxRequests, "#latest-requests": maxRequests,
+		".wait": 18, ".retry": 2, ".loss": 2, ".durable": 1,
 	} {
 		if count[name] != want {
 			t.Errorf("%d of %s, want %d", count[name], name, want)
@@ -195,7 +195,7 @@ func TestReportIsBounded(t *testing.T) {
 			p.End(i, result.File{Source: "a"}, result.Failed, &upload.Result{}, errors.New("x"), now)
 			r := slog.NewRecord(now, slog.LevelDebug, "put", 0)
 			r.AddAttrs(slog.Int("status", 503))
-			_ = p.exchanges.Handle(t.Context(), r)
+			_ = p.Handle(t.Context(), r)
 		}
 		var b bytes.Buffer
 		if err := p.Render(&b, About{Totals: &result.Totals{}, Elapsed: time.Duration(n) * time.Second}); err != nil {
@@ -216,10 +216,10 @@ func TestReportIsBounded(t *testing.T) {
 func TestNoSpikeAtTheEnd(t *testing.T) {
 	const every = 200 * time.Millisecond // between two reports of progress
 	for end := 100 * time.Millisecond; end < 4*time.Second; end += 70 * time.Millisecond {
-		line := newTimeline()
-		was := offsets{}
+		line := timeline{length: smallestBucket, active: map[int]result.Progress{}}
+		was := result.Progress{}
 		move := func(at time.Duration) {
-			is := offsets{sent: int64(at.Seconds() * 1e6)}
+			is := result.Progress{Sent: int64(at.Seconds() * 1e6)}
 			line.move(at, 1, was, is)
 			was = is
 		}
@@ -236,8 +236,8 @@ func TestNoSpikeAtTheEnd(t *testing.T) {
 		for _, in := range all {
 			sent += in.sent
 		}
-		if sent != was.sent {
-			t.Errorf("a run of %v: the intervals have %d bytes, want %d", end, sent, was.sent)
+		if sent != was.Sent {
+			t.Errorf("a run of %v: the intervals have %d bytes, want %d", end, sent, was.Sent)
 		}
 	}
 }

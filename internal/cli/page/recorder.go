@@ -4,144 +4,165 @@ package page
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/cli/runlog"
 	"gcsup/upload"
 )
 
 // The limits of what a report keeps. They bound its memory.
 const (
-	maxSlowest = 20  // files
-	maxNamed   = 100 // failed files
-	maxMarks   = 200 // retries, restarts and resumes: the latest
+	maxSlowest  = 20  // files
+	maxFailed   = 100 // failed files
+	maxEvents   = 200 // retries, restarts and resumes: the latest
+	maxRequests = 50  // the slowest, the latest and the latest that failed
 )
 
-// Recorder records what a report shows.
+// Recorder records what a report shows. It is the slog.Handler of the library's lines for exchanges, of which
+// only Enabled and Handle are called: the library adds no attributes to its logger.
 type Recorder struct {
-	start     time.Time
-	exchanges exchangeRecorder
+	slog.Handler
+	start time.Time
 
-	mu       sync.Mutex
-	timeline timeline
-	waits    waits
-	marks    []mark
-	dropped  int // marks that were not kept
-	files    namedFiles
+	mu              sync.Mutex
+	timeline        timeline
+	waited, waitEnd time.Duration // waits at the same time count once
+
+	events          list // retries, restarts and resumes
+	failed, slowest list // files
+
+	requests, failedRequests, slowRequests list
+	sums                                   map[kind]*sum
 }
 
-// waits is the time in which at least one request waited before it was retried. Waits at the same time
-// count once.
-type waits struct{ total, end time.Duration }
-
-// add adds a wait. Waits are added in the order in which they begin.
-func (w *waits) add(from, to time.Duration) {
-	w.total += max(to-max(from, w.end), 0)
-	w.end = max(w.end, to)
+// list is a list of which some rows are kept.
+type list struct {
+	Rows []row
+	N    int // with the rows that are not kept
 }
 
-// until returns the time of the waits of a run that ended then, perhaps before a wait did.
-func (w *waits) until(end time.Duration) time.Duration { return w.total - max(w.end-end, 0) }
-
-// namedFiles are the files that the report names.
-type namedFiles struct {
-	slowest  []fileOutcome
-	failed   []fileOutcome // the first
-	failures int
+// row is a row of a table.
+type row struct {
+	took  time.Duration
+	Class string
+	Cells []string
 }
 
-// mark is an event that the report lists.
-type mark struct {
-	at        time.Duration
-	kind      string
-	source    string
-	committed int64
-	delay     time.Duration
-	cause     string
+// keepLatest adds a row, and keeps the latest n.
+func (l *list) keepLatest(r row, n int) {
+	l.N++
+	l.Rows = append(l.Rows[max(len(l.Rows)+1-n, 0):], r)
 }
 
-type fileOutcome struct {
-	source, destination string
-	status              result.Status
-	size                int64
-	elapsed             time.Duration
-	retries             int
-	err                 string
+// keepLongest adds a row, and keeps the n that took longest. Of those that took as long
+// it keeps the first.
+func (l *list) keepLongest(r row, n int) {
+	l.N++
+	if i, _ := slices.BinarySearchFunc(l.Rows, r, func(a, b row) int { return cmp.Compare(b.took, a.took-1) }); i < n {
+		l.Rows = slices.Insert(l.Rows, i, r)
+		l.Rows = l.Rows[:min(len(l.Rows), n)]
+	}
+}
+
+// kind is a kind of requests.
+type kind struct{ op, status string }
+
+// sum is about the requests of a kind.
+type sum struct {
+	n             int
+	sent          int64
+	took, longest time.Duration
 }
 
 // New returns the recorder of a run that began at start.
 func New(start time.Time) *Recorder {
-	return &Recorder{start: start, timeline: newTimeline(), exchanges: exchangeRecorder{start: start, sums: map[exchangeKind]*exchangeSum{}}}
+	return &Recorder{Handler: slog.DiscardHandler, start: start, timeline: timeline{length: smallestBucket, active: map[int]result.Progress{}}, sums: map[kind]*sum{}}
 }
-
-// Exchanges returns the handler that records the library's lines for exchanges.
-func (p *Recorder) Exchanges() slog.Handler { return &p.exchanges }
 
 // Note records an event of the file with that ID.
 func (p *Recorder) Note(id int, source string, e upload.Event, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, is := now.Sub(p.start), result.ProgressOf(e)
+	at, is, wait := now.Sub(p.start), result.ProgressOf(e), ""
 	was := p.timeline.active[id]
 	if e.Kind == upload.Resumed {
-		was.sent = is.Sent // an earlier run sent it
+		was.Sent = is.Sent // an earlier run sent it
 	}
-	p.timeline.move(at, id, was, offsets{is.Sent, is.Committed})
+	p.timeline.move(at, id, was, is)
 	b := p.timeline.bucket(at)
 	switch e.Kind {
 	case upload.Waiting:
 		b.retries++
-		p.waits.add(at, at+e.Delay)
+		p.waited += max(at+e.Delay-max(at, p.waitEnd), 0)
+		p.waitEnd = max(p.waitEnd, at+e.Delay)
 		for t := at; t <= at+e.Delay && t < at+time.Minute; t += p.timeline.length {
-			p.timeline.bucket(t).waits++
+			p.timeline.bucket(t).waits = true
 		}
 	case upload.Restarted, upload.Discarded:
-		b.losses++
+		b.lost = true
 	case upload.Resumed, upload.Warning:
 	default:
 		return
 	}
-	if len(p.marks) == maxMarks {
-		p.marks = slices.Delete(p.marks, 0, 1)
-		p.dropped++
+	if e.Delay > 0 {
+		wait = readable.Elapsed(e.Delay).String()
 	}
-	p.marks = append(p.marks, mark{at, e.Kind.String(), source, is.Committed, e.Delay, exit.Without(e.Cause, e.Err)})
+	p.events.keepLatest(row{0, e.Kind.String(), []string{e.Kind.String(), source, exit.Without(e.Cause, e.Err), readable.Elapsed(at).String(), readable.Bytes(is.Committed), wait}}, maxEvents)
 }
 
 // End records the outcome of a file.
 func (p *Recorder) End(id int, file result.File, status result.Status, res *upload.Result, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := fileOutcome{source: file.Source, destination: file.Destination, status: status}
-	if res != nil {
-		f.size, f.elapsed, f.retries = max(res.Size, 0), res.Elapsed, res.Retries
-		if status == result.OK {
-			p.timeline.move(now.Sub(p.start), id, p.timeline.active[id], offsets{res.Size, res.Size})
-		}
+	if res == nil {
+		res = &upload.Result{}
+	} else if status == result.OK {
+		p.timeline.move(now.Sub(p.start), id, p.timeline.active[id], result.Progress{Sent: res.Size, Committed: res.Size})
 	}
 	delete(p.timeline.active, id)
+	name, rate := file.Source+" → "+file.Destination, ""
+	if status == result.OK && res.Elapsed > 0 {
+		rate = readable.Rate(float64(res.Size) / res.Elapsed.Seconds())
+	}
 	if status == result.Failed {
-		f.err = exit.Text(err)
-		p.files.failures++
-		if len(p.files.failed) < maxNamed {
-			p.files.failed = append(p.files.failed, f)
-		}
+		p.failed.keepLongest(row{0, "failed", []string{name, exit.Text(err), readable.Bytes(res.Size)}}, maxFailed)
 	}
 	if status == result.OK || status == result.Failed {
-		p.files.slowest = keepLongest(p.files.slowest, f, maxSlowest, func(f fileOutcome) time.Duration { return f.elapsed })
+		p.slowest.keepLongest(row{res.Elapsed, string(status), []string{name, string(status), readable.Bytes(res.Size), readable.Elapsed(res.Elapsed).String(), rate, fmt.Sprint(res.Retries)}}, maxSlowest)
 	}
 }
 
-// keepLongest adds v to the n longest, sorted from the longest on.
-func keepLongest[T any](list []T, v T, n int, length func(T) time.Duration) []T {
-	if len(list) == n && length(v) <= length(list[n-1]) {
-		return list
+// Enabled accepts the lines of exchanges.
+func (p *Recorder) Enabled(_ context.Context, level slog.Level) bool { return level == slog.LevelDebug }
+
+// Handle records an exchange.
+func (p *Recorder) Handle(_ context.Context, r slog.Record) error {
+	l, durable := runlog.ReadExchange(r), ""
+	if l.Held >= 0 {
+		durable = readable.Bytes(l.Held)
 	}
-	i, _ := slices.BinarySearchFunc(list, length(v), func(e T, l time.Duration) int { return cmp.Compare(l, length(e)) })
-	list = slices.Insert(list, i, v)
-	return list[:min(len(list), n)]
+	k := kind{l.Op, runlog.StatusText(l.Status)}
+	line := row{l.Took, "", []string{l.Request(), cmp.Or(l.Source, l.Object), k.status, l.Decision(),
+		readable.Elapsed(r.Time.Add(-l.Took).Sub(p.start)).String(), readable.Took(l.Took), readable.Bytes(l.From), readable.Bytes(l.Sent), durable}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sums[k] == nil {
+		p.sums[k] = &sum{}
+	}
+	s := p.sums[k]
+	s.n, s.sent, s.took, s.longest = s.n+1, s.sent+l.Sent, s.took+l.Took, max(s.longest, l.Took)
+	p.requests.keepLatest(line, maxRequests)
+	p.slowRequests.keepLongest(line, maxRequests)
+	if l.Err != "" || l.Status >= 400 {
+		p.failedRequests.keepLatest(line, maxRequests)
+	}
+	return nil
 }

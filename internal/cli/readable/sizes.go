@@ -1,5 +1,5 @@
-// Package readable has numbers as people read them: sizes, rates, shares and times. An offset is rounded
-// down, so that only a complete upload reads as complete.
+// Package readable has numbers as people read them, such as sizes, rates and times, and cuts text to the
+// columns of a terminal. An offset is rounded down, so that only a complete upload reads as complete.
 package readable
 
 import (

@@ -8,7 +8,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -70,7 +69,7 @@ type holderLine struct {
 }
 
 func newHolderLine(held *state.HeldError) *holderLine {
-	return &holderLine{held.Holder(), jsonline.Known(held.Host, held.Host != ""), jsonline.Known(held.PID, held.PID != 0), jsonline.Known(held.Since.UTC(), !held.Since.IsZero())}
+	return &holderLine{held.Holder(), Known(held.Host, held.Host != ""), Known(held.PID, held.PID != 0), Known(held.Since.UTC(), !held.Since.IsZero())}
 }
 
 // EventLine is one event of an upload. Events come before the result.
@@ -141,12 +140,12 @@ type SummaryLine struct {
 func NewLine(number int, f File, status Status, res *upload.Result, err error) Line {
 	l := Line{V: 1, Type: "result", File: &number, Status: status, Source: f.Source, Destination: f.Destination, Entry: f.Entry}
 	if res != nil {
-		l.Size, l.ID = jsonline.Known(res.Size, res.Size >= 0), jsonline.Known(res.ID, res.ID != "")
+		l.Size, l.ID = Known(res.Size, res.Size >= 0), Known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
 		l.WaitedMS, l.PacedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Paced.Milliseconds(), res.Elapsed.Milliseconds()
 		if p := res.Parts; p != nil {
-			l.Parallel = &partsLine{p.Count, p.Connections, jsonline.Known(p.Rate, p.Rate > 0), jsonline.Known(p.RateOfOne, p.RateOfOne > 0)}
+			l.Parallel = &partsLine{p.Count, p.Connections, Known(p.Rate, p.Rate > 0), Known(p.RateOfOne, p.RateOfOne > 0)}
 		}
 		if res.Leftover != nil {
 			l.Leftover = new(exit.Text(res.Leftover))
@@ -164,7 +163,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
 				l.Size = &o.Size
 			}
-			l.CRC32C = jsonline.Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+			l.CRC32C = Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
 		}
 	}
 	if status == Failed || f.Entry != "" || exit.NotResumable(err) {
@@ -178,7 +177,7 @@ func NewErrorLine(err error) *ErrorLine {
 	// The status of an interruption may be that of an earlier failure. An early error has
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
-		l.Operation, l.Status = jsonline.Known(string(e.Op), e.Op != ""), jsonline.Known(e.Status, e.Status != 0)
+		l.Operation, l.Status = Known(string(e.Op), e.Op != ""), Known(e.Status, e.Status != 0)
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
@@ -190,8 +189,8 @@ func NewErrorLine(err error) *ErrorLine {
 // one file.
 func NewEventLine(number int, source, destination string, e upload.Event) EventLine {
 	l := EventLine{
-		V: 1, Type: e.Kind.String(), File: jsonline.Known(number, number != 0), Source: jsonline.Known(source, source != ""), Destination: destination,
-		ID: jsonline.Known(e.ID, e.ID != ""), Size: jsonline.Known(e.Size, e.Size >= 0),
+		V: 1, Type: e.Kind.String(), File: Known(number, number != 0), Source: Known(source, source != ""), Destination: destination,
+		ID: Known(e.ID, e.ID != ""), Size: Known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: exit.Without(e.Cause, e.Err),

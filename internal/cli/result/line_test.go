@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -29,7 +28,7 @@ var resultFields = []string{
 func line(t *testing.T, v any) (text string, fields map[string]any) {
 	t.Helper()
 	var b strings.Builder
-	if err := jsonline.Print(&b, v); err != nil {
+	if err := result.Print(&b, v); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(b.String()), &fields); err != nil {
@@ -95,7 +94,7 @@ func TestResultLineOfFailure(t *testing.T) {
 	}
 }
 
-// The error of an upload that another process uses has the holder, as far as it is jsonline.Known.
+// The error of an upload that another process uses has the holder, as far as it is Known.
 func TestResultLineInUse(t *testing.T) {
 	since := time.Date(2026, 11, 22, 11, 0, 0, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/upload"
@@ -208,7 +207,7 @@ func (t *Totals) Summary(elapsed time.Duration, code int) SummaryLine {
 		Failed: t.Failed + t.Interrupted + t.NotTried, Interrupted: t.Interrupted, NotTried: t.NotTried, FinishedBefore: t.Finished,
 		SourcesRemoved: t.removed, Bytes: t.Bytes, PlannedBytes: t.plannedBytes, BytesSent: t.Sent, BytesResent: t.Resent, Requests: t.requests, Retries: t.Retries,
 		WaitedMS: t.Waited.Milliseconds(), PacedMS: t.paced.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
-		BytesPerS: jsonline.Known(int64(t.Rate(elapsed)), elapsed > 0), Deletions: t.Deletions, ExitCode: code,
+		BytesPerS: Known(int64(t.Rate(elapsed)), elapsed > 0), Deletions: t.Deletions, ExitCode: code,
 	}
 }
 

@@ -2,7 +2,6 @@ package result
 
 import (
 	"gcsup/chunk"
-	"gcsup/internal/cli/jsonline"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -27,11 +26,11 @@ type VerifyLine struct {
 func NewVerifyLine(f File, status Status, res *upload.Result, err error) VerifyLine {
 	l := VerifyLine{V: 1, Type: "verify", Status: status, Source: &f.Source, Destination: f.Destination, Entry: f.Entry}
 	if res != nil {
-		l.Size = jsonline.Known(res.Size, res.Size >= 0)
+		l.Size = Known(res.Size, res.Size >= 0)
 	}
 	if res != nil && res.Object != nil {
 		l.Generation, l.ObjectSize = new(Generation(res.Object)), &res.Object.Size
-		l.ObjectCRC32C = jsonline.Known(chunk.EncodeCRC32C(res.Object.CRC32C), res.Object.HasCRC32C)
+		l.ObjectCRC32C = Known(chunk.EncodeCRC32C(res.Object.CRC32C), res.Object.HasCRC32C)
 	}
 	if err != nil {
 		l.Error = NewErrorLine(err)

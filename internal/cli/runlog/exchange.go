@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 )
@@ -75,7 +74,7 @@ func (l *Exchange) Decision() string {
 //
 //	photos/a.jpg put 0+4194304 → 503 5.2ms → wait, query: 503 Service Unavailable
 func (l *Exchange) text() string {
-	words := []string{cells.ShortenPath(process.Printable(l.Object), 24), l.Request()}
+	words := []string{readable.ShortenPath(process.Printable(l.Object), 24), l.Request()}
 	if l.Sent > 0 {
 		words = append(words, fmt.Sprintf("%d+%d", l.From, l.Sent))
 	}

@@ -1,4 +1,5 @@
-// Package runlog writes the log of a run: the file of --log-file, and the lines of --verbose.
+// Package runlog writes the log of a run: the file of --log-file, and the lines of --verbose. A Queue keeps a
+// reader that stops from delaying the program.
 package runlog
 
 import (
@@ -7,15 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"time"
-
-	"gcsup/internal/cli/linequeue"
 )
 
 // File is the file of --log-file. The zero value logs nothing.
 type File struct {
 	log   *slog.Logger // nil without a file
 	file  *os.File
-	lines *linequeue.Queue // in front of file, so that a slow disk does not block uploads
+	lines *Queue // in front of file, so that a slow disk does not block uploads
 }
 
 // Open opens the file at path for appending. A new file is readable only by its
@@ -25,7 +24,7 @@ func (l *File) Open(path string, level slog.Level) error {
 	if err != nil {
 		return err
 	}
-	l.file, l.lines = f, linequeue.New(f)
+	l.file, l.lines = f, NewQueue(f)
 	l.log = slog.New(slog.NewTextHandler(l.lines, &slog.HandlerOptions{Level: level}))
 	return nil
 }

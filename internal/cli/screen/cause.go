@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
@@ -55,7 +55,7 @@ func causeOf(e upload.Event) cause {
 	if errors.Is(e.Err, session.ErrStalled) {
 		c = noReply // the bucket has a timeout instead of a minimum rate
 	}
-	return cause{cells.Shorten("state "+c.text, 18), c.short}
+	return cause{readable.Shorten("state "+c.text, 18), c.short}
 }
 
 // causeOfError returns the cause of a failed request.
@@ -108,5 +108,5 @@ func shortened(text string) cause {
 	if last == "" {
 		last = "network error"
 	}
-	return cause{cells.Shorten(last, 18), cells.Shorten(last, 7)}
+	return cause{readable.Shorten(last, 18), readable.Shorten(last, 7)}
 }

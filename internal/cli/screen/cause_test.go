@@ -11,7 +11,7 @@ import (
 	"os"
 	"testing"
 
-	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
@@ -46,7 +46,7 @@ func TestCauseOf(t *testing.T) {
 		{errors.New("something odd happened to the request"), "something odd hap…", "someth…"},
 	} {
 		got := causeOf(upload.Event{Err: c.err})
-		if got.text != c.want || got.short != c.short || cells.Width(got.text) > 18 || cells.Width(got.short) > 7 {
+		if got.text != c.want || got.short != c.short || readable.Width(got.text) > 18 || readable.Width(got.short) > 7 {
 			t.Errorf("causeOf(%v) = %q, want %q and %q", c.err, got, c.want, c.short)
 		}
 	}

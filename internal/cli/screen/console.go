@@ -7,10 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/cli/linequeue"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/runlog"
-	"gcsup/internal/cli/tty"
 )
 
 // Console prints messages for people. On a terminal it keeps a frame, the progress
@@ -18,7 +16,7 @@ import (
 type Console struct {
 	mu      sync.Mutex
 	w       io.Writer
-	queue   *linequeue.Queue // in front of w; if nil, messages are written at once
+	queue   *runlog.Queue // in front of w; if nil, messages are written at once
 	quiet   bool
 	verbose bool
 	live    liveRegion
@@ -34,7 +32,7 @@ func NewConsole(w io.Writer, quiet bool) *Console {
 // NewQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
 func NewQueuedConsole(w io.Writer, quiet, verbose bool) *Console {
-	return &Console{w: w, queue: linequeue.New(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+	return &Console{w: w, queue: runlog.NewQueue(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
 }
 
 // Log returns the log file, which has all messages once it is open.
@@ -180,4 +178,4 @@ func (c *Console) idle() bool { return c.queue == nil || c.queue.Idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can
 // show a frame.
-func (c *Console) size() (columns, height int, ok bool) { return tty.Size(c.w) }
+func (c *Console) size() (columns, height int, ok bool) { return process.Terminal(c.w) }

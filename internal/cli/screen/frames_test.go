@@ -15,7 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen/screentest"
 	"gcsup/session"
@@ -162,7 +162,7 @@ func TestFrames(t *testing.T) {
 				term.show(d, now)
 				lines := term.screen.Lines()
 				for _, l := range lines {
-					if cells.Width(l) >= columns {
+					if readable.Width(l) >= columns {
 						t.Errorf("%s: a line fills the terminal: %q", name, l)
 					}
 				}
@@ -198,13 +198,13 @@ func TestFramesHaveOneLayout(t *testing.T) {
 					t.Fatalf("%d columns, %s: %d lines on %d", columns, name, len(frame), height)
 				}
 				for i, line := range frame {
-					if cells.Width(line.text) > max(columns-1, 1) {
+					if readable.Width(line.text) > max(columns-1, 1) {
 						t.Fatalf("%d columns, %s: %q is too long", columns, name, line.text)
 					}
 					if l.bar == 0 || i >= len(d.rows) {
 						continue
 					}
-					if at := cells.Width(line.text[:strings.LastIndex(line.text, "[")]); at != l.name+1 {
+					if at := readable.Width(line.text[:strings.LastIndex(line.text, "[")]); at != l.name+1 {
 						t.Fatalf("%d columns, %s: the bar of %q begins at %d, want %d", columns, name, line.text, at, l.name+1)
 					}
 				}

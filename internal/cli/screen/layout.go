@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/cli/cells"
 	"gcsup/internal/cli/readable"
 )
 
@@ -127,7 +126,7 @@ func (d *Display) frame(now time.Time, columns, height int) []liveLine {
 		lines = append(lines, l.row(t, now))
 	}
 	if more := len(d.active) - len(rows); more > 0 {
-		lines = append(lines, liveLine{text: cells.Shorten(d.moreText(more, len(rows)), l.columns)})
+		lines = append(lines, liveLine{text: readable.Shorten(d.moreText(more, len(rows)), l.columns)})
 	}
 	lines = append(lines, totals...)
 	// A frame that is higher than the terminal could not be replaced.
@@ -150,15 +149,15 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 	} else if width >= bytesWidth {
 		amount = t.bytesText()
 	}
-	second := cells.Fit(amount, min(width, bytesWidth)) + "  " + state
+	second := readable.Fit(amount, min(width, bytesWidth)) + "  " + state
 	if brief {
-		second = cells.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
+		second = readable.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
 		if rate := readable.Rate(t.samples.rate(now)); rate != "" && strings.HasSuffix(state, rate) {
 			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, t.samples.rate(now)), "ETA ")
 		}
 	}
 	first = l.alone().row(t, now)
-	return []liveLine{{first.text, color}, {cells.Shorten(strings.TrimRight(second, " "), l.columns), color}}
+	return []liveLine{{first.text, color}, {readable.Shorten(strings.TrimRight(second, " "), l.columns), color}}
 }
 
 // moreText returns how many active files have no row, besides those that have one.
@@ -176,22 +175,22 @@ func (d *Display) moreText(more, rows int) string {
 func (l layout) row(t *activeFile, now time.Time) liveLine {
 	columns := make([]string, 0, 5)
 	if l.name > 0 {
-		columns = append(columns, cells.Fit(cells.ShortenPath(t.name, l.name), l.name))
+		columns = append(columns, readable.Fit(readable.ShortenPath(t.name, l.name), l.name))
 	}
 	if l.bar > 0 {
 		columns = append(columns, picture(t, l.bar-2))
 	}
-	columns = append(columns, cells.FitRight(percentText(t), l.percent))
+	columns = append(columns, readable.FitRight(percentText(t), l.percent))
 	if l.bytes > 0 {
-		columns = append(columns, cells.Fit(t.bytesText(), l.bytes))
+		columns = append(columns, readable.Fit(t.bytesText(), l.bytes))
 	}
 	var color string
 	if l.state > 0 {
 		var state string
 		state, color = t.state(now, l.state < stateWidth)
-		columns = append(columns, cells.Shorten(state, l.state))
+		columns = append(columns, readable.Shorten(state, l.state))
 	}
-	return liveLine{cells.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
+	return liveLine{readable.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
 }
 
 // picture returns a bar: '=' stands for durable bytes, '-' for bytes that have arrived.
@@ -239,7 +238,7 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
 	case t.toCompare > 0:
 		n, _ := percent(t.compared, t.toCompare)
-		return fmt.Sprintf("%s  comparing %d%%", cells.FitRight(readable.Rate(rate), rateWidth), n), ""
+		return fmt.Sprintf("%s  comparing %d%%", readable.FitRight(readable.Rate(rate), rateWidth), n), ""
 	case !t.wait.until.IsZero():
 		return t.wait.text(now, brief), yellow
 	case t.replyIsLate(now) && brief:
@@ -247,9 +246,9 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	case t.replyIsLate(now):
 		return "waiting for the reply", ""
 	case brief:
-		return cells.FitRight(readable.Rate(rate), rateWidth), ""
+		return readable.FitRight(readable.Rate(rate), rateWidth), ""
 	}
-	text = cells.FitRight(readable.Rate(rate), rateWidth) + "  " + cells.Fit(etaText(t.size-t.sent, rate), etaWidth)
+	text = readable.FitRight(readable.Rate(rate), rateWidth) + "  " + readable.Fit(etaText(t.size-t.sent, rate), etaWidth)
 	if t.sent < t.highest {
 		text += " resending"
 	}
@@ -303,21 +302,21 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 		sent = done // a file that need not be read is compared, too
 	}
 	files := "file " + d.fileText()
-	speed := cells.FitRight(readable.Rate(rate), rateWidth)
+	speed := readable.FitRight(readable.Rate(rate), rateWidth)
 	var lines []string
 	switch {
 	case l.bytes > 0:
-		lines = []string{strings.Join([]string{cells.Fit(files, 26), cells.Fit(failed, 13), cells.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+		lines = []string{strings.Join([]string{readable.Fit(files, 26), readable.Fit(failed, 13), readable.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
 	case l.bar > 0:
 		share := fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size, shareWidth))
-		lines = []string{strings.Join([]string{cells.Fit(files, 21), cells.Fit(failed, 11), share, speed, etaText(left, rate)}, " ")}
+		lines = []string{strings.Join([]string{readable.Fit(files, 21), readable.Fit(failed, 11), share, speed, etaText(left, rate)}, " ")}
 	default:
 		share := fmt.Sprintf("%-*s", narrowShare, shareText(d.run.Work, sent, size, narrowShare))
-		lines = []string{cells.Fit(files, 21) + " " + failed, share + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+		lines = []string{readable.Fit(files, 21) + " " + failed, share + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
 	}
 	var total []liveLine
 	for _, text := range lines {
-		total = append(total, liveLine{cells.Shorten(strings.TrimRight(text, " "), l.columns), color})
+		total = append(total, liveLine{readable.Shorten(strings.TrimRight(text, " "), l.columns), color})
 	}
 	return total
 }

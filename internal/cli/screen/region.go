@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"gcsup/internal/cli/tty"
+	"gcsup/internal/cli/process"
 )
 
 // Escape sequences of ECMA-48, and DECAWM of the VT100.
@@ -78,10 +78,10 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 
 // SameTerminal reports whether a and b are one terminal that can show a live region.
 func SameTerminal(a, b any) bool {
-	if _, _, ok := tty.Size(a); !ok {
+	if _, _, ok := process.Terminal(a); !ok {
 		return false
 	}
-	if _, _, ok := tty.Size(b); !ok {
+	if _, _, ok := process.Terminal(b); !ok {
 		return false
 	}
 	infoA, errA := a.(*os.File).Stat()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 	"gcsup/upload"
 )
 
@@ -33,7 +33,7 @@ func TestShareText(t *testing.T) {
 		{Uploading, 55 * mib, 3 << 30, 21, "sent 55 MiB of 3.0 GiB"},
 		{Comparing, 20 << 30, 20 << 30, 21, "read 20 of 20 GiB"},
 	} {
-		if got := shareText(c.work, c.done, c.size, c.width); got != c.want || cells.Width(got) > c.width+2 {
+		if got := shareText(c.work, c.done, c.size, c.width); got != c.want || readable.Width(got) > c.width+2 {
 			t.Errorf("shareText(%d, %d, %d) = %q, want %q", c.done, c.size, c.width, got, c.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestOnlyFile(t *testing.T) {
 		before := d.frame(at, columns, 24)
 		var text strings.Builder
 		for _, l := range before {
-			if cells.Width(l.text) > columns-1 {
+			if readable.Width(l.text) > columns-1 {
 				t.Errorf("%d columns: %q is too long", columns, l.text)
 			}
 			text.WriteString(l.text + "\n")

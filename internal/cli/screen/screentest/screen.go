@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/internal/cli/cells"
+	"gcsup/internal/cli/readable"
 )
 
 // Screen simulates the part of a terminal that the program uses. It fails for unknown
@@ -122,7 +122,7 @@ func (s *Screen) down() {
 }
 
 func (s *Screen) put(r rune) {
-	n := cells.Of(r)
+	n := readable.Columns(r)
 	if n == 0 {
 		return
 	}

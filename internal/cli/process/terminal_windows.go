@@ -1,4 +1,4 @@
-package tty
+package process
 
 import (
 	"os"

@@ -1,5 +1,4 @@
-// Package tty finds out whether the two commands write to a terminal on which they can draw.
-package tty
+package process
 
 import (
 	"os"
@@ -7,9 +6,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the size of the terminal w in characters. ok is false if w is not a terminal that
+// Terminal returns the size of the terminal w in characters. ok is false if w is not a terminal that
 // understands escape sequences.
-func Size(w any) (columns, height int, ok bool) {
+func Terminal(w any) (columns, height int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) || !escapes(f) {
 		return 0, 0, false

@@ -1,5 +1,4 @@
-// Package jsonline writes JSON Lines, the form of all output of --json. An unknown field is null.
-package jsonline
+package result
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package cells
+package readable
 
 import "testing"
 

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package tty
+package process
 
 import "os"
 

@@ -1,16 +1,16 @@
-package jsonline_test
+package result_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"gcsup/internal/cli/jsonline"
+	"gcsup/internal/cli/result"
 )
 
 // TestNoControls checks that a name cannot control the terminal that displays a line, and that a reader gets the name.
 func TestNoControls(t *testing.T) {
 	const name = "a\x1b[2J\u009b2J\x7f\u202eb\u00e9\u4e16\U0001f600"
-	line, err := jsonline.Encode(name)
+	line, err := result.Encode(name)
 	if err != nil {
 		t.Fatal(err)
 	}

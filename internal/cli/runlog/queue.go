@@ -1,5 +1,4 @@
-// Package linequeue writes lines to a reader that may stop reading, without delaying the program.
-package linequeue
+package runlog
 
 import (
 	"io"
@@ -31,8 +30,8 @@ type queuedLine struct {
 	key  string // a later line with the same key replaces this one; "" for none
 }
 
-// New returns a queue in front of w.
-func New(w io.Writer) *Queue {
+// NewQueue returns a queue in front of w.
+func NewQueue(w io.Writer) *Queue {
 	q := &Queue{w: w}
 	q.changed = sync.NewCond(&q.mu)
 	return q

@@ -1,4 +1,4 @@
-package linequeue
+package runlog
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func (g *gate) Write(p []byte) (int, error) {
 // every line once, in order, but only the newest progress.
 func TestQueueKeepsOrderAndMergesProgress(t *testing.T) {
 	g := &gate{opened: make(chan struct{})}
-	q := New(g)
+	q := NewQueue(g)
 	var want strings.Builder
 	fmt.Fprintln(q, "first") // the one that blocks
 	for i := range 100 {
@@ -62,7 +62,7 @@ func TestQueueKeepsOrderAndMergesProgress(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{opened: make(chan struct{})}
-		q := New(g)
+		q := NewQueue(g)
 		line := make([]byte, 1<<20)
 		for range queueLimit >> 20 {
 			q.Write(line)
@@ -96,7 +96,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestQueueReportsErrors(t *testing.T) {
 	g := &gate{opened: make(chan struct{}), err: errors.New("broken pipe")}
 	close(g.opened)
-	q := New(g)
+	q := NewQueue(g)
 	fmt.Fprintln(q, "line")
 	if err := q.Flush(); err != g.err {
 		t.Errorf("flush: %v, want %v", err, g.err)
@@ -113,7 +113,7 @@ func TestQueueAfterHurry(t *testing.T) {
 	for range 100 {
 		g := &gate{opened: make(chan struct{})}
 		close(g.opened)
-		q := New(g)
+		q := NewQueue(g)
 		q.Close() // a second after the interruption
 		fmt.Fprintln(q, "to resume: gcsup resume ID")
 		_ = q.Flush()

@@ -1,5 +1,4 @@
-// Package cells cuts and pads text to the cells of a terminal. A character takes one cell, two or none.
-package cells
+package readable
 
 import (
 	"path/filepath"
@@ -9,9 +8,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Of returns how many columns of a terminal r takes: 2 for East Asian wide
+// Columns returns how many columns of a terminal r takes: 2 for East Asian wide
 // characters and emoji, 0 for marks that combine with the previous character.
-func Of(r rune) int {
+func Columns(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
@@ -28,7 +27,7 @@ func Of(r rune) int {
 func Width(text string) int {
 	n := 0
 	for _, r := range text {
-		n += Of(r)
+		n += Columns(r)
 	}
 	return n
 }
@@ -37,7 +36,7 @@ func Width(text string) int {
 func head(text string, width int) string {
 	n := 0
 	for i, r := range text {
-		if n += Of(r); n > width {
+		if n += Columns(r); n > width {
 			return text[:i]
 		}
 	}
@@ -48,10 +47,10 @@ func head(text string, width int) string {
 func tail(text string, width int) string {
 	left := Width(text) - width
 	for i, r := range text {
-		if left <= 0 && Of(r) > 0 {
+		if left <= 0 && Columns(r) > 0 {
 			return text[i:]
 		}
-		left -= Of(r)
+		left -= Columns(r)
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package joborder_test
+package main
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/cli/joborder"
 	"gcsup/upload"
 )
 
@@ -21,7 +20,7 @@ func TestOutcomes(t *testing.T) {
 		{"abcd", "bad", "abd"}, // c has no outcome: the run was interrupted
 		{"abc", "b", "b"},
 	} {
-		var order joborder.Order
+		var order jobOrder
 		jobs := func(yield func(upload.Job) bool) {
 			for _, name := range strings.Split(c.jobs, "") {
 				if !yield(upload.Job{Path: name, Spec: upload.Spec{Bucket: "b", Object: name}}) {
@@ -30,7 +29,7 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 		outcomes := func(yield func(*upload.Result, error) bool) {
-			for range order.Jobs(jobs) {
+			for range order.jobs(jobs) {
 			}
 			for _, name := range strings.Split(c.ended, "") {
 				if !yield(&upload.Result{Path: name, Spec: upload.Spec{Bucket: "b", Object: name}}, errors.New(name)) {
@@ -39,7 +38,7 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 		var got strings.Builder
-		for res, err := range order.Outcomes(outcomes) {
+		for res, err := range order.outcomes(outcomes) {
 			if res.Path != err.Error() {
 				t.Errorf("%s has the error of %v", res.Path, err)
 			}
@@ -53,11 +52,11 @@ func TestOutcomes(t *testing.T) {
 
 // TestOutcomesOnTheWay checks that an outcome is passed on as soon as those before it are.
 func TestOutcomesOnTheWay(t *testing.T) {
-	var order joborder.Order
+	var order jobOrder
 	jobs := slices.Values([]upload.Job{{Path: "a"}, {Path: "b"}})
 	var seen []string
 	outcomes := func(yield func(*upload.Result, error) bool) {
-		next, stop := iter.Pull(order.Jobs(jobs))
+		next, stop := iter.Pull(order.jobs(jobs))
 		defer stop()
 		for job, ok := next(); ok && yield(&upload.Result{Path: job.Path}, nil); job, ok = next() {
 			if !slices.Contains(seen, job.Path) {
@@ -65,7 +64,7 @@ func TestOutcomesOnTheWay(t *testing.T) {
 			}
 		}
 	}
-	for res := range order.Outcomes(outcomes) {
+	for res := range order.outcomes(outcomes) {
 		seen = append(seen, res.Path)
 	}
 }
