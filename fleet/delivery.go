@@ -208,8 +208,8 @@ func (d *delivery) gone() bool {
 	return errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// retryLater records a failed delivery and returns the message to the queue. If the task failed too
-// often, it returns false and does not return the message.
+// retryLater records a failed delivery and returns the message to the queue. If the task is not tried any
+// more, it returns false and does not return the message.
 func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
@@ -220,14 +220,16 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
-		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(),
-		worker: d.w.opts.Name, unfit: d.w.unfit() != nil, alone: d.w.alone(ctx),
+		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
-	if r.Attempts.Failures >= d.w.opts.Tries {
+	own := slices.ContainsFunc(t.failed, func(o outcome) bool { return ownKinds[kindOf(o.err)] })
+	if r.Attempts.exhausted(own, d.w.retryLimits(), func() []string { return d.w.healthyWorkers(ctx) }) {
 		return false
 	}
+	delay := d.w.retryLimits().delay(rand.Float64())
+	r.Attempts.Waited += delay
 	err = d.w.q.repeat(ctx, func() error {
 		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
 		return err
@@ -235,7 +237,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
-	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
+	d.giveBack(log, delay)
 	return true
 }
 

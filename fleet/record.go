@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"gcsup/backoff"
 )
 
 // record is the outcome of a task, for Status and for later submits. It does not decide whether an
@@ -76,8 +79,14 @@ type attempts struct {
 	Committed int64  `json:"committed"`          // the most bytes that a delivery had committed
 	Kind      string `json:"kind,omitempty"`     // of the last error
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
-	Worker    string `json:"worker,omitempty"`   // of the last failure that counted
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
+
+	// Workers are the names of the workers of the failures in a row.
+	Workers []string `json:"workers,omitempty"`
+
+	// Waited is the sum of the delays between the failures in a row, in nanoseconds. No clock can
+	// change it.
+	Waited time.Duration `json:"waited_ns,omitempty"`
 }
 
 // failedDelivery describes a delivery that failed.
@@ -85,28 +94,60 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
-	unfit        bool // the worker is unfit
-	alone        bool // no other worker is fit
 }
 
 // after returns the attempts after one more failed delivery. A delivery that committed new bytes
 // restarts the count of failures.
-//
-// The reason may be the worker: a missing mount, or no permission. Such a worker fails so fast that
-// it gets most deliveries. Its repeated failures do not count until another worker has failed
-// too, and those of an unfit worker never count. If no other worker is fit, every failure counts.
 func (a attempts) after(f failedDelivery) attempts {
 	a.Progress = f.committed > a.Committed
 	if a.Progress {
-		a.Committed, a.Failures = f.committed, 0
+		a.Committed, a.Failures, a.Workers, a.Waited = f.committed, 0, nil, 0
 	}
+	a.Failures++
 	a.Total++
 	a.Kind, a.Reason = f.kind, f.reason
-	if f.alone || !f.unfit && (f.worker != a.Worker || a.Failures == 0) {
-		a.Failures++
-		a.Worker = f.worker
+	if !slices.Contains(a.Workers, f.worker) {
+		a.Workers = append(slices.Clip(a.Workers), f.worker)
 	}
 	return a
+}
+
+// retryLimits decide when a task that fails again and again is not tried any more.
+type retryLimits struct {
+	tries      int           // failures in a row
+	missingFor time.Duration // see WorkerOptions.MissingFor
+
+	// watched is how long this worker has run. Others may start later, or be seen later.
+	watched time.Duration
+}
+
+// delay returns how long a failed task waits. random is in [0, 1). Within missingFor each worker must have had
+// a chance to get the task. If the delay were shorter, many bad tasks would keep the workers from good ones.
+func (l retryLimits) delay(random float64) time.Duration {
+	d := min(max(l.missingFor/50, time.Second), 12*time.Second)
+	return backoff.Policy{Initial: d, Maximum: d, Jitter: backoff.EqualJitter}.Wait(0, random, 0)
+}
+
+// exhausted reports whether the task is not tried any more after a failure of this worker. live returns the
+// names of the workers that live and are healthy, and that of this worker.
+//
+// A worker that cannot read a file, or lacks a permission, fails so fast that it gets the task again and
+// again. If own is set, the reason may be the worker. Then each live worker must have failed, and
+// MissingFor gives those a chance that are starting, or restarting. Otherwise the reason may still be the
+// machine: two workers must have failed, if two live.
+func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool {
+	switch {
+	case a.Failures < l.tries:
+		return false
+	case !own:
+		return len(a.Workers) > 1 || len(live()) == 1
+	case min(a.Waited, l.watched) < l.missingFor:
+		return false
+	}
+	names := live()
+	untried := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Workers, name) })
+	a.Workers = slices.DeleteFunc(a.Workers, func(name string) bool { return !slices.Contains(names, name) })
+	return !untried
 }
 
 // record returns the record of a task and its revision. Without a record, both are zero.

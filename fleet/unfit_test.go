@@ -77,6 +77,27 @@ func TestUnfitWorker(t *testing.T) {
 	w.check()
 }
 
+// TestUnfitWorkerAlone starts a worker that has no permission before the others, as after a power failure. It fails
+// more often than the tries, and the file becomes no dead letter: the next worker uploads it.
+func TestUnfitWorkerAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	twice := func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 2, time.Minute }
+	bad := w.startWith("bad", &hc, twice)
+	w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
+	bad.kill()
+	w.run(t.Context(), w.worker(q, "good", twice))
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+	w.check()
+}
+
 // TestEmptyMount takes the tree away from the only worker until it has tried a task again, and
 // mounts it again. The worker leaves most tasks alone, no file becomes a dead letter, and the worker
 // uploads them.
