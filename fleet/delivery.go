@@ -120,6 +120,7 @@ func (d *delivery) keepClaim() (stop func()) {
 type tally struct {
 	finished  []File
 	bytes     int64     // of the finished files
+	elsewhere []File    // that failed here, and that another delivery has finished
 	skipped   int       // finished files whose object existed already
 	changed   int       // finished files that were not as they were submitted
 	failed    []outcome // files with the verdict failed or hopeless
@@ -163,6 +164,17 @@ func sum(outcomes []outcome, proven, ended bool, files int) tally {
 	return t
 }
 
+// leave keeps the failures of the files of task with the indices in failing. The other files are finished elsewhere.
+func (t *tally) leave(task *Task, failing []int) {
+	t.failed = slices.DeleteFunc(t.failed, func(o outcome) bool {
+		if slices.Contains(failing, task.index(o.file)) {
+			return false
+		}
+		t.elsewhere = append(t.elsewhere, o.file)
+		return true
+	})
+}
+
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	cause := context.Cause(d.ctx)
@@ -193,7 +205,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)
 		return
 	}
-	if t.verdict == failed && d.retryLater(log, t) {
+	if t.verdict == failed && d.retryLater(log, &t) {
 		return
 	}
 	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
@@ -209,8 +221,8 @@ func (d *delivery) gone() bool {
 }
 
 // retryLater records a failed delivery and returns the message to the queue. If the task is not tried any
-// more, it returns false and does not return the message.
-func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
+// more, it returns false and does not return the message. t then has only the failures that count.
+func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
@@ -221,11 +233,13 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
+		failing: d.task.indices(t.failed),
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
-	own := slices.ContainsFunc(t.failed, func(o outcome) bool { return ownKinds[kindOf(o.err)] })
+	own := slices.ContainsFunc(t.failed, ofWorker)
 	if r.Attempts.exhausted(own, d.w.retryLimits(), func() []string { return d.w.healthyWorkers(ctx) }) {
+		t.leave(d.task, r.Attempts.Failing)
 		return false
 	}
 	delay := d.w.retryLimits().delay(rand.Float64())
@@ -247,6 +261,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	q := d.w.q
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	var letters map[string]uint64 // that finish has written
+	all := Task{Files: slices.Concat(t.finished, t.elsewhere)}
 	for {
 		if err := q.dropLetters(ctx, letters); err != nil {
 			return err
@@ -258,7 +273,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if letters, err = d.putLetters(ctx, log, before, t.failed); err != nil {
 			return err
 		}
-		if err := d.dropEarlier(ctx, before, t.finished); err != nil {
+		if err := d.dropEarlier(ctx, before, all.Files); err != nil {
 			return err
 		}
 		var written bool
@@ -271,7 +286,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 			written, err = q.purgeRecord(ctx, d.id, revision)
 		} else {
 			written, err = q.putRecord(ctx, d.id, record{
-				State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
+				State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 				Fingerprint: fingerprint(t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
 				Attempts: before.Attempts, Submissions: before.Submissions,
 			}, revision)
@@ -319,11 +334,10 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 // task has an excuse: another task has the file, or the last submit has not seen it and it was deleted. If the submit
 // has not seen it for another reason, such as a filter, the file must not be lost.
 func (d *delivery) excuse(r record, o outcome) string {
-	i := slices.IndexFunc(d.task.Files, func(f File) bool { return f.Object == o.file.Object })
 	switch {
 	case !r.Superseded:
 		return ""
-	case !slices.Contains(r.Missing, i):
+	case !slices.Contains(r.Missing, d.task.index(o.file)):
 		return "another task has the file"
 	case deleted(o):
 		return "the file was deleted"

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,6 +70,34 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
+// TestFailingFiles checks that a file counts as failing only if it failed in each delivery, even after progress.
+func TestFailingFiles(t *testing.T) {
+	var a attempts
+	for i, c := range []struct {
+		committed     int64
+		failing, want []int
+	}{
+		{0, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}}, // no files at all
+		{10, []int{1, 2}, []int{1, 2}},
+		{0, []int{0, 1, 2, 3}, []int{1, 2}},
+		{11, []int{2, 3}, []int{2}},
+		{11, []int{1}, []int{}},
+		{11, []int{1}, []int{}},
+	} {
+		data, err := json.Marshal(a.after(failedDelivery{committed: c.committed, failing: c.failing}))
+		if err == nil {
+			a = attempts{}
+			err = json.Unmarshal(data, &a)
+		}
+		if err != nil || !slices.Equal(a.Failing, c.want) || a.Failing == nil {
+			t.Errorf("delivery %d: %v fail, want %v (%v)", i, a.Failing, c.want, err)
+		}
+	}
+	if !a.exhausted(true, retryLimits{tries: 99, missingFor: time.Hour}, nil) {
+		t.Error("a task whose files were all finished is tried again")
+	}
+}
+
 // TestExhausted checks after which failures a task is not tried any more.
 func TestExhausted(t *testing.T) {
 	const missingFor = 10 * time.Minute
@@ -93,17 +122,22 @@ func TestExhausted(t *testing.T) {
 		"the others have ended":                       {3, abc, []string{"a"}, true, missingFor, time.Hour, true},
 		"another has started since":                   {9, abc, []string{"a", "d"}, true, time.Hour, time.Hour, false},
 	} {
-		a := attempts{Failures: c.failures, Workers: c.by, Waited: c.waited}
+		a := attempts{Failures: c.failures, Workers: slices.Clone(c.by), Waited: c.waited, Failing: []int{0}}
 		limits := retryLimits{tries: 3, missingFor: missingFor, watched: c.watched}
-		if got := a.exhausted(c.own, limits, func() []string { return c.live }); got != c.want {
+		live := func() []string { return c.live }
+		if got := a.exhausted(c.own, limits, live); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+		limits.unfit = true
+		if got := a.exhausted(c.own, limits, live); got != (c.want && len(c.live) == 1) {
+			t.Errorf("%s, at an unfit worker: %t", name, got)
 		}
 	}
 }
 
 // TestExhaustedForgetsWorkers checks that a record does not grow with the names of workers that have ended.
 func TestExhaustedForgetsWorkers(t *testing.T) {
-	a := attempts{Failures: 9, Workers: []string{"a", "b", "c"}}
+	a := attempts{Failures: 9, Workers: []string{"a", "b", "c"}, Failing: []int{0}}
 	if a.exhausted(true, retryLimits{tries: 3}, func() []string { return []string{"c", "d"} }) || !slices.Equal(a.Workers, []string{"c"}) {
 		t.Errorf("workers %v, want only the one that lives", a.Workers)
 	}

@@ -81,6 +81,10 @@ type attempts struct {
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
 
+	// Failing has the indices of the files that failed in each delivery that failed. Another file is finished, even if
+	// it failed in some: a worker with no files at all fails with each. It is nil before the first failure.
+	Failing []int `json:"failing,omitzero"`
+
 	// Workers are the names of the workers of the failures in a row.
 	Workers []string `json:"workers,omitempty"`
 
@@ -94,6 +98,7 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
+	failing      []int // indices of the files that failed
 }
 
 // after returns the attempts after one more failed delivery. A delivery that committed new bytes
@@ -105,6 +110,11 @@ func (a attempts) after(f failedDelivery) attempts {
 	}
 	a.Failures++
 	a.Total++
+	if before := a.Failing; before == nil {
+		a.Failing = f.failing
+	} else {
+		a.Failing = slices.DeleteFunc(slices.Clone(before), func(i int) bool { return !slices.Contains(f.failing, i) })
+	}
 	a.Kind, a.Reason = f.kind, f.reason
 	if !slices.Contains(a.Workers, f.worker) {
 		a.Workers = append(slices.Clip(a.Workers), f.worker)
@@ -119,6 +129,8 @@ type retryLimits struct {
 
 	// watched is how long this worker has run. Others may start later, or be seen later.
 	watched time.Duration
+
+	unfit bool // this worker is unfit
 }
 
 // delay returns how long a failed task waits. random is in [0, 1). Within missingFor each worker must have had
@@ -137,14 +149,18 @@ func (l retryLimits) delay(random float64) time.Duration {
 // machine: two workers must have failed, if two live.
 func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool {
 	switch {
-	case a.Failures < l.tries:
-		return false
-	case !own:
-		return len(a.Workers) > 1 || len(live()) == 1
-	case min(a.Waited, l.watched) < l.missingFor:
+	case len(a.Failing) == 0:
+		return true // each file is finished
+	case a.Failures < l.tries, own && min(a.Waited, l.watched) < l.missingFor:
 		return false
 	}
 	names := live()
+	switch {
+	case l.unfit && len(names) > 1:
+		return false // a healthy worker knows better why a file fails
+	case !own:
+		return len(a.Workers) > 1 || len(names) == 1
+	}
 	untried := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Workers, name) })
 	a.Workers = slices.DeleteFunc(a.Workers, func(name string) bool { return !slices.Contains(names, name) })
 	return !untried

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,35 @@ func TestUnfitWorkerAlone(t *testing.T) {
 	w.run(t.Context(), w.worker(q, "good", twice))
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)
+	}
+	w.check()
+}
+
+// TestGroupAtUnfitWorker uploads a group with a missing file, and then delivers it to a worker that has no
+// permission. Only the missing file becomes a dead letter.
+func TestGroupAtUnfitWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 10 {
+		w.write(fmt.Sprint(i), 1000, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
+		t.Fatal(err)
+	}
+	twice := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	good := w.start("good", twice)
+	w.await("tried", func() bool { return w.status(q).Retried > 0 })
+	good.kill()
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	w.run(t.Context(), w.workerOf(q, &hc, "bad", twice))
+	if got := w.letters(q); len(got) != 1 || got["tree/3"] != "no_input" {
+		t.Errorf("dead letters: %v, want one of the missing file", got)
+	}
+	if s := w.status(q); s.Done.Files != 9 || s.Done.Bytes != 9000 || s.Failed != 1 {
+		t.Errorf("status %+v, want 9 files done and 1 failed", s)
 	}
 	w.check()
 }

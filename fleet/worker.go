@@ -381,7 +381,7 @@ func (w *Worker) admitted(ctx context.Context) (bool, error) {
 
 // retryLimits returns when this worker gives a task up.
 func (w *Worker) retryLimits() retryLimits {
-	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started)}
+	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started), unfit: w.unfit() != nil}
 }
 
 // contentType returns the default content type of a file, or "".
