@@ -72,6 +72,7 @@ func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 		return s, false, nil
 	}
 	w.follow(found, s)
+	w.compare(ctx)
 	return s, true, nil
 }
 
