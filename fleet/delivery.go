@@ -30,8 +30,9 @@ type delivery struct {
 	claim *claim
 	probe bool // the service failed when the task was taken; the gate does not end such a task
 
-	consumer string // name of the consumer
-	sequence uint64 // sequence number of the message
+	consumer  string    // name of the consumer
+	sequence  uint64    // sequence number of the message
+	published time.Time // when the message was published, by the clock of the server
 
 	task      *Task
 	execution *execution
@@ -41,7 +42,7 @@ type delivery struct {
 func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
 	if meta, err := msg.Metadata(); err == nil {
-		d.consumer, d.sequence = meta.Consumer, meta.Sequence.Stream
+		d.consumer, d.sequence, d.published = meta.Consumer, meta.Sequence.Stream, meta.Timestamp
 		d.first = meta.NumDelivered == 1 && w.q.open.Load().counts(meta)
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
@@ -230,6 +231,13 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
+	if r.State == stateDone && r.Published.Equal(d.published) {
+		log.Warn("another worker has finished the task, and its failure does not count", "err", last.err)
+		if err := d.acknowledge(ctx); err != nil { // that of the other worker may be lost
+			log.Warn("task cannot be acknowledged", "err", err)
+		}
+		return true
+	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
@@ -288,7 +296,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 			written, err = q.putRecord(ctx, d.id, record{
 				State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 				Fingerprint: fingerprint(t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-				Attempts: before.Attempts, Submissions: before.Submissions,
+				Published: d.published, Attempts: before.Attempts, Submissions: before.Submissions,
 			}, revision)
 		}
 		if err != nil {

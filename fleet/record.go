@@ -33,6 +33,9 @@ type record struct {
 	// get their own records.
 	Split bool `json:"split,omitempty"`
 
+	// Published is when the message was published with which the task was finished, by the clock of the server.
+	Published time.Time `json:"published,omitzero"`
+
 	Attempts attempts `json:"attempts,omitzero"`
 
 	// Submissions are the IDs of the submissions that have the task.
