@@ -51,9 +51,8 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and acknowledges or returns the message. It returns an error if this worker
-// must not take tasks of the queue.
-func (d *delivery) run() error {
+// run uploads the files, and acknowledges or returns the message.
+func (d *delivery) run() {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
@@ -65,27 +64,22 @@ func (d *delivery) run() error {
 	case errors.Is(err, ErrTaskVersion):
 		log.Warn("task is returned for a newer worker", "err", err)
 		_ = d.msg.NakWithDelay(time.Minute)
-		return nil
+		return
 	case err != nil:
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
 			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
 			return failed
 		})
-		return nil
+		return
 	}
 	log = log.With("destination", d.task.Name())
-	if err := d.w.refuses(d.task); err != nil {
-		log.Error("task is returned", "err", err)
-		d.giveBack(log, 0)
-		return err
-	}
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
 	if !d.w.enter(d) {
 		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
 		d.giveBack(log, d.claim.wait/3)
-		return nil
+		return
 	}
 	defer d.w.exit(d)
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
@@ -93,7 +87,6 @@ func (d *delivery) run() error {
 	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
 	d.conclude(log, outcomes)
 	stop()
-	return nil
 }
 
 // keepClaim sends heartbeats until stop is called or the claim expires.

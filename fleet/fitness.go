@@ -102,7 +102,7 @@ func (f *fitness) endProbe(now time.Time, tried bool) {
 // ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
 // credentials or its options.
 var ownKinds = map[string]bool{
-	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, "permission": true, "credentials": true, "not_found": true,
+	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, "permission": true, "credentials": true, "not_found": true,
 	"uri_mismatch": true, "state_key": true, "insecure_permissions": true,
 }
 

@@ -203,8 +203,8 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, if another live worker has the name ([ErrNameInUse]), if files were submitted to another
-// endpoint ([ErrEndpoint]), or if the queue is empty and not settled, see [Queue.Settled].
+// permissions, if another live worker has the name ([ErrNameInUse]), or if the queue is empty and not
+// settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.takeName(ctx); err != nil {
 		return err
@@ -236,9 +236,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
-			if err := d.run(); err != nil {
-				refuse(err)
-			}
+			d.run()
 			if probe {
 				w.endProbe(true)
 			}
@@ -249,7 +247,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrEndpoint) || errors.Is(cause, ErrNameInUse) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrNameInUse) {
 		return cause
 	}
 	return err
