@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -51,11 +52,34 @@ func (w *Worker) rate(task string, t tally) {
 			w.broadcast()
 		}
 	case t.verdict == failed && !slices.ContainsFunc(t.failed, func(o outcome) bool { return !ofWorker(o) }):
-		last := t.failed[len(t.failed)-1]
-		if w.fitness.failure(task, last.err, time.Now()) {
-			w.log.Error("this worker takes no tasks except one from time to time: all its last tasks failed for a reason that may be its own",
-				"tasks", unfitAfter, "kind", w.fitness.unfit.Kind, "err", last.err)
+		w.fitness.failure(task, t.failed[len(t.failed)-1].err)
+	}
+}
+
+// compareLimit is the number of tasks about which compare asks at a time.
+const compareLimit = 64
+
+// compare finds out whether other workers have finished tasks that failed here. Then this worker is the reason.
+func (w *Worker) compare(ctx context.Context) {
+	var tasks []string
+	w.mu.Lock()
+	if w.fitness.unfit == nil {
+		for task := range w.fitness.failed { // in a random order
+			if tasks = append(tasks, task); len(tasks) == compareLimit {
+				break
+			}
 		}
+	}
+	w.mu.Unlock()
+	tasks = slices.DeleteFunc(tasks, func(task string) bool {
+		r, _, err := w.q.record(ctx, task)
+		return err != nil || r.State != stateDone || r.Files == 0 || r.Split
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fitness.finishedElsewhere(tasks, time.Now()) {
+		w.log.Error("this worker takes no tasks except one from time to time: other workers finished tasks that failed here",
+			"kind", w.fitness.unfit.Kind, "err", w.fitness.unfit.Reason)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) error {
 	for {
 		w.mu.Lock()
-		interval := crowd.Interval(len(w.others))
+		interval := crowd.Interval(len(w.seen))
 		w.mu.Unlock()
 		pause(ctx, interval)
 		if ctx.Err() != nil {
@@ -52,7 +53,7 @@ func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	var s settings
-	others := crowd.Crowd{}
+	var found map[string]sighting
 	err := w.q.repeat(ctx, func() (err error) {
 		if err := w.publish(ctx); err != nil {
 			return err
@@ -60,7 +61,8 @@ func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 		if s, err = w.q.settings(ctx); err != nil {
 			return err
 		}
-		return conditions(ctx, w.q.open.Load().workers, others)
+		found, err = conditions(ctx, w.q.open.Load().workers)
+		return err
 	})
 	if errors.Is(err, ErrNameInUse) {
 		return s, false, err
@@ -69,7 +71,8 @@ func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 		w.log.Warn("NATS cannot be reached", "err", err)
 		return s, false, nil
 	}
-	w.follow(others, s)
+	w.follow(found, s)
+	w.compare(ctx)
 	return s, true, nil
 }
 
@@ -107,16 +110,36 @@ func (w *Worker) publish(ctx context.Context) error {
 	return err
 }
 
-// conditions reads the conditions of all live workers into c.
-func conditions(ctx context.Context, workers jetstream.KeyValue, c crowd.Crowd) error {
-	return eachOf(ctx, workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
-		c[strings.TrimPrefix(e.Key(), conditionPrefix)] = crowd.Condition(e.Value())
+// sighting is the last beat of a worker that this one has read.
+type sighting struct {
+	condition crowd.Condition
+	at        time.Time // by the clock of this worker
+}
+
+// conditions reads the last beats of all live workers.
+func conditions(ctx context.Context, workers jetstream.KeyValue) (map[string]sighting, error) {
+	found := map[string]sighting{}
+	var newest time.Time
+	err := eachOf(ctx, workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
+		found[strings.TrimPrefix(e.Key(), conditionPrefix)] = sighting{crowd.Condition(e.Value()), e.Created()}
+		if e.Created().After(newest) {
+			newest = e.Created()
+		}
 		return nil
 	})
+	now := time.Now()
+	for name, s := range found {
+		found[name] = sighting{s.condition, now.Add(s.at.Sub(newest))}
+	}
+	return found, err
 }
 
 // follow adapts this worker to the others and to the settings of the fleet.
-func (w *Worker) follow(others crowd.Crowd, s settings) {
+func (w *Worker) follow(found map[string]sighting, s settings) {
+	others := crowd.Crowd{}
+	for name, s := range found {
+		others[name] = s.condition
+	}
 	w.mu.Lock()
 	if len(w.active) == 0 && !w.gated {
 		w.health.forget()
@@ -127,7 +150,8 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	if gated != w.gated || s.drain != w.drain {
 		w.broadcast()
 	}
-	w.others, w.gated, w.drain = others, gated, s.drain
+	w.gated, w.drain = gated, s.drain
+	w.see(found)
 	w.mu.Unlock()
 	w.limitRate(others.Share(float64(s.rate), w.opts.Name))
 	w.requests.Share(others.Sharing(w.opts.Name))
@@ -137,21 +161,26 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	}
 }
 
-// alone reports whether no other worker is fit. If NATS does not answer, the conditions at the last
-// beat decide.
-func (w *Worker) alone(ctx context.Context) bool {
-	others := crowd.Crowd{}
-	if err := conditions(ctx, w.q.open.Load().workers, others); err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		others = w.others
-	}
-	for name, cond := range others {
-		if name != w.opts.Name && cond != crowd.Unfit {
-			return false
+// see adds the beats that were found to those that were seen. The caller holds w.mu.
+func (w *Worker) see(found map[string]sighting) {
+	maps.Copy(w.seen, found)
+	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool { return time.Since(s.at) > workerTTL })
+}
+
+// healthyWorkers returns the names of this worker and of the others that are not unhealthy. A worker counts for
+// workerTTL after its last beat, even if that is lost: a NATS server that restarts has no beats until the next ones.
+func (w *Worker) healthyWorkers(ctx context.Context) (names []string) {
+	found, _ := conditions(ctx, w.q.open.Load().workers) // without an answer, those seen before decide
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.see(found)
+	names = []string{w.opts.Name}
+	for name, s := range w.seen {
+		if name != w.opts.Name && s.condition != crowd.Unfit {
+			names = append(names, name)
 		}
 	}
-	return true
+	return names
 }
 
 // limitRate sets the rate limit to the lower of that of this worker and its share of

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/internal/crowd"
 )
 
 // TestBeatRevision publishes beats of a worker, and of another one with its name. Only a beat of the other one ends
@@ -52,4 +55,27 @@ func TestBeatRevision(t *testing.T) {
 	if _, err := kv.Get(ctx, detailPrefix+"a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("the keys of a worker that has left: %v, want none", err)
 	}
+}
+
+// TestHealthyWorkers checks which workers must try a missing file. Those that were seen count even after NATS has
+// lost the workers in its memory.
+func TestHealthyWorkers(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	w := &Worker{q: q, opts: WorkerOptions{Name: "a"}, seen: map[string]sighting{}}
+	check := func(want ...string) {
+		t.Helper()
+		got := w.healthyWorkers(ctx)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("healthy workers: %v, want %v", got, want)
+		}
+	}
+	check("a")
+	for name, c := range map[string]crowd.Condition{"a": crowd.Unfit, "b": crowd.Sending, "c": crowd.Unfit, "d": crowd.Idle} {
+		_, err := q.open.Load().workers.PutString(ctx, conditionPrefix+name, string(c))
+		noError(t, err)
+	}
+	check("a", "b", "d")
+	noError(t, q.js.DeleteKeyValue(ctx, q.bucket("workers")))
+	check("a", "b", "d")
 }

@@ -30,8 +30,9 @@ type delivery struct {
 	claim *claim
 	probe bool // the service failed when the task was taken; the gate does not end such a task
 
-	consumer string // name of the consumer
-	sequence uint64 // sequence number of the message
+	consumer  string    // name of the consumer
+	sequence  uint64    // sequence number of the message
+	published time.Time // when the message was published, by the clock of the server
 
 	task      *Task
 	execution *execution
@@ -41,7 +42,7 @@ type delivery struct {
 func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
 	if meta, err := msg.Metadata(); err == nil {
-		d.consumer, d.sequence = meta.Consumer, meta.Sequence.Stream
+		d.consumer, d.sequence, d.published = meta.Consumer, meta.Sequence.Stream, meta.Timestamp
 		d.first = meta.NumDelivered == 1 && w.q.open.Load().counts(meta)
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
@@ -50,9 +51,8 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and acknowledges or returns the message. It returns an error if this worker
-// must not take tasks of the queue.
-func (d *delivery) run() error {
+// run uploads the files, and acknowledges or returns the message.
+func (d *delivery) run() {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
@@ -64,27 +64,22 @@ func (d *delivery) run() error {
 	case errors.Is(err, ErrTaskVersion):
 		log.Warn("task is returned for a newer worker", "err", err)
 		_ = d.msg.NakWithDelay(time.Minute)
-		return nil
+		return
 	case err != nil:
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
 			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
 			return failed
 		})
-		return nil
+		return
 	}
 	log = log.With("destination", d.task.Name())
-	if err := d.w.refuses(d.task); err != nil {
-		log.Error("task is returned", "err", err)
-		d.giveBack(log, 0)
-		return err
-	}
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
 	if !d.w.enter(d) {
 		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
 		d.giveBack(log, d.claim.wait/3)
-		return nil
+		return
 	}
 	defer d.w.exit(d)
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
@@ -92,7 +87,6 @@ func (d *delivery) run() error {
 	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
 	d.conclude(log, outcomes)
 	stop()
-	return nil
 }
 
 // keepClaim sends heartbeats until stop is called or the claim expires.
@@ -120,6 +114,7 @@ func (d *delivery) keepClaim() (stop func()) {
 type tally struct {
 	finished  []File
 	bytes     int64     // of the finished files
+	elsewhere []File    // that failed here, and that another delivery has finished
 	skipped   int       // finished files whose object existed already
 	changed   int       // finished files that were not as they were submitted
 	failed    []outcome // files with the verdict failed or hopeless
@@ -163,6 +158,17 @@ func sum(outcomes []outcome, proven, ended bool, files int) tally {
 	return t
 }
 
+// leave keeps the failures of the files of task with the indices in failing. The other files are finished elsewhere.
+func (t *tally) leave(task *Task, failing []int) {
+	t.failed = slices.DeleteFunc(t.failed, func(o outcome) bool {
+		if slices.Contains(failing, task.index(o.file)) {
+			return false
+		}
+		t.elsewhere = append(t.elsewhere, o.file)
+		return true
+	})
+}
+
 // conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	cause := context.Cause(d.ctx)
@@ -193,7 +199,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)
 		return
 	}
-	if t.verdict == failed && d.retryLater(log, t) {
+	if t.verdict == failed && d.retryLater(log, &t) {
 		return
 	}
 	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
@@ -208,9 +214,9 @@ func (d *delivery) gone() bool {
 	return errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// retryLater records a failed delivery and returns the message to the queue. If the task failed too
-// often, it returns false and does not return the message.
-func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
+// retryLater records a failed delivery and returns the message to the queue. If the task is not tried any
+// more, it returns false and does not return the message. t then has only the failures that count.
+func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
@@ -218,16 +224,27 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
+	if r.State == stateDone && r.Published.Equal(d.published) {
+		log.Warn("another worker has finished the task, and its failure does not count", "err", last.err)
+		if err := d.acknowledge(ctx); err != nil { // that of the other worker may be lost
+			log.Warn("task cannot be acknowledged", "err", err)
+		}
+		return true
+	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
 	r.Attempts = r.Attempts.after(failedDelivery{
-		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(),
-		worker: d.w.opts.Name, unfit: d.w.unfit() != nil, alone: d.w.alone(ctx),
+		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
+		failing: d.task.indices(t.failed),
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
-	if r.Attempts.Failures >= d.w.opts.Tries {
+	own := slices.ContainsFunc(t.failed, ofWorker)
+	if r.Attempts.exhausted(own, d.w.retryLimits(), func() []string { return d.w.healthyWorkers(ctx) }) {
+		t.leave(d.task, r.Attempts.Failing)
 		return false
 	}
+	delay := d.w.retryLimits().delay(rand.Float64())
+	r.Attempts.Waited += delay
 	err = d.w.q.repeat(ctx, func() error {
 		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
 		return err
@@ -235,7 +252,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	if err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
-	d.giveBack(log, backoff.Policy{}.Wait(max(r.Attempts.Failures-1, 0), rand.Float64(), 0))
+	d.giveBack(log, delay)
 	return true
 }
 
@@ -245,6 +262,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	q := d.w.q
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	var letters map[string]uint64 // that finish has written
+	all := Task{Files: slices.Concat(t.finished, t.elsewhere)}
 	for {
 		if err := q.dropLetters(ctx, letters); err != nil {
 			return err
@@ -256,7 +274,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if letters, err = d.putLetters(ctx, log, before, t.failed); err != nil {
 			return err
 		}
-		if err := d.dropEarlier(ctx, before, t.finished); err != nil {
+		if err := d.dropEarlier(ctx, before, all.Files); err != nil {
 			return err
 		}
 		var written bool
@@ -269,9 +287,9 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 			written, err = q.purgeRecord(ctx, d.id, revision)
 		} else {
 			written, err = q.putRecord(ctx, d.id, record{
-				State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Changed: t.changed,
+				State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 				Fingerprint: fingerprint(t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-				Attempts: before.Attempts, Submissions: before.Submissions,
+				Published: d.published, Attempts: before.Attempts, Submissions: before.Submissions,
 			}, revision)
 		}
 		if err != nil {
@@ -317,11 +335,10 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 // task has an excuse: another task has the file, or the last submit has not seen it and it was deleted. If the submit
 // has not seen it for another reason, such as a filter, the file must not be lost.
 func (d *delivery) excuse(r record, o outcome) string {
-	i := slices.IndexFunc(d.task.Files, func(f File) bool { return f.Object == o.file.Object })
 	switch {
 	case !r.Superseded:
 		return ""
-	case !slices.Contains(r.Missing, i):
+	case !slices.Contains(r.Missing, d.task.index(o.file)):
 		return "another task has the file"
 	case deleted(o):
 		return "the file was deleted"

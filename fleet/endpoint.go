@@ -14,17 +14,20 @@ import (
 // the uploads of other workers.
 var ErrEndpoint = errors.New("the endpoint is not that of the fleet")
 
+// kindEndpoint is the class of ErrEndpoint of a file.
+const kindEndpoint = "endpoint"
+
 // refuses returns an error if t was submitted to another endpoint than that of the worker.
 func (w *Worker) refuses(t *Task) error {
 	own := w.uploaders.large.Endpoint()
 	if t.Endpoint == "" || t.Endpoint == own {
 		return nil
 	}
-	return fmt.Errorf("%w: %s was submitted to %s, and this worker uploads to %s: start it with the --endpoint, or STORAGE_EMULATOR_HOST, of the submit, or empty the queue with gcsup-fleet cancel and submit again", ErrEndpoint, t.Name(), t.Endpoint, own)
+	return fmt.Errorf("%w: %s was submitted to %s, and this worker uploads to %s: start it with the --endpoint, or STORAGE_EMULATOR_HOST, of the submit, or submit again", ErrEndpoint, t.Name(), t.Endpoint, own)
 }
 
 // accepts returns an error if no live worker, or not the tasks in the queue, have the endpoint of
-// files. Otherwise a submit with a wrong endpoint would end all workers. advice is what the user can do.
+// files. Otherwise all files of a submit with a wrong endpoint would fail. advice is what the user can do.
 func (q *Queue) accepts(ctx context.Context, endpoint, advice string) error {
 	queued, err := q.anyTask(ctx)
 	if err != nil {

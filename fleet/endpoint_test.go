@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/fleet"
 	"gcsup/upload"
@@ -29,8 +30,8 @@ func (w *world) dataRequests() (n int) {
 	return n
 }
 
-// TestOtherEndpoint starts a worker whose endpoint is not that of the submission. It takes nothing, and
-// ends with an error. A worker with the right endpoint uploads the files.
+// TestOtherEndpoint starts a worker whose endpoint is not that of the submission. It sends nothing, and continues to
+// run. A worker with the right endpoint uploads the files. Without one, they become dead letters.
 func TestOtherEndpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -39,20 +40,42 @@ func TestOtherEndpoint(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	other := w.otherEndpoint()
-	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint = other }
+	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint, o.Tries, o.UntilEmpty = other, 1, false }
 	before := w.dataRequests()
-	err := w.worker(q, "wrong", elsewhere).Run(t.Context())
-	if !errors.Is(err, fleet.ErrEndpoint) || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), w.gcs.URL) || !strings.Contains(err.Error(), "--endpoint") {
-		t.Errorf("error %v, want ErrEndpoint with both endpoints and what to do", err)
-	}
+	wrong := w.start("wrong", func(o *fleet.WorkerOptions) {
+		elsewhere(o)
+		o.MissingFor = time.Minute
+	})
+	w.await("tried", func() bool { return w.status(q).Retried == 2 })
 	if after := w.dataRequests(); after != before {
 		t.Errorf("%d requests for objects", after-before)
 	}
-	if s := w.status(q); s.Tasks != 2 || s.Failed != 0 || s.Retried != 0 || len(s.Workers) != 0 {
-		t.Errorf("status %+v, want two tasks without a failure", s)
-	}
 	w.run(t.Context(), w.worker(q, "right", nil))
 	w.check()
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+	select {
+	case <-wrong.done:
+		t.Error("a message for another endpoint has ended a worker")
+	default:
+	}
+
+	w = newWorld(t, nil)
+	w.write("b", 1000, 3)
+	q, other = w.queue(), w.otherEndpoint()
+	w.submit(q)
+	w.start("wrong", elsewhere)
+	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
+	err := q.Failed(t.Context(), func(_ string, l fleet.DeadLetter) error {
+		if l.Kind != "endpoint" || !strings.Contains(l.Reason, other) || !strings.Contains(l.Reason, w.gcs.URL) || !strings.Contains(l.Reason, "--endpoint") {
+			t.Errorf("dead letter %+v, want both endpoints and what to do", l)
+		}
+		return nil
+	})
+	if got := w.letters(q); err != nil || len(got) != 1 {
+		t.Errorf("dead letters: %v, %v, want that of b", got, err)
+	}
 }
 
 // TestSubmitToOtherEndpoint checks when a submission to another endpoint is refused: if the queue has files for the

@@ -41,6 +41,12 @@ type execution struct {
 func (x *execution) run(ctx context.Context) []outcome {
 	todo := x.task.Files
 	var all []outcome
+	if err := x.w.refuses(x.task); err != nil {
+		for _, f := range todo {
+			all = append(all, outcome{file: f, err: err})
+		}
+		return all
+	}
 	for pass := 0; len(todo) > 0; pass++ {
 		outcomes, again := x.pass(ctx, todo, pass)
 		all = append(all, outcomes...)

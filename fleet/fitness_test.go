@@ -2,8 +2,8 @@ package fleet
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -22,15 +22,21 @@ func TestFitness(t *testing.T) {
 	var f fitness
 	now := time.Unix(1e9, 0)
 	own := errors.New("permission denied")
-	for range 10 {
-		if f.failure("one task", own, now) {
-			t.Fatal("unfit because of one task")
-		}
+	tasks := []string{"a", "b", "c", "d", "e"}
+	for _, task := range tasks {
+		f.failure(task, own)
+	}
+	if f.unfit != nil || f.finishedElsewhere([]string{"a", "a", "b", "x"}, now) {
+		t.Fatal("unfit although other workers finished only two of its tasks")
 	}
 	f.success()
-	for i := range unfitAfter {
-		if became := f.failure(fmt.Sprint(i), own, now); became != (i == unfitAfter-1) {
-			t.Errorf("unfit after %d tasks: %v", i+1, became)
+	if f.finishedElsewhere(tasks, now) {
+		t.Fatal("unfit because of tasks before its last success")
+	}
+	for i, task := range tasks[:unfitAfter] {
+		f.failure(task, own)
+		if became := f.finishedElsewhere(tasks, now); became != (i == unfitAfter-1) {
+			t.Errorf("unfit after other workers finished %d tasks: %v", i+1, became)
 		}
 	}
 	var waits []time.Duration
@@ -47,7 +53,8 @@ func TestFitness(t *testing.T) {
 		if f.wait(now) == 0 {
 			t.Error("the worker may take a second task beside the one that it tries")
 		}
-		if f.failure("probe", chunk.ErrOpen, now) {
+		f.failure("probe", chunk.ErrOpen)
+		if f.finishedElsewhere([]string{"probe"}, now) {
 			t.Error("the worker becomes unfit a second time")
 		}
 		f.endProbe(now, true)
@@ -93,7 +100,7 @@ func TestReasonOfWorker(t *testing.T) {
 	}{
 		"an empty mount":             {missing(filepath.Join(empty, "a")), true},
 		"no directory":               {missing(filepath.Join(empty, "a", "b")), true},
-		"a deleted file":             {missing(filepath.Join(dir, "a")), false},
+		"a deleted file":             {missing(filepath.Join(dir, "a")), true},
 		"a file of another":          {outcome{err: &fs.PathError{Op: "open", Path: "a", Err: syscall.EACCES}}, true},
 		"a broken disk":              {outcome{err: syscall.EIO}, true},
 		"no permission":              {outcome{err: &session.Error{Kind: session.ErrPermission}}, true},
@@ -110,5 +117,34 @@ func TestReasonOfWorker(t *testing.T) {
 		if got := ofWorker(c.o); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestCompare checks that a worker is unfit if others finished its failed tasks, and not if no worker did.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	w := &Worker{q: q, log: slog.New(slog.DiscardHandler)}
+	put := func(task string, r record) {
+		t.Helper()
+		_, revision, err := q.record(ctx, task)
+		noError(t, err)
+		_, err = q.putRecord(ctx, task, r, revision)
+		noError(t, err)
+	}
+	for task, r := range map[string]record{
+		"a": {State: stateDone, Files: 1}, "b": {State: stateDone, Files: 9}, "queued": {State: stateQueued, Files: 1},
+		"dead-letter": {State: stateDone}, "part-of-a-group": {State: stateDone, Files: 9, Split: true},
+	} {
+		put(task, r)
+		w.fitness.failure(task, fs.ErrNotExist)
+	}
+	w.fitness.failure("no-record", fs.ErrNotExist)
+	if w.compare(ctx); w.unfit() != nil {
+		t.Errorf("unfit after others finished %d tasks", w.fitness.elsewhere)
+	}
+	put("queued", record{State: stateDone, Files: 1})
+	if w.compare(ctx); w.unfit() == nil {
+		t.Errorf("fit after others finished %d tasks", w.fitness.elsewhere)
 	}
 }

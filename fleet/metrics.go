@@ -11,7 +11,7 @@ type WorkerMetrics struct {
 
 	ActiveTasks int  // tasks that this worker has now
 	Held        bool // the service has trouble, and other workers try it
-	Unfit       bool // the worker takes no tasks, because all its last ones failed for a reason of its own
+	Unfit       bool // the worker takes one task at a time, because other workers finished tasks that failed here
 }
 
 // Metrics returns the numbers of this worker.

@@ -41,8 +41,11 @@ func judge(err error, proven, ended bool) verdict {
 
 // kindOf returns the kind of an error, as in the JSON lines of gcsup.
 func kindOf(err error) string {
-	if errors.Is(err, errStale) {
+	switch {
+	case errors.Is(err, errStale):
 		return kindStale
+	case errors.Is(err, ErrEndpoint):
+		return kindEndpoint
 	}
 	return errkind.Of(err)
 }

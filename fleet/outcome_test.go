@@ -2,17 +2,18 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 func TestJudge(t *testing.T) {
@@ -51,39 +52,94 @@ func TestAttempts(t *testing.T) {
 	var a attempts
 	for i, c := range []struct {
 		committed int64
+		worker    string
 		want      int
-	}{{0, 1}, {0, 2}, {100, 1}, {100, 2}, {50, 3}, {101, 1}, {101, 2}} {
-		if a = a.after(failedDelivery{committed: c.committed, kind: "kind", reason: "reason", alone: true}); a.Failures != c.want || a.Total != i+1 {
-			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row", i, c.committed, a, c.want)
+		workers   []string
+	}{
+		{0, "a", 1, []string{"a"}}, {0, "b", 2, []string{"a", "b"}}, {100, "a", 1, []string{"a"}}, {100, "a", 2, []string{"a"}},
+		{50, "b", 3, []string{"a", "b"}}, {101, "c", 1, []string{"c"}}, {101, "c", 2, []string{"c"}},
+	} {
+		a = a.after(failedDelivery{committed: c.committed, kind: "kind", reason: "reason", worker: c.worker})
+		if a.Failures != c.want || a.Total != i+1 || !slices.Equal(a.Workers, c.workers) {
+			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row of %v", i, c.committed, a, c.want, c.workers)
+		}
+		if wasProgress := a.Waited == 0; i > 0 && wasProgress != a.Progress {
+			t.Errorf("delivery %d: waited %v, progress %t", i, a.Waited, a.Progress)
+		}
+		a.Waited += time.Second
+	}
+}
+
+// TestFailingFiles checks that a file counts as failing only if it failed in each delivery, even after progress.
+func TestFailingFiles(t *testing.T) {
+	var a attempts
+	for i, c := range []struct {
+		committed     int64
+		failing, want []int
+	}{
+		{0, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}}, // no files at all
+		{10, []int{1, 2}, []int{1, 2}},
+		{0, []int{0, 1, 2, 3}, []int{1, 2}},
+		{11, []int{2, 3}, []int{2}},
+		{11, []int{1}, []int{}},
+		{11, []int{1}, []int{}},
+	} {
+		data, err := json.Marshal(a.after(failedDelivery{committed: c.committed, failing: c.failing}))
+		if err == nil {
+			a = attempts{}
+			err = json.Unmarshal(data, &a)
+		}
+		if err != nil || !slices.Equal(a.Failing, c.want) || a.Failing == nil {
+			t.Errorf("delivery %d: %v fail, want %v (%v)", i, a.Failing, c.want, err)
+		}
+	}
+	if !a.exhausted(true, retryLimits{tries: 99, missingFor: time.Hour}, nil) {
+		t.Error("a task whose files were all finished is tried again")
+	}
+}
+
+// TestExhausted checks after which failures a task is not tried any more.
+func TestExhausted(t *testing.T) {
+	const missingFor = 10 * time.Minute
+	abc := []string{"a", "b", "c"}
+	for name, c := range map[string]struct {
+		failures        int
+		by, live        []string
+		own             bool
+		waited, watched time.Duration
+		want            bool
+	}{
+		"too few failures":                            {2, abc, abc, false, time.Hour, time.Hour, false},
+		"a failure of the service":                    {3, []string{"a", "b"}, abc, false, 0, 0, true},
+		"a failure of the service at one of three":    {9, []string{"a"}, abc, false, time.Hour, time.Hour, false},
+		"a failure of the service at the only worker": {3, []string{"a"}, []string{"a"}, false, 0, 0, true},
+		"a missing file":                              {3, abc, abc, true, missingFor, missingFor, true},
+		"missing at one of three":                     {99, []string{"a"}, abc, true, time.Hour, time.Hour, false},
+		"missing at two of three":                     {99, []string{"a", "b"}, abc, true, time.Hour, time.Hour, false},
+		"missing for a shorter time":                  {99, abc, abc, true, missingFor - 1, time.Hour, false},
+		"missing at the first worker that started":    {99, []string{"a"}, []string{"a"}, true, time.Hour, missingFor - 1, false},
+		"missing at the only worker":                  {3, []string{"a"}, []string{"a"}, true, missingFor, time.Hour, true},
+		"the others have ended":                       {3, abc, []string{"a"}, true, missingFor, time.Hour, true},
+		"another has started since":                   {9, abc, []string{"a", "d"}, true, time.Hour, time.Hour, false},
+	} {
+		a := attempts{Failures: c.failures, Workers: slices.Clone(c.by), Waited: c.waited, Failing: []int{0}}
+		limits := retryLimits{tries: 3, missingFor: missingFor, watched: c.watched}
+		live := func() []string { return c.live }
+		if got := a.exhausted(c.own, limits, live); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+		limits.unfit = true
+		if got := a.exhausted(c.own, limits, live); got != (c.want && len(c.live) == 1) {
+			t.Errorf("%s, at an unfit worker: %t", name, got)
 		}
 	}
 }
 
-// TestAttemptsOfOneMachine checks that a failure of any kind counts only if another worker failed
-// before, and that those of an unfit worker count only if no worker is fit.
-func TestAttemptsOfOneMachine(t *testing.T) {
-	var a attempts
-	for i, c := range []struct {
-		kind, worker string
-		unfit, alone bool
-		want         int
-	}{
-		{errkind.LocalIO, "x", true, false, 0},
-		{errkind.NoInput, "a", false, false, 1},
-		{errkind.NoInput, "a", false, false, 1}, // the same machine
-		{"permission", "a", false, false, 1},
-		{errkind.NoInput, "b", false, false, 2},
-		{errkind.LocalIO, "b", false, false, 2},
-		{errkind.LocalIO, "a", true, false, 2},
-		{errkind.LocalIO, "b", false, false, 2}, // no failure counted in between
-		{errkind.NoInput, "b", false, true, 3},  // there is no other machine
-		{errkind.NoInput, "b", true, true, 4},
-		{"permission", "a", false, false, 5},
-	} {
-		a = a.after(failedDelivery{kind: c.kind, worker: c.worker, unfit: c.unfit, alone: c.alone})
-		if a.Failures != c.want || a.Total != i+1 {
-			t.Errorf("delivery %d: %+v, want %d failures in a row", i, a, c.want)
-		}
+// TestExhaustedForgetsWorkers checks that a record does not grow with the names of workers that have ended.
+func TestExhaustedForgetsWorkers(t *testing.T) {
+	a := attempts{Failures: 9, Workers: []string{"a", "b", "c"}, Failing: []int{0}}
+	if a.exhausted(true, retryLimits{tries: 3}, func() []string { return []string{"c", "d"} }) || !slices.Equal(a.Workers, []string{"c"}) {
+		t.Errorf("workers %v, want only the one that lives", a.Workers)
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"gcsup/backoff"
 )
 
 // record is the outcome of a task, for Status and for later submits. It does not decide whether an
@@ -29,6 +32,9 @@ type record struct {
 	// Split means that some files of a group became dead letters. If they are retried, they
 	// get their own records.
 	Split bool `json:"split,omitempty"`
+
+	// Published is when the message was published with which the task was finished, by the clock of the server.
+	Published time.Time `json:"published,omitzero"`
 
 	Attempts attempts `json:"attempts,omitzero"`
 
@@ -76,8 +82,18 @@ type attempts struct {
 	Committed int64  `json:"committed"`          // the most bytes that a delivery had committed
 	Kind      string `json:"kind,omitempty"`     // of the last error
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
-	Worker    string `json:"worker,omitempty"`   // of the last failure that counted
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
+
+	// Failing has the indices of the files that failed in each delivery that failed. Another file is finished, even if
+	// it failed in some: a worker with no files at all fails with each. It is nil before the first failure.
+	Failing []int `json:"failing,omitzero"`
+
+	// Workers are the names of the workers of the failures in a row.
+	Workers []string `json:"workers,omitempty"`
+
+	// Waited is the sum of the delays between the failures in a row, in nanoseconds. No clock can
+	// change it.
+	Waited time.Duration `json:"waited_ns,omitempty"`
 }
 
 // failedDelivery describes a delivery that failed.
@@ -85,28 +101,72 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
-	unfit        bool // the worker is unfit
-	alone        bool // no other worker is fit
+	failing      []int // indices of the files that failed
 }
 
 // after returns the attempts after one more failed delivery. A delivery that committed new bytes
 // restarts the count of failures.
-//
-// The reason may be the worker: a missing mount, or no permission. Such a worker fails so fast that
-// it gets most deliveries. Its repeated failures do not count until another worker has failed
-// too, and those of an unfit worker never count. If no other worker is fit, every failure counts.
 func (a attempts) after(f failedDelivery) attempts {
 	a.Progress = f.committed > a.Committed
 	if a.Progress {
-		a.Committed, a.Failures = f.committed, 0
+		a.Committed, a.Failures, a.Workers, a.Waited = f.committed, 0, nil, 0
 	}
+	a.Failures++
 	a.Total++
+	if before := a.Failing; before == nil {
+		a.Failing = f.failing
+	} else {
+		a.Failing = slices.DeleteFunc(slices.Clone(before), func(i int) bool { return !slices.Contains(f.failing, i) })
+	}
 	a.Kind, a.Reason = f.kind, f.reason
-	if f.alone || !f.unfit && (f.worker != a.Worker || a.Failures == 0) {
-		a.Failures++
-		a.Worker = f.worker
+	if !slices.Contains(a.Workers, f.worker) {
+		a.Workers = append(slices.Clip(a.Workers), f.worker)
 	}
 	return a
+}
+
+// retryLimits decide when a task that fails again and again is not tried any more.
+type retryLimits struct {
+	tries      int           // failures in a row
+	missingFor time.Duration // see WorkerOptions.MissingFor
+
+	// watched is how long this worker has run. Others may start later, or be seen later.
+	watched time.Duration
+
+	unfit bool // this worker is unfit
+}
+
+// delay returns how long a failed task waits. random is in [0, 1). Within missingFor each worker must have had
+// a chance to get the task. If the delay were shorter, many bad tasks would keep the workers from good ones.
+func (l retryLimits) delay(random float64) time.Duration {
+	d := min(max(l.missingFor/50, time.Second), 12*time.Second)
+	return backoff.Policy{Initial: d, Maximum: d, Jitter: backoff.EqualJitter}.Wait(0, random, 0)
+}
+
+// exhausted reports whether the task is not tried any more after a failure of this worker. live returns the
+// names of the workers that live and are healthy, and that of this worker.
+//
+// A worker that cannot read a file, or lacks a permission, fails so fast that it gets the task again and
+// again. If own is set, the reason may be the worker. Then each live worker must have failed, and
+// MissingFor gives those a chance that are starting, or restarting. Otherwise the reason may still be the
+// machine: two workers must have failed, if two live.
+func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool {
+	switch {
+	case len(a.Failing) == 0:
+		return true // each file is finished
+	case a.Failures < l.tries, own && min(a.Waited, l.watched) < l.missingFor:
+		return false
+	}
+	names := live()
+	switch {
+	case l.unfit && len(names) > 1:
+		return false // a healthy worker knows better why a file fails
+	case !own:
+		return len(a.Workers) > 1 || len(names) == 1
+	}
+	untried := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Workers, name) })
+	a.Workers = slices.DeleteFunc(a.Workers, func(name string) bool { return !slices.Contains(names, name) })
+	return !untried
 }
 
 // record returns the record of a task and its revision. Without a record, both are zero.

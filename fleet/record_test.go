@@ -127,6 +127,38 @@ func TestSubmitWhileFinishing(t *testing.T) {
 	}
 }
 
+// TestFailureOfFinishedTask fails a task that another worker has finished, but not acknowledged yet. The task stays
+// finished.
+func TestFailureOfFinishedTask(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	task := sampleTask()
+	log := slog.New(slog.DiscardHandler)
+	w := &Worker{q: q, opts: WorkerOptions{Name: "a", Tries: 2}, log: log, health: new(health), seen: map[string]sighting{}}
+	take := func() *delivery {
+		t.Helper()
+		msg, err := q.next(ctx, time.Minute)
+		noError(t, err)
+		d := w.newDelivery(ctx, msg)
+		d.task, d.execution = task, &execution{}
+		return d
+	}
+	for range 2 { // a second submit is another message
+		_, _, err := q.enqueue(ctx, task, []string{"a"}, read(t, q, task))
+		noError(t, err)
+		failed := tally{verdict: failed, failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}
+		if !take().retryLater(log, &failed) || read(t, q, task).State != stateQueued {
+			t.Fatalf("record %+v after a failure, want that the task is tried again", read(t, q, task).record)
+		}
+		d := take()
+		noError(t, d.finish(ctx, log, tally{finished: task.Files})) // the acknowledgment is lost
+		d.retryLater(log, &failed)
+		if r := read(t, q, task); r.State != stateDone || !d.gone() {
+			t.Errorf("record %+v after a failure of the finished task, in the queue %t", r.record, !d.gone())
+		}
+	}
+}
+
 // unacknowledgedTask is a message whose acknowledgment is lost.
 type unacknowledgedTask struct{ jetstream.Msg }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"gcsup/upload"
@@ -90,6 +92,21 @@ func taskID(bucket string, objects []string) string {
 
 // fileID returns the ID of a task with the bucket of t and only the file f.
 func (t *Task) fileID(f File) string { return taskID(t.Settings.Bucket, []string{f.Object}) }
+
+// index returns the index of a file of t by its object.
+func (t *Task) index(f File) int {
+	i, _ := slices.BinarySearchFunc(t.Files, f, func(a, b File) int { return strings.Compare(a.Object, b.Object) })
+	return i
+}
+
+// indices returns the indices of the files of outcomes. It is not nil.
+func (t *Task) indices(of []outcome) []int {
+	all := make([]int, len(of))
+	for i, o := range of {
+		all[i] = t.index(o.file)
+	}
+	return all
+}
 
 // Bytes returns the total size of the files.
 func (t *Task) Bytes() int64 {

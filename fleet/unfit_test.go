@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,9 +78,58 @@ func TestUnfitWorker(t *testing.T) {
 	w.check()
 }
 
-// TestEmptyMount takes the tree away from the only worker until it has tried a task again, and
-// mounts it again. The worker leaves most tasks alone, no file becomes a dead letter, and the worker
-// uploads them.
+// TestUnfitWorkerAlone starts a worker that has no permission before the others, as after a power failure. It fails
+// more often than the tries, and the file becomes no dead letter: the next worker uploads it.
+func TestUnfitWorkerAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	twice := func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 2, time.Minute }
+	bad := w.startWith("bad", &hc, twice)
+	w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
+	bad.kill()
+	w.run(t.Context(), w.worker(q, "good", twice))
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+	w.check()
+}
+
+// TestGroupAtUnfitWorker uploads a group with a missing file, and then delivers it to a worker that has no
+// permission. Only the missing file becomes a dead letter.
+func TestGroupAtUnfitWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 10 {
+		w.write(fmt.Sprint(i), 1000, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
+		t.Fatal(err)
+	}
+	twice := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	good := w.start("good", twice)
+	w.await("tried", func() bool { return w.status(q).Retried > 0 })
+	good.kill()
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	w.run(t.Context(), w.workerOf(q, &hc, "bad", twice))
+	if got := w.letters(q); len(got) != 1 || got["tree/3"] != "no_input" {
+		t.Errorf("dead letters: %v, want one of the missing file", got)
+	}
+	if s := w.status(q); s.Done.Files != 9 || s.Done.Bytes != 9000 || s.Failed != 1 {
+		t.Errorf("status %+v, want 9 files done and 1 failed", s)
+	}
+	w.check()
+}
+
+// TestEmptyMount takes the tree away from the only worker until all tasks have failed, and mounts it again. No file
+// becomes a dead letter, and the worker uploads them.
 func TestEmptyMount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -92,15 +142,10 @@ func TestEmptyMount(t *testing.T) {
 	if err := os.Rename(w.tree, away); err != nil {
 		t.Fatal(err)
 	}
-	v := w.start("only", nil)
-	w.await("unfit", func() bool { return v.Status().Unfit != nil })
-	u := v.Status().Unfit
-	if u.Kind != "no_input" {
-		t.Errorf("unfit: %+v", u)
-	}
-	w.await("tried again", func() bool { return time.Now().After(u.Next) && !v.Status().Unfit.Next.Equal(u.Next) })
-	if s := w.status(q); s.Retried > 15 {
-		t.Errorf("an unfit worker failed with %d of %d tasks", s.Retried, s.Waiting.Files)
+	v := w.start("only", func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 1, time.Minute })
+	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
+	if v.Status().Unfit != nil {
+		t.Errorf("unfit because of the tasks: %+v", v.Status().Unfit)
 	}
 	if err := os.Rename(away, w.tree); err != nil {
 		t.Fatal(err)
@@ -110,6 +155,45 @@ func TestEmptyMount(t *testing.T) {
 		t.Errorf("dead letters: %v", got)
 	}
 	w.check()
+}
+
+// TestBadTasks submits a file behind 1,000 files whose directory was removed. Each of these is tried by each worker, and
+// does not keep the workers from the good one for longer than a first try of each.
+func TestBadTasks(t *testing.T) {
+	t.Parallel()
+	const bad = 1000
+	w := newWorld(t, nil)
+	q := w.queue()
+	for i := range bad {
+		w.write(fmt.Sprintf("bad/%04d", i), 0, 0)
+		if err := os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.submit(q)
+	if err := os.RemoveAll(filepath.Join(w.tree, "bad")); err != nil {
+		t.Fatal(err)
+	}
+	w.write("good", 1000, 1)
+	w.submit(q)
+	var workers []*victim
+	for i := range 4 {
+		workers = append(workers, w.start(fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MissingFor, o.Logger = 10*time.Minute, nil }))
+	}
+	w.await("uploaded", func() bool { return w.made("tree/good") > 0 })
+	failed := int64(0)
+	for _, v := range workers {
+		failed += v.Metrics().FailedDeliveries
+		if u := v.Status().Unfit; u != nil {
+			t.Errorf("a worker is unfit because of bad tasks: %+v", u)
+		}
+	}
+	if failed > 2*bad {
+		t.Errorf("%d bad tasks failed %d times before the good one was tried", bad, failed)
+	}
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("%d dead letters before --missing-for", len(got))
+	}
 }
 
 // TestWrongKey starts a worker with another key than that of the first one.

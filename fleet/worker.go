@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
-	"gcsup/internal/crowd"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -36,6 +35,12 @@ type WorkerOptions struct {
 	// Tries is the number of consecutive failed deliveries, without newly committed
 	// bytes, after which the failing files of a task become dead letters. 0 means 5.
 	Tries int
+
+	// MissingFor is how long a file is tried at least if its failures may have their reason in the
+	// worker: the file is missing, cannot be read, is not as it was submitted, or the worker lacks a permission.
+	// It counts from the first failure, and from the start of this worker. 0 means no time. Set it unless all
+	// workers have the same files and the same account.
+	MissingFor time.Duration
 
 	// Upload has the options of the uploads. Its Store, Limiter and Gate are replaced by those of
 	// the worker. Its Observer gets the events of all uploads. The worker takes a part of its
@@ -92,7 +97,7 @@ type Worker struct {
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
-	others  crowd.Crowd          // conditions of all workers at the last beat
+	seen    map[string]sighting  // all workers, by name; see healthyWorkers
 	gated   bool                 // crowd.Admits does not admit this worker
 	drain   bool                 // see Queue.SetDrain
 	fitness fitness
@@ -123,13 +128,13 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	switch {
 	case !workerName.MatchString(opts.Name):
 		return nil, fmt.Errorf("%w: worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", ErrOptions, opts.Name)
-	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0:
-		return nil, fmt.Errorf("%w: the jobs, tries and rate must not be negative", ErrOptions)
+	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0:
+		return nil, fmt.Errorf("%w: the jobs, tries, times and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
 		q: q, opts: opts, run: rand.Text(), log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
 		requests: cmp.Or(opts.Upload.RequestRates, new(upload.RequestRates)),
-		active:   map[string]*delivery{}, changed: make(chan struct{}),
+		active:   map[string]*delivery{}, seen: map[string]sighting{}, changed: make(chan struct{}),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -198,8 +203,8 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, if another live worker has the name ([ErrNameInUse]), if files were submitted to another
-// endpoint ([ErrEndpoint]), or if the queue is empty and not settled, see [Queue.Settled].
+// permissions, if another live worker has the name ([ErrNameInUse]), or if the queue is empty and not
+// settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.takeName(ctx); err != nil {
 		return err
@@ -231,9 +236,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
 		deliveries.Go(func() {
 			defer func() { <-slots }()
-			if err := d.run(); err != nil {
-				refuse(err)
-			}
+			d.run()
 			if probe {
 				w.endProbe(true)
 			}
@@ -244,7 +247,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrEndpoint) || errors.Is(cause, ErrNameInUse) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrNameInUse) {
 		return cause
 	}
 	return err
@@ -372,6 +375,11 @@ func (w *Worker) admitted(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
+}
+
+// retryLimits returns when this worker gives a task up.
+func (w *Worker) retryLimits() retryLimits {
+	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started), unfit: w.unfit() != nil}
 }
 
 // contentType returns the default content type of a file, or "".

@@ -50,11 +50,11 @@ func (w *Worker) takeName(ctx context.Context) error {
 
 // beatInterval returns the interval of the beats of the workers that are there.
 func (w *Worker) beatInterval(ctx context.Context) time.Duration {
-	others := crowd.Crowd{}
-	if conditions(ctx, w.q.open.Load().workers, others) != nil {
+	found, err := conditions(ctx, w.q.open.Load().workers)
+	if err != nil {
 		return crowd.MaxInterval
 	}
-	return crowd.Interval(len(others))
+	return crowd.Interval(len(found))
 }
 
 // publishDetail publishes the detail of this worker under its name, unless another worker has taken the

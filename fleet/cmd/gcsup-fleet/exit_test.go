@@ -39,7 +39,7 @@ func TestStatusWait(t *testing.T) {
 	}
 	submit := func() { w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree") }
 	work := func() {
-		w.run("work", "--until-empty", "--tries=1", "--state=gs://state-bucket/uploads", "--state-unsealed")
+		w.run("work", "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
 	}
 	status("", exit.Temporary, "it is not known what was submitted")
 	submit()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -33,6 +34,7 @@ type workFlags struct {
 	name       string
 	jobs       int
 	tries      int
+	missingFor time.Duration
 	trustTimes bool
 	untilEmpty bool
 	accept     bool
@@ -50,6 +52,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	cmdline.Common(fs, "limit-rate", "jobs")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
+	cmdline.DurationVar(fs, &f.missingFor, "missing-for", 10*time.Minute, "a file that is missing, unreadable, not as it was submitted, or refused, is tried by each worker, and at least for `DURATION`")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
 	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
 	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
@@ -142,7 +145,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		return o, exit.Usagef("--jobs and --tries must be 1 or more")
 	}
 	o = fleet.WorkerOptions{
-		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
+		Name: f.name, Jobs: f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	if o.Name == "" {

@@ -58,6 +58,9 @@ func (e *emulator) start() {
 
 // kill kills the emulator. Requests that were under way are not logged.
 func (e *emulator) kill() {
+	if !e.process.Alive() {
+		return // an earlier kill has its log
+	}
 	e.process.Kill()
 	e.logs = append(e.logs, e.process.Stderr())
 }

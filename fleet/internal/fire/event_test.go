@@ -145,7 +145,9 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		})
 	case wipe:
 		next(0, "NATS wiped", func() {
-			f.wiped = true
+			// Otherwise the watcher could begin after it, and not know that a queue was lost.
+			poll(100*time.Millisecond, time.Minute, func() bool { return f.watcher.Stdout() != "" || !f.watcher.Alive() })
+			f.wiped = f.wiped || f.watcher.Alive()
 			f.cluster.wipe()
 		})
 		next(0, "tree submitted again", func() {

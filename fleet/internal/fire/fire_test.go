@@ -125,7 +125,7 @@ func newFire(t *testing.T, seed uint64) *fire {
 	if *clocks {
 		clock = func() int { return f.random.IntN(31) - 15 }
 	}
-	args := []string{"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--tries", "3"}
+	args := []string{"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--tries", "3", "--missing-for", "10s"}
 	if calm {
 		args[1] = "8" // so that a worker is free for each upload of a killed one
 	}
@@ -203,7 +203,7 @@ func (f *fire) rest(limit time.Duration) {
 	f.tell("everything is uploaded")
 	var tasks int
 	var err error
-	if !poll(500*time.Millisecond, time.Minute, func() bool {
+	if !poll(500*time.Millisecond, 2*time.Minute, func() bool {
 		f.supervise()
 		tasks, err = f.queued()
 		return err == nil && tasks == 0

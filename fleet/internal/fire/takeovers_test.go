@@ -77,15 +77,19 @@ func (f *fire) disturbed(at time.Time) bool {
 	return false
 }
 
-// nextQuery returns when the first status query after a SIGKILL began. finished reports that the last
+// nextQuery returns when the first status query after a SIGKILL began, or, if nothing was committed before, when a new
+// session was started: the killed worker may not have saved its own. finished reports that the last
 // request of the killed worker made the object.
 func nextQuery(requests []fakegcs.Request, killed time.Time) (at time.Time, finished bool) {
+	stored := false
 	for _, q := range requests {
 		switch {
 		case q.Op == faults.OpFinalize && succeeded(q.Status) && q.Time.Before(killed.Add(ackWait/2)):
 			return time.Time{}, true
-		case q.Op == faults.OpQuery && q.Time.After(killed):
+		case q.Time.After(killed) && (q.Op == faults.OpQuery || q.Op == faults.OpStart && !stored):
 			return q.Time, false
+		case q.Op == faults.OpPut && succeeded(q.Status):
+			stored = true
 		}
 	}
 	return time.Time{}, false

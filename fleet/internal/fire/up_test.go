@@ -109,7 +109,7 @@ func (f *fleet) startUp() {
 		f.upLogs = append(f.upLogs, f.up.Stderr())
 	}
 	f.up = f.command("up", "--workers", fmt.Sprint(workers), "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(),
-		"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB")
+		"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--missing-for", "10s")
 	f.up.Find("workers run")
 }
 
