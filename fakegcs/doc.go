@@ -51,7 +51,7 @@
 // # Limits
 //
 // Access control lists, IAM policies and HMAC keys are kept as they are set, and not
-// enforced. Listing by filter and gRPC are not implemented. A signed URL works, but
+// enforced. gRPC is not implemented. A signed URL works, but
 // its signature is not checked. Objects with an encryption key are not encrypted. The
 // page docs/emulator.md lists the known differences from the service, the paths that
 // control the server over HTTP, and what a server costs.

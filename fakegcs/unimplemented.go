@@ -16,6 +16,16 @@ func errUnimplemented(what string) *apiError {
 	return e
 }
 
+// grpcUnimplemented refuses a call of gRPC, whose status is in a header. Clients repeat a call that gets an
+// HTTP status of 400, but not one with the status UNIMPLEMENTED.
+// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#responses
+func grpcUnimplemented() *reply {
+	e := errUnimplemented("gRPC")
+	r := newReply(http.StatusOK).set("Content-Type", "application/grpc").set("Grpc-Status", "12").set("Grpc-Message", e.message)
+	r.missing = e.missing
+	return r
+}
+
 // missing records the unimplemented features that clients requested, so that each is
 // logged once.
 type missing struct {
@@ -85,7 +95,7 @@ func (q *request) kind() string {
 func (q *request) unknown() *reply {
 	switch {
 	case strings.HasPrefix(q.Header.Get("Content-Type"), "application/grpc"):
-		return errUnimplemented("gRPC").reply(false)
+		return grpcUnimplemented()
 	case q.misdirected():
 		// https://github.com/google/google-api-javascript-client/issues/200
 		return refuse(http.StatusBadRequest, "wrongUrlForUpload", "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/").reply(false)

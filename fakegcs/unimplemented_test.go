@@ -24,28 +24,23 @@ func (l *text) Write(p []byte) (int, error) {
 // Google's clients retry a 501 until their context ends. Therefore the server refuses
 // unimplemented features with 400, and logs each once.
 func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
-	for _, test := range []struct{ method, target, header, named string }{
-		{"GET", "/storage/v1/b/bkt/o/a/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/o/*/iam/testPermissions"},
-		{"POST", "/storage/v1/b/bkt/relocate", "", "POST /storage/v1/b/*/relocate"},
-		{"GET", "/storage/v1/projects/mine/secret", "", "GET /storage/v1/projects/*/secret"},
-		{"PUT", "/b/bkt/o/a%2Fsecret/lock", "", "PUT /b/*/o/*/lock"},
-		{"GET", "/storage/v1/b/bkt/o?filter=x", "", "listing by this filter"},
-		{"GET", "/bkt?lifecycle", "", "GET /*?lifecycle"},
-		{"PUT", "/bkt?cors", "", "PUT /*?cors"},
-		{"PUT", "/bkt/x?compose", "", "PUT /*/*?compose"},
-		{"GET", "/bkt/x?acl", "", "GET /*/*?acl"},
-		{"POST", "/bkt", "", "POST /*"},
-		{"OPTIONS", "/storage/v1/b/bkt/o", "", "OPTIONS /storage/v1/b/*/o"},
-		{"POST", "/google.storage.v2.Storage/BidiWriteObject", "Content-Type: application/grpc", "gRPC"},
+	for _, test := range []struct{ method, target, named string }{
+		{"GET", "/storage/v1/b/bkt/o/a/iam/testPermissions?permissions=x", "GET /storage/v1/b/*/o/*/iam/testPermissions"},
+		{"POST", "/storage/v1/b/bkt/relocate", "POST /storage/v1/b/*/relocate"},
+		{"GET", "/storage/v1/projects/mine/secret", "GET /storage/v1/projects/*/secret"},
+		{"PUT", "/b/bkt/o/a%2Fsecret/lock", "PUT /b/*/o/*/lock"},
+		{"GET", "/storage/v1/b/bkt/o?filter=x", "listing by this filter"},
+		{"GET", "/bkt?lifecycle", "GET /*?lifecycle"},
+		{"PUT", "/bkt?cors", "PUT /*?cors"},
+		{"PUT", "/bkt/x?compose", "PUT /*/*?compose"},
+		{"GET", "/bkt/x?acl", "GET /*/*?acl"},
+		{"POST", "/bkt", "POST /*"},
+		{"OPTIONS", "/storage/v1/b/bkt/o", "OPTIONS /storage/v1/b/*/o"},
 	} {
 		var log text
 		w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 3 {
-			var headers []string
-			if test.header != "" {
-				headers = append(headers, test.header)
-			}
-			a := w.do(test.method, test.target, nil, headers...)
+			a := w.do(test.method, test.target, nil)
 			if a.StatusCode != 400 || !strings.Contains(a.body, "does not implement "+test.named) || !strings.Contains(strings.ToLower(a.body), "notimplemented") {
 				t.Errorf("%s %s = %d %s, want a refusal that names %q", test.method, test.target, a.StatusCode, a.body, test.named)
 			}
@@ -53,6 +48,21 @@ func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `request="`+test.named+`"`) && !strings.Contains(got, "request="+test.named) {
 			t.Errorf("%s %s: the log has %q", test.method, test.target, got)
 		}
+	}
+}
+
+// A call of gRPC gets the status UNIMPLEMENTED of gRPC, which clients do not retry.
+func TestGRPCIsUnimplemented(t *testing.T) {
+	var log text
+	w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 2 {
+		a := w.do("POST", "/google.storage.v2.Storage/BidiWriteObject", data(5), "Content-Type: application/grpc")
+		if a.StatusCode != 200 || a.Header.Get("Content-Type") != "application/grpc" || a.Header.Get("Grpc-Status") != "12" || !strings.Contains(a.Header.Get("Grpc-Message"), "does not implement gRPC") || a.body != "" {
+			t.Errorf("%d %v %q", a.StatusCode, a.Header, a.body)
+		}
+	}
+	if got := log.String(); strings.Count(got, "request=gRPC") != 1 {
+		t.Errorf("the log has %q", got)
 	}
 }
 
