@@ -119,6 +119,9 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 		}
 		o.ComponentCount += max(v.ComponentCount, 1)
 	}
+	if o.Contexts == nil {
+		o.Contexts = contextsOf(sources)
+	}
 	content := join(o, sources)
 	if err := want.check(o); err != nil {
 		content.Release()

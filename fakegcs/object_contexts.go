@@ -91,6 +91,21 @@ func (o *Object) newContexts(now time.Time) *apiError {
 	return nil
 }
 
+// contextsOf returns the contexts of the sources of a composed object. A later source wins, which is not
+// documented. https://cloud.google.com/storage/docs/object-contexts
+func contextsOf(sources []*version) *Contexts {
+	custom := map[string]Context{}
+	for _, v := range sources {
+		if v.Contexts != nil {
+			maps.Copy(custom, v.Contexts.Custom)
+		}
+	}
+	if len(custom) == 0 {
+		return nil
+	}
+	return &Contexts{custom}
+}
+
 // checkContext applies https://cloud.google.com/storage/docs/use-object-contexts.
 func checkContext(texts ...string) *apiError {
 	for _, s := range texts {

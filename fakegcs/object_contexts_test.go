@@ -1,6 +1,9 @@
 package fakegcs_test
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +39,39 @@ func TestListByContext(t *testing.T) {
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s%s lists %s, want %s", test.filter, test.query, got, test.want)
+		}
+	}
+}
+
+// A composed object has the contexts of its sources, unless the request gives others.
+func TestComposedContexts(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, contexts := range map[string]string{"1": `{"a":{"value":"x"},"b":{"value":"y"}}`, "2": `{"c":{"value":"z"}}`, "3": `{}`} {
+		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name="+name, data(5))
+		if a := w.do("PATCH", "/storage/v1/b/bkt/o/"+name, []byte(`{"contexts":{"custom":`+contexts+`}}`)); a.StatusCode != 200 {
+			t.Fatal(a.body)
+		}
+	}
+	for _, test := range []struct{ sources, destination, want string }{
+		{`{"name":"1"},{"name":"2"},{"name":"3"}`, `{}`, "a=x b=y c=z"},
+		{`{"name":"1"},{"name":"2"}`, `{"contexts":{"custom":{"d":{"value":"w"}}}}`, "d=w"},
+		{`{"name":"3"}`, `{}`, ""},
+	} {
+		a := w.do("POST", "/storage/v1/b/bkt/o/made/compose", []byte(`{"sourceObjects":[`+test.sources+`],"destination":`+test.destination+`}`))
+		var made struct {
+			Contexts struct {
+				Custom map[string]struct{ Value string }
+			}
+		}
+		if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.StatusCode != 200 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		var got []string
+		for _, key := range slices.Sorted(maps.Keys(made.Contexts.Custom)) {
+			got = append(got, key+"="+made.Contexts.Custom[key].Value)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s with %s has the contexts %s, want %s", test.sources, test.destination, got, test.want)
 		}
 	}
 }
