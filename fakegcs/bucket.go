@@ -71,7 +71,8 @@ type softDeletePolicy struct {
 type bucketRecord struct {
 	bucketResource
 	Notifications []notification `json:"notifications,omitempty"`
-	Policy        *iamPolicy     `json:"policy,omitempty"` // nil for that of a new bucket
+	Policy        *iamPolicy     `json:"policy,omitempty"`  // nil for that of a new bucket
+	Creator       string         `json:"creator,omitempty"` // the principal; "" if unknown
 
 	Folders        folders `json:"folders,omitempty"`        // of a bucket with hierarchical namespace
 	ManagedFolders folders `json:"managedFolders,omitempty"` // never changed in place, like Folders

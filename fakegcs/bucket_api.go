@@ -11,7 +11,10 @@ import (
 )
 
 // bucketAPI processes the requests for buckets.
-type bucketAPI struct{ *store }
+type bucketAPI struct {
+	*store
+	tokens *tokens
+}
 
 type bucketList struct {
 	Kind          string        `json:"kind"`
@@ -29,7 +32,7 @@ func (a bucketAPI) answer(q *request) *reply {
 	case faults.OpBucketList:
 		return a.list(q)
 	case faults.OpBucketInsert:
-		res, err = a.insert(q)
+		res, err = a.insert(q, a.tokens.principal(q.Header))
 	case faults.OpBucketGet:
 		res, err = a.get(q)
 	case faults.OpBucketPatch:
@@ -89,13 +92,14 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 	return shown
 }
 
-func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
+// insert creates a bucket for a principal, who is "" if unknown.
+func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiError) {
 	body, err := readMetadata(q.in)
 	if err != nil {
 		return bucketResource{}, err
 	}
 	if q.xml {
-		return a.createBucket(q.bucket, nil)
+		return a.createBucket(q.bucket, nil, principal)
 	}
 	var named struct {
 		Name string `json:"name"`
@@ -112,7 +116,7 @@ func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 	if q.flag("enableObjectRetention") {
 		body = slices.Concat([]byte(`{"objectRetention":{"mode":"Enabled"},`), bytes.TrimSpace(body)[1:]) // it has at least a name
 	}
-	return a.createBucket(named.Name, body)
+	return a.createBucket(named.Name, body, principal)
 }
 
 func (a bucketAPI) get(q *request) (bucketResource, *apiError) {

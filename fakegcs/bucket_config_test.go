@@ -1,6 +1,7 @@
 package fakegcs_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"log/slog"
 	"reflect"
@@ -221,6 +222,52 @@ func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
 		if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&"+target, data(5)); a.json(t)["kmsKeyName"] != want {
 			t.Errorf("%s: %s", target, a.body)
 		}
+	}
+}
+
+// Who created a bucket whose requester pays need not name a project. The token says who it is.
+func TestOwnerOfRequesterPays(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	header := func(token string) string { return "Authorization: Bearer " + token }
+	claims := func(email string) string {
+		return "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+email+`"}`)) + ".s"
+	}
+	issued := func(form string) string {
+		return header(w.do("POST", "/_fakegcs/token", []byte(form)).json(t)["access_token"].(string))
+	}
+	owner, again := issued("grant_type=x&assertion="+claims("me@example.com")), issued("assertion="+claims("me@example.com"))
+	other, user := issued("assertion="+claims("you@example.com")), issued("grant_type=refresh_token&client_id=c&refresh_token=r")
+	self := header(claims("me@example.com"))
+	for name, creator := range map[string]string{"mine": owner, "nobodys": "X-None: 1"} {
+		if a := w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"`+name+`","billing":{"requesterPays":true}}`), creator); a.StatusCode != 200 {
+			t.Fatalf("create: %d %s", a.StatusCode, a.body)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, test := range []struct {
+			header, bucket string
+			want           int
+		}{
+			{owner, "mine", 200}, {again, "mine", 200}, {self, "mine", 200}, {other, "mine", 400}, {user, "mine", 400}, {header("unknown"), "mine", 400}, {"X-None: 1", "mine", 400},
+			{owner, "nobodys", 400}, {header("unknown"), "nobodys", 400}, {"X-None: 1", "nobodys", 400},
+		} {
+			if a := w.do("GET", "/storage/v1/b/"+test.bucket+"/o", nil, test.header); a.StatusCode != test.want {
+				t.Errorf("%s: %s with %s: %d %s, want %d", when, test.bucket, test.header, a.StatusCode, a.body, test.want)
+			}
+		}
+	}
+	check("at first")
+	if a := w.do("GET", "/mine", nil, owner); a.StatusCode != 200 {
+		t.Errorf("list by the XML API: %d %s", a.StatusCode, a.body)
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = newWorld(t, &fakegcs.Options{Dir: dir})
+	if a := w.do("GET", "/storage/v1/b/mine/o", nil, self); a.StatusCode != 200 {
+		t.Errorf("after a restart: %d %s", a.StatusCode, a.body)
 	}
 }
 

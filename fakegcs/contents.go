@@ -38,7 +38,7 @@ type ObjectContent struct {
 // CreateBucket creates a bucket. It fails if the name is invalid or exists, or a field is
 // invalid.
 func (s *Server) CreateBucket(b Bucket) error {
-	if _, err := s.store.createBucket(b.Name, b.resource()); err != nil {
+	if _, err := s.store.createBucket(b.Name, b.resource(), ""); err != nil {
 		return fmt.Errorf("fakegcs: bucket %q: %w", b.Name, err)
 	}
 	return nil

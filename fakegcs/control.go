@@ -3,7 +3,9 @@ package fakegcs
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +77,9 @@ func (s *Server) control(q *request) *reply {
 		s.Advance(d)
 		return jsonReply(http.StatusOK, map[string]time.Time{"now": s.now()})
 	case "POST token":
-		return s.tokens.issue(s.now())
+		text, _ := io.ReadAll(io.LimitReader(q.Body, metadataLimit))
+		form, _ := url.ParseQuery(string(text)) // a token without a principal is better than none
+		return s.tokens.issue(form, s.now())
 	}
 	return textReply(http.StatusNotFound, "fakegcs: there is no "+q.Method+" "+path+"\n")
 }

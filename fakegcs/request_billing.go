@@ -7,8 +7,10 @@ import (
 	"gcsup/fakegcs/faults"
 )
 
-// checkBilling returns an error if the requester pays for a bucket of q, and q names no
-// project to bill. The project of the first request pays for a whole session.
+// checkBilling returns an error if the requester pays for a bucket of q that another principal created, and
+// q names no project to bill. Who may bill the project of the bucket, as its creator, need not name one:
+// https://cloud.google.com/storage/docs/requester-pays#requirements.
+// The project of the first request pays for a whole session.
 func (s *Server) checkBilling(q *request) *apiError {
 	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
 		return nil
@@ -23,7 +25,7 @@ func (s *Server) checkBilling(q *request) *apiError {
 	case q.op == faults.OpRewrite:
 		names = append(names, q.rest[2])
 	}
-	if s.store.requesterPays(names...) {
+	if s.store.requesterPays(s.tokens.principal(q.Header), names...) {
 		text := "Bucket is requester pays bucket but no user project provided."
 		if q.xml {
 			text = "Bucket is Requester Pays bucket but no billing project id provided for non-owner."

@@ -408,7 +408,7 @@ func (s *Server) operate(q *request) *reply {
 		return s.multiparts.answer(q)
 	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketList, faults.OpBucketPatch, faults.OpBucketDelete, faults.OpBucketLayout, faults.OpBucketPermissions,
 		faults.OpBucketLock, faults.OpPolicyGet, faults.OpPolicySet:
-		return bucketAPI{s.store}.answer(q)
+		return bucketAPI{s.store, &s.tokens}.answer(q)
 	case faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
 		return notificationAPI{s.store}.answer(q)
 	case faults.OpFolderInsert, faults.OpFolderGet, faults.OpFolderList, faults.OpFolderDelete, faults.OpManagedFolderInsert, faults.OpManagedFolderGet,

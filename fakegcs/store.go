@@ -37,17 +37,18 @@ func (s *store) bucketLocked(name string) (*bucket, *apiError) {
 	if !s.opts.CreateBuckets {
 		return nil, errNoBucket()
 	}
-	return s.addBucketLocked(name, nil)
+	return s.addBucketLocked(name, nil, "")
 }
 
-// createBucket creates a bucket with the configuration in body, which may be empty.
-func (s *store) createBucket(name string, body []byte) (bucketResource, *apiError) {
+// createBucket creates a bucket with the configuration in body, which may be empty, for a principal, who is "" if
+// unknown.
+func (s *store) createBucket(name string, body []byte, principal string) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buckets[name] != nil {
 		return bucketResource{}, refuse(http.StatusConflict, "bucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
 	}
-	b, err := s.addBucketLocked(name, body)
+	b, err := s.addBucketLocked(name, body, principal)
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -55,11 +56,12 @@ func (s *store) createBucket(name string, body []byte) (bucketResource, *apiErro
 }
 
 // addBucketLocked creates a bucket. The name must not exist.
-func (s *store) addBucketLocked(name string, body []byte) (*bucket, *apiError) {
+func (s *store) addBucketLocked(name string, body []byte, principal string) (*bucket, *apiError) {
 	if err := checkBucketName(name); err != nil {
 		return nil, err
 	}
 	b := newBucket(name, s.now())
+	b.Creator = principal
 	if len(bytes.TrimSpace(body)) > 0 {
 		if err := b.configure(body, s.now()); err != nil {
 			return nil, err
@@ -94,13 +96,13 @@ func (s *store) defaultClass(name string) (string, *apiError) {
 	return b.StorageClass, nil
 }
 
-// requesterPays reports whether the requester pays for one of the buckets,
-// https://cloud.google.com/storage/docs/requester-pays.
-func (s *store) requesterPays(names ...string) bool {
+// requesterPays reports whether the requester pays for one of the buckets, and the principal, who is "" if unknown,
+// did not create it.
+func (s *store) requesterPays(principal string, names ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays {
+		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays && (principal == "" || principal != b.Creator) {
 			return true
 		}
 	}
