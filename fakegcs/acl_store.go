@@ -7,7 +7,7 @@ var objectRoles = []string{"READER", "OWNER"}
 
 // The lists of a new bucket,
 // https://cloud.google.com/storage/docs/access-control/lists#default.
-var newBucketACL = []ACLRule{{"project-owners-0", "OWNER"}, {"project-editors-0", "OWNER"}, {"project-viewers-0", "READER"}}
+var newBucketACL = []ACLRule{{"project-owners-" + projectNumber, "OWNER"}, {"project-editors-" + projectNumber, "OWNER"}, {"project-viewers-" + projectNumber, "READER"}}
 
 // acl returns the list of the bucket, or that for its new objects.
 func (r *bucketResource) acl(ofObjects bool) []ACLRule {

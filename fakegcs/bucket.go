@@ -11,6 +11,9 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
+// projectNumber is the number of the project that has all buckets.
+const projectNumber = "1"
+
 // bucketResource is a bucket's metadata: the fields of the API's resource that the
 // server keeps.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
@@ -22,6 +25,7 @@ type bucketResource struct {
 	ProjectNumber         string            `json:"projectNumber"`
 	Location              string            `json:"location"`
 	LocationType          string            `json:"locationType"`
+	CustomPlacement       *placement        `json:"customPlacementConfig,omitempty"`
 	StorageClass          string            `json:"storageClass"`
 	Metageneration        int64             `json:"metageneration,string"`
 	Etag                  string            `json:"etag"`
@@ -40,6 +44,7 @@ type bucketResource struct {
 	Logging               *logging          `json:"logging,omitempty"`
 	Encryption            *encryption       `json:"encryption,omitempty"`
 	RPO                   string            `json:"rpo,omitempty"`
+	Autoclass             *autoclass        `json:"autoclass,omitempty"`
 	ObjectRetention       *objectRetention  `json:"objectRetention,omitempty"`
 	HierarchicalNamespace *namespace        `json:"hierarchicalNamespace,omitempty"`
 	ACL                   []ACLRule         `json:"acl,omitzero"`              // nil for that of a new bucket
@@ -112,7 +117,7 @@ func (v *version) with(o *Object) *version {
 func newBucket(name string, now time.Time) *bucket {
 	b := &bucket{
 		bucketRecord: bucketRecord{bucketResource: bucketResource{
-			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: "0",
+			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: projectNumber,
 			Location: "US", LocationType: "multi-region", StorageClass: "STANDARD",
 			IamConfiguration: newIAMConfiguration(), Metageneration: 1, TimeCreated: timestamp{now}, Updated: timestamp{now},
 		}},
@@ -152,7 +157,11 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 		case "location":
 			err = json.Unmarshal(raw, &r.Location)
 			r.Location = strings.ToUpper(r.Location)
-			r.LocationType = locationType(r.Location)
+		case "customPlacementConfig":
+			r.CustomPlacement = nil
+			if !empty(raw) {
+				err = strictjson.Decode(raw, &r.CustomPlacement, name)
+			}
 		case "storageClass":
 			var class string
 			if err = json.Unmarshal(raw, &class); err != nil {
@@ -246,6 +255,8 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			err = r.setNamespace(raw)
 		case "encryption":
 			r.Encryption, err = merged(r.Encryption, raw, name)
+		case "autoclass":
+			err = r.setAutoclass(raw, now)
 		case "rpo":
 			r.RPO = ""
 			if err = json.Unmarshal(raw, &r.RPO); err == nil && r.RPO != "" && r.RPO != "DEFAULT" && r.RPO != "ASYNC_TURBO" {
@@ -263,17 +274,15 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	return nil
 }
 
-// locationType returns the type of a location,
-// https://cloud.google.com/storage/docs/locations. Regions are not checked, because
-// new ones are added.
-func locationType(location string) string {
-	switch location {
-	case "US", "EU", "ASIA":
-		return "multi-region"
-	case "NAM4", "EUR4", "EUR5", "EUR7", "EUR8", "ASIA1":
-		return "dual-region"
+// checkConfigured checks fields that depend on others, and sets the location type. was is nil for a new bucket.
+func (r *bucketResource) checkConfigured(was *bucketResource) *apiError {
+	if err := r.checkNamespace(was); err != nil {
+		return err
 	}
-	return "region"
+	if err := r.checkAutoclass(); err != nil {
+		return err
+	}
+	return r.locate(was)
 }
 
 // merge returns a copy of old with a patch applied. A nil value removes its key.

@@ -8,11 +8,11 @@ import (
 // predefinedBucketACLs has the rules of the predefined lists of buckets,
 // https://cloud.google.com/storage/docs/access-control/lists#predefined-acl.
 var predefinedBucketACLs = map[string][]ACLRule{
-	"private":           {{"project-owners-0", "OWNER"}},
+	"private":           {{"project-owners-" + projectNumber, "OWNER"}},
 	"projectPrivate":    newBucketACL,
-	"authenticatedRead": {{"project-owners-0", "OWNER"}, {"allAuthenticatedUsers", "READER"}},
-	"publicRead":        {{"project-owners-0", "OWNER"}, {"allUsers", "READER"}},
-	"publicReadWrite":   {{"project-owners-0", "OWNER"}, {"allUsers", "WRITER"}},
+	"authenticatedRead": {{"project-owners-" + projectNumber, "OWNER"}, {"allAuthenticatedUsers", "READER"}},
+	"publicRead":        {{"project-owners-" + projectNumber, "OWNER"}, {"allUsers", "READER"}},
+	"publicReadWrite":   {{"project-owners-" + projectNumber, "OWNER"}, {"allUsers", "WRITER"}},
 }
 
 // withPredefinedACLs returns the body of a request that creates or changes a bucket with the

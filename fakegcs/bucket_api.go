@@ -88,7 +88,7 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 	for _, rule := range r.acl(true) {
 		shown.DefaultObjectACL = append(shown.DefaultObjectACL, bucketEntry(q.base(), r.Name, true, rule, r.Etag))
 	}
-	shown.Owner = &Owner{"project-owners-0"}
+	shown.Owner = &Owner{"project-owners-" + projectNumber}
 	return shown
 }
 

@@ -78,7 +78,7 @@ var (
 
 // bucketMissing has the fields of the service that this server does not implement.
 // An empty value is accepted.
-var bucketMissing = strings.Fields("autoclass customPlacementConfig ipFilter")
+var bucketMissing = strings.Fields("ipFilter")
 
 // unkept refuses a field of a resource unless it may be ignored. kind names the
 // resource in the error.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs"
 )
@@ -135,7 +136,11 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 		{`{"versioning":{"on":true}}`, "on"},
 		{`{"retentionPolicy":{"period":"1"}}`, "period"},
 		{`{"rpo":"SOMETIMES"}`, "SOMETIMES"},
-		{`{"autoclass":{"enabled":true}}`, "does not implement the field 'autoclass'"},
+		{`{"ipFilter":{"mode":"Enabled"}}`, "does not implement the field 'ipFilter'"},
+		{`{"autoclass":{"enabled":true,"terminalStorageClass":"COLDLINE"}}`, "COLDLINE"},
+		{`{"autoclass":{"enabled":true},"storageClass":"NEARLINE"}`, "must be STANDARD"},
+		{`{"customPlacementConfig":{"dataLocations":["US-EAST1"]}}`, "customPlacementConfig"},
+		{`{"customPlacementConfig":{"dataLocations":["us-east1","US-EAST1"]}}`, "customPlacementConfig"},
 		{`{"hierarchicalNamespace":{"enabled":true}}`, "hierarchicalNamespace"},
 		{`{"acl":[{"entity":"allUsers","role":"BOSS"}]}`, "BOSS"},
 		{`{"defaultObjectAcl":[{"entity":"allUsers","role":"WRITER"}]}`, "WRITER"},
@@ -174,7 +179,7 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 		refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(compose)), test.want)
 	}
 	refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(`{"sourceObjects":[{"name":"x","offset":1}]}`)), "offset")
-	if strings.Count(log.String(), "autoclass") != 1 {
+	if strings.Count(log.String(), "ipFilter") != 1 {
 		t.Errorf("the log does not name the missing field once: %s", log.String())
 	}
 }
@@ -197,7 +202,7 @@ func TestResourcesCanBeSentBack(t *testing.T) {
 			}
 		}
 	}
-	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":{"enabled": false},"acl":null}`)); a.StatusCode != 200 {
+	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":{"enabled": false},"ipFilter":{},"customPlacementConfig":null,"acl":null}`)); a.StatusCode != 200 {
 		t.Errorf("empty fields: %d %s", a.StatusCode, a.body)
 	}
 }
@@ -222,6 +227,63 @@ func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
 		if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&"+target, data(5)); a.json(t)["kmsKeyName"] != want {
 			t.Errorf("%s: %s", target, a.body)
 		}
+	}
+}
+
+// The regions of a bucket make it a dual-region, and a zone makes it zonal. Neither can change.
+func TestCustomPlacement(t *testing.T) {
+	w := newWorld(t, nil)
+	create := func(body, want string) {
+		t.Helper()
+		a := w.do("POST", "/storage/v1/b?project=p", []byte(body))
+		if m := a.json(t); a.StatusCode != 200 || m["locationType"] != want {
+			t.Errorf("%s: %d %s, want the location type %s", body, a.StatusCode, a.body, want)
+		}
+	}
+	create(`{"name":"dual","location":"us","customPlacementConfig":{"dataLocations":["us-east1","us-west1"]}}`, "dual-region")
+	create(`{"name":"zonal","location":"us-west4","storageClass":"RAPID","customPlacementConfig":{"dataLocations":["us-west4-a"]}}`, "zone")
+	for patch, want := range map[string]int{
+		`{"customPlacementConfig":{"dataLocations":["US-EAST1","US-WEST1"]}}`: 200,
+		`{"customPlacementConfig":{"dataLocations":["US-EAST1","US-EAST4"]}}`: 400,
+		`{"customPlacementConfig":null}`:                                      400,
+	} {
+		if a := w.do("PATCH", "/storage/v1/b/dual", []byte(patch)); a.StatusCode != want {
+			t.Errorf("%s: %d %s, want %d", patch, a.StatusCode, a.body, want)
+		}
+	}
+	m := w.do("GET", "/storage/v1/b/dual", nil).json(t)
+	if !equalJSON(t, m["customPlacementConfig"], `{"dataLocations":["US-EAST1","US-WEST1"]}`) || m["location"] != "US" {
+		t.Errorf("the bucket is %v", m)
+	}
+}
+
+// Autoclass has a terminal class, and the times when it and the setting changed.
+func TestAutoclass(t *testing.T) {
+	w := newWorld(t, nil)
+	set := func(body string) map[string]any {
+		t.Helper()
+		w.gcs.Advance(time.Second)
+		a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":`+body+`}`))
+		if a.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", body, a.StatusCode, a.body)
+		}
+		return a.json(t)["autoclass"].(map[string]any)
+	}
+	on := set(`{"enabled":true}`)
+	if on["enabled"] != true || on["terminalStorageClass"] != "NEARLINE" || on["toggleTime"] == nil || on["terminalStorageClassUpdateTime"] == nil {
+		t.Errorf("enabled: %v", on)
+	}
+	same := set(`{"enabled":true}`)
+	if !reflect.DeepEqual(same, on) {
+		t.Errorf("enabled again: %v, before %v", same, on)
+	}
+	archive := set(`{"enabled":true,"terminalStorageClass":"ARCHIVE"}`)
+	if archive["terminalStorageClass"] != "ARCHIVE" || archive["toggleTime"] != on["toggleTime"] || archive["terminalStorageClassUpdateTime"] == on["terminalStorageClassUpdateTime"] {
+		t.Errorf("another class: %v, before %v", archive, on)
+	}
+	off := set(`{"enabled":false}`)
+	if off["enabled"] != false || off["toggleTime"] == on["toggleTime"] || off["terminalStorageClass"] != nil {
+		t.Errorf("disabled: %v, before %v", off, on)
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *store) patchBucket(name string, body []byte, cond conditions, replace b
 		err = was.RetentionPolicy.checkChange(b.RetentionPolicy, b.Name)
 	}
 	if err == nil {
-		err = b.checkNamespace(&was)
+		err = b.checkConfigured(&was)
 	}
 	if err != nil {
 		b.bucketResource = was

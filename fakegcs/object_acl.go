@@ -36,8 +36,8 @@ var predefinedACLs = map[string][]ACLRule{
 	"projectPrivate":         newBucketACL,
 	"authenticatedRead":      {{"allAuthenticatedUsers", "READER"}},
 	"publicRead":             {{"allUsers", "READER"}},
-	"bucketOwnerRead":        {{"project-owners-0", "READER"}},
-	"bucketOwnerFullControl": {{"project-owners-0", "OWNER"}},
+	"bucketOwnerRead":        {{"project-owners-" + projectNumber, "READER"}},
+	"bucketOwnerFullControl": {{"project-owners-" + projectNumber, "OWNER"}},
 }
 
 // parseACL parses the acl of a resource. Of each rule only entity and role can be written.

@@ -28,10 +28,10 @@ func TestACL(t *testing.T) {
 		rules      []storage.ACLRule
 		want       string
 	}{
-		{"", nil, "project-editors-0: OWNER, project-owners-0: OWNER, project-viewers-0: READER" + owner},
+		{"", nil, "project-editors-1: OWNER, project-owners-1: OWNER, project-viewers-1: READER" + owner},
 		{"private", nil, owner[2:]},
 		{"publicRead", nil, "allUsers: READER" + owner},
-		{"bucketOwnerRead", nil, "project-owners-0: READER" + owner},
+		{"bucketOwnerRead", nil, "project-owners-1: READER" + owner},
 		{"", []storage.ACLRule{{Entity: "domain-example.com", Role: storage.RoleReader}, {Entity: "group-a@b.c", Role: storage.RoleOwner}}, "domain-example.com: READER, group-a@b.c: OWNER" + owner},
 	} {
 		for _, chunk := range []int{0, q} { // a single request, and a session

@@ -68,7 +68,7 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 	switch q.op {
 	case faults.OpServiceAccount:
 		return jsonReply(http.StatusOK, map[string]string{
-			"kind": "storage#serviceAccount", "email_address": "service-0@gs-project-accounts.iam.gserviceaccount.com",
+			"kind": "storage#serviceAccount", "email_address": "service-" + projectNumber + "@gs-project-accounts.iam.gserviceaccount.com",
 		})
 	case faults.OpHMACInsert:
 		account := q.query.Get("serviceAccountEmail")

@@ -66,7 +66,7 @@ func (s *store) addBucketLocked(name string, body []byte, principal string) (*bu
 		if err := b.configure(body, s.now()); err != nil {
 			return nil, err
 		}
-		if err := b.checkNamespace(nil); err != nil {
+		if err := b.checkConfigured(nil); err != nil {
 			return nil, err
 		}
 	}
