@@ -7,12 +7,14 @@ set -eu
 quantum=262144 # what the service commits in
 host=          # the address of the running emulator, with the scheme
 ca=            # the file of its certificate authority, with --tls
+front=         # the process ID of the proxy
 emulator=      # its process ID
 create=--create-buckets
 victim=        # the process group that "background" started
 
 finish() {
 	for group in $victim; do kill -s KILL -- "-$group" 2>/dev/null || true; done
+	if [ -n "$front" ]; then kill "$front" 2>/dev/null || true; fi
 	stop_emulator
 }
 trap finish EXIT
@@ -53,6 +55,18 @@ start_held() {
 	faults '[{"match": {"op": "put"}, '"$do"'}, {"match": {"op": "finalize"}, '"$do"'}]'
 }
 release() { api /_fakegcs/faults -X DELETE || fail "the emulator keeps its faults"; }
+# start_front: starts a proxy that passes the requests for the service on to the emulator. Programs use it
+# with HTTPS_PROXY, front.pem as a certificate authority, and account.json as the key of a service account.
+start_front() {
+	go build -o "$work/front" ./internal/compat/front
+	STORAGE_EMULATOR_HOST="$host" "$work/front" "$work/front.pem" "$work/account.json" >"$work/front.address" &
+	front=$!
+	until [ -s "$work/front.address" ]; do
+		kill -0 "$front" 2>/dev/null || fail "the proxy did not start"
+		sleep 0.1
+	done
+	export HTTPS_PROXY="$(cat "$work/front.address")" SSL_CERT_FILE="$work/front.pem"
+}
 stop_emulator() {
 	if [ -z "$emulator" ]; then return; fi
 	kill "$emulator" 2>/dev/null || true

@@ -3,18 +3,8 @@
 need restic
 
 start_emulator
-go build -o "$work/front" ./internal/compat/front
-STORAGE_EMULATOR_HOST="$host" "$work/front" "$work/front.pem" >"$work/front.address" &
-front=$!
-finish() { # as well as the emulator
-	kill "$front" 2>/dev/null || true
-	stop_emulator
-}
-until [ -s "$work/front.address" ]; do
-	kill -0 "$front" 2>/dev/null || fail "the proxy did not start"
-	sleep 0.1
-done
-export HTTPS_PROXY="$(cat "$work/front.address")" SSL_CERT_FILE="$work/front.pem" GOOGLE_ACCESS_TOKEN=none GOOGLE_PROJECT_ID=p
+start_front
+export GOOGLE_ACCESS_TOKEN=none GOOGLE_PROJECT_ID=p
 export RESTIC_REPOSITORY=gs:bkt:/repo RESTIC_PASSWORD=none RESTIC_CACHE_DIR="$work/cache"
 run() { limited restic "$@" >"$work/restic.log" 2>&1 || fail "restic $*: $(cat "$work/restic.log")"; }
 # restored: checks that the latest snapshot has the files of the source.

@@ -56,9 +56,11 @@ func record(file, client string, r row) error {
 var clients = []struct{ name, what, shows string }{
 	{"official", "Go `cloud.google.com/go/storage`", "uploads, reads, lists, composes, copies, deletes; with faults and lost replies"},
 	{"suite-go", "its retry conformance tests and emulator tests, without gRPC", ""},
+	{"suite-go-system", "its integration tests, without gRPC", ""},
 	{"node", "Node.js `@google-cloud/storage`", "uploads, reads, lists, copies, deletes; with a 503 and a short commit"},
 	{"suite-node", "its retry conformance tests", ""},
 	{"suite-python", "Python `google-cloud-storage`: its retry conformance tests", ""},
+	{"suite-docker", "Docker `distribution`: the tests of its storage driver", ""},
 	{"gcloud", "`gcloud storage`", "uploads, resumes after a kill, composes, reads, moves, deletes"},
 	{"gsutil", "`gsutil`", "uploads, lists, moves, reads, deletes"},
 	{"rclone", "`rclone`", "copies, checks, moves, deletes; with faults and lost replies"},
