@@ -152,8 +152,9 @@ compat-docker:
 # compat-node and compat-python run Google's tests of these clients on the emulator, from a
 # checkout that you have: make compat-node DIR=PATH. The failures that are expected are in
 # internal/compat/suite-*.txt, with the reasons.
+compat-node: SUITES = suite-node suite-node-system
 compat-node compat-python:
-	SUITE_DIR=$(abspath $(DIR)) COMPAT_SECONDS=1200 sh internal/compat/compat.sh $(@:compat-%=suite-%)
+	SUITE_DIR=$(abspath $(DIR)) COMPAT_SECONDS=1200 sh internal/compat/compat.sh $(or $(SUITES),$(@:compat-%=suite-%))
 
 # compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator.md.
 compat-table:

@@ -59,6 +59,7 @@ var clients = []struct{ name, what, shows string }{
 	{"suite-go-system", "its integration tests, without gRPC", ""},
 	{"node", "Node.js `@google-cloud/storage`", "uploads, reads, lists, copies, deletes; with a 503 and a short commit"},
 	{"suite-node", "its retry conformance tests", ""},
+	{"suite-node-system", "its system tests", ""},
 	{"suite-python", "Python `google-cloud-storage`: its retry conformance tests", ""},
 	{"suite-docker", "Docker `distribution`: the tests of its storage driver", ""},
 	{"gcloud", "`gcloud storage`", "uploads, resumes after a kill, composes, reads, moves, deletes"},
