@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -81,6 +82,14 @@ type Object struct {
 type Retention struct {
 	Mode            string    `json:"mode,omitempty"` // "Unlocked" or "Locked"
 	RetainUntilTime time.Time `json:"retainUntilTime,omitzero"`
+}
+
+// MarshalJSON implements [json.Marshaler]. The time has the decimals of every time in a reply.
+func (r Retention) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Mode            string    `json:"mode,omitempty"`
+		RetainUntilTime timestamp `json:"retainUntilTime,omitzero"`
+	}{r.Mode, timestamp{r.RetainUntilTime}})
 }
 
 // Encryption names the customer-supplied key of an object.

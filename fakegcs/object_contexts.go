@@ -24,6 +24,15 @@ type Context struct {
 	UpdateTime time.Time `json:"updateTime,omitzero"`
 }
 
+// MarshalJSON implements [json.Marshaler]. The times have the decimals of every time in a reply.
+func (c Context) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Value      string    `json:"value"`
+		CreateTime timestamp `json:"createTime,omitzero"`
+		UpdateTime timestamp `json:"updateTime,omitzero"`
+	}{c.Value, timestamp{c.CreateTime}, timestamp{c.UpdateTime}})
+}
+
 // change returns a copy of c with the changes of a patch: a null removes a key, or
 // all of them.
 func (c *Contexts) change(raw json.RawMessage, now time.Time) (*Contexts, *apiError) {

@@ -3,6 +3,7 @@ package fakegcs_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,22 @@ func TestHoldsAndRetention(t *testing.T) {
 		t.Errorf("default hold and storage class: %+v, %v", attrs, err)
 	}
 	forbidden("delete under the default hold", bkt.Object("c").Delete(ctx))
+}
+
+// The times of a retention and a context have three decimals, also if the last are zero.
+func TestTimesHaveThreeDecimals(t *testing.T) {
+	w := newWorld(t, nil)
+	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
+	const until = "2099-01-02T03:04:05.120Z"
+	a := w.do("PATCH", "/storage/v1/b/bkt/o/x", []byte(`{"retention":{"mode":"Unlocked","retainUntilTime":"`+until+`"},"contexts":{"custom":{"k":{"value":"v"}}}}`))
+	m := a.json(t)
+	if got := m["retention"].(map[string]any)["retainUntilTime"]; got != until {
+		t.Errorf("retained until %v, want %s", got, until)
+	}
+	context := m["contexts"].(map[string]any)["custom"].(map[string]any)["k"].(map[string]any)
+	for _, name := range []string{"createTime", "updateTime"} {
+		if got, _ := context[name].(string); !regexp.MustCompile(`:\d\d\.\d{3}Z$`).MatchString(got) {
+			t.Errorf("%s of the context is %q", name, got)
+		}
+	}
 }
