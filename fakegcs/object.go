@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // CRC32C is a Castagnoli checksum. Its text form is that of the service: the
@@ -81,6 +83,18 @@ type Object struct {
 type Retention struct {
 	Mode            string    `json:"mode,omitempty"` // "Unlocked" or "Locked"
 	RetainUntilTime time.Time `json:"retainUntilTime,omitzero"`
+}
+
+// UnmarshalJSON ignores retentionExpirationTime, which Google's Python client sends with the other fields.
+func (r *Retention) UnmarshalJSON(data []byte) error {
+	var given struct {
+		Mode                    string
+		RetainUntilTime         time.Time
+		RetentionExpirationTime any
+	}
+	err := strictjson.Decode(data, &given)
+	*r = Retention{given.Mode, given.RetainUntilTime}
+	return err
 }
 
 // Encryption names the customer-supplied key of an object.
