@@ -59,6 +59,8 @@ var clients = []struct{ name, what, shows string }{
 	{"node", "Node.js `@google-cloud/storage`", "uploads, reads, lists, copies, deletes; with a 503 and a short commit"},
 	{"suite-node", "its retry conformance tests", ""},
 	{"suite-python", "Python `google-cloud-storage`: its retry conformance tests", ""},
+	{"suite-python-system", "its system tests, without gRPC", ""},
+	{"suite-gcsfs", "Python `gcsfs`: its tests", ""},
 	{"gcloud", "`gcloud storage`", "uploads, resumes after a kill, composes, reads, moves, deletes"},
 	{"gsutil", "`gsutil`", "uploads, lists, moves, reads, deletes"},
 	{"rclone", "`rclone`", "copies, checks, moves, deletes; with faults and lost replies"},
