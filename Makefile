@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
 
 help:
 	@echo 'For daily work:'
@@ -12,7 +12,7 @@ help:
 	@echo '  make dist        a release for all platforms in dist/'
 	@echo
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
-	@echo 'Other programs and the service: compat compat-go compat-docker compat-node compat-python compat-table live'
+	@echo 'Other programs and the service: compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live'
 	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
 	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
@@ -149,11 +149,12 @@ compat-go:
 compat-docker:
 	COMPAT_SECONDS=1200 sh internal/compat/compat.sh suite-docker
 
-# compat-node and compat-python run Google's tests of these clients on the emulator, from a
-# checkout that you have: make compat-node DIR=PATH. The failures that are expected are in
-# internal/compat/suite-*.txt, with the reasons.
+# compat-node and compat-python run Google's tests of these clients on the emulator, and compat-gcsfs
+# those of gcsfs, from a checkout that you have: make compat-node DIR=PATH, compiled. PYTHON is the interpreter.
+# The failures that are expected are in internal/compat/suite-*.txt, with the reasons.
 compat-node: SUITES = suite-node suite-node-system
-compat-node compat-python:
+compat-python: SUITES = suite-python suite-python-system
+compat-node compat-python compat-gcsfs:
 	SUITE_DIR=$(abspath $(DIR)) COMPAT_SECONDS=1200 sh internal/compat/compat.sh $(or $(SUITES),$(@:compat-%=suite-%))
 
 # compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator.md.

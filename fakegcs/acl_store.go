@@ -51,7 +51,7 @@ func (s *store) aclLocked(l aclList, verb string) (*bucket, *version, *apiError)
 	case err != nil:
 		return nil, nil, err
 	case b.uniform() && v == nil:
-		return nil, nil, invalid("Cannot %s legacy ACL for a bucket when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
+		return nil, nil, errUniformBucket(verb)
 	case b.uniform():
 		return nil, nil, errUniform(verb)
 	}
@@ -68,6 +68,9 @@ func (s *store) setRule(l aclList, rule ACLRule, add bool) (aclRules, *apiError)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, v, err := s.aclLocked(l, "update")
+	if err == nil {
+		err = b.checkPublic(rule.Entity)
+	}
 	if err != nil {
 		return aclRules{}, err
 	}

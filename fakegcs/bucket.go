@@ -271,6 +271,23 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			return invalid("Invalid value for %s: %v", name, err)
 		}
 	}
+	return r.checkLists(fields)
+}
+
+// checkLists returns an error if the bucket cannot have the access control lists among the fields of a create
+// or patch body.
+func (r *bucketResource) checkLists(fields map[string]json.RawMessage) *apiError {
+	for _, name := range []string{bucketACL, defaultACL} {
+		if raw, named := fields[name]; !named || empty(raw) {
+			continue
+		}
+		if r.uniform() {
+			return errUniformBucket("update")
+		}
+		if err := r.checkPublicRules(r.acl(name == defaultACL)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -79,6 +79,9 @@ func (q *request) showsACL() bool {
 func (q *request) bucketResource(r bucketResource) shownBucket {
 	shown := shownBucket{bucketResource: r}
 	shown.SelfLink = q.base() + "/storage/v1/b/" + r.Name
+	if r.RPO == "" && r.LocationType == "dual-region" {
+		shown.RPO = "DEFAULT"
+	}
 	if !q.showsACL() || r.uniform() {
 		return shown
 	}

@@ -37,6 +37,17 @@ func equalJSON(t *testing.T, a any, b string) bool {
 	return reflect.DeepEqual(a, want)
 }
 
+// TestReplicationOfDualRegion checks that a bucket in two regions has an objective for its replication.
+func TestReplicationOfDualRegion(t *testing.T) {
+	w := newWorld(t, nil)
+	for location, want := range map[string]any{"NAM4": "DEFAULT", "us-east1": nil} {
+		a := w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"in-`+strings.ToLower(location)+`","location":"`+location+`"}`))
+		if got := a.json(w)["rpo"]; got != want {
+			t.Errorf("%s: rpo is %v, want %v", location, got, want)
+		}
+	}
+}
+
 // A bucket keeps its configuration: in the reply, in GET and list, and after a
 // restart of the server.
 func TestBucketKeepsItsConfiguration(t *testing.T) {

@@ -2,6 +2,8 @@ package fakegcs
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"time"
 
 	"gcsup/fakegcs/internal/strictjson"
@@ -39,6 +41,13 @@ func (c *iamConfiguration) change(raw json.RawMessage, now time.Time) error {
 		return err
 	}
 	if p := given.PublicAccessPrevention; p != nil {
+		switch *p {
+		case "enforced", "inherited":
+		case "unspecified": // the older name
+			*p = "inherited"
+		default:
+			return fmt.Errorf("publicAccessPrevention: want enforced or inherited, not %q", *p)
+		}
 		c.PublicAccessPrevention = *p
 	}
 	for _, is := range []*uniformAccess{given.BucketPolicyOnly, given.UniformBucketLevelAccess} {
@@ -51,6 +60,30 @@ func (c *iamConfiguration) change(raw json.RawMessage, now time.Time) error {
 		}
 	}
 	c.BucketPolicyOnly = c.UniformBucketLevelAccess
+	return nil
+}
+
+// checkPublic returns an error if one of the entities or members is everyone and the bucket prevents public
+// access, https://cloud.google.com/storage/docs/public-access-prevention.
+func (r *bucketResource) checkPublic(entities ...string) *apiError {
+	if r.IamConfiguration.PublicAccessPrevention != "enforced" {
+		return nil
+	}
+	for _, e := range entities {
+		if e == "allUsers" || e == "allAuthenticatedUsers" {
+			return refuse(http.StatusPreconditionFailed, "conditionNotMet", "The member bindings allUsers and allAuthenticatedUsers are not allowed since public access prevention is enforced.")
+		}
+	}
+	return nil
+}
+
+// checkPublicRules is checkPublic for the rules of an access control list.
+func (r *bucketResource) checkPublicRules(list []ACLRule) *apiError {
+	for _, rule := range list {
+		if err := r.checkPublic(rule.Entity); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -47,6 +47,24 @@ func (p iamPolicy) shown(bucket string) iamPolicy {
 	return p
 }
 
+// checkPolicy returns an error if the bucket cannot have a policy. Conditions need uniform access and
+// version 3, https://cloud.google.com/storage/docs/access-control/iam#conditions.
+func (r *bucketResource) checkPolicy(is iamPolicy) *apiError {
+	for _, binding := range is.Bindings {
+		if err := r.checkPublic(binding.Members...); err != nil {
+			return err
+		}
+		switch {
+		case len(binding.Condition) == 0 || empty(binding.Condition):
+		case !r.uniform():
+			return refuse(http.StatusPreconditionFailed, "conditionNotMet", "To set IAM conditions on a bucket, you must first enable uniform bucket-level access on it.")
+		case is.Version < 3:
+			return invalid("The version of a policy with conditions must be at least 3, not %d.", is.Version)
+		}
+	}
+	return nil
+}
+
 func (b *bucket) policy() iamPolicy {
 	if b.Policy == nil {
 		return newBucketPolicy()
@@ -100,12 +118,15 @@ func (s *store) replacePolicy(bucket string, given iamPolicy) (iamPolicy, *apiEr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(bucket)
+	if err == nil {
+		err = b.checkPolicy(given)
+	}
 	if err != nil {
 		return iamPolicy{}, err
 	}
 	was, kept := b.policy(), b.Policy
 	if given.Etag != "" && given.Etag != was.shown(bucket).Etag {
-		return iamPolicy{}, refuse(http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+		return iamPolicy{}, errCondition()
 	}
 	b.Policy = &iamPolicy{Version: max(given.Version, 1), Bindings: given.Bindings, Changes: was.Changes + 1}
 	if err := s.saveBucket(b); err != nil {

@@ -139,6 +139,21 @@ func (s *store) makeFoldersLocked(b *bucket, object string, now time.Time) {
 	}
 }
 
+// isFolder reports whether a folder or a managed folder has this name.
+func (b *bucket) isFolder(name string) bool {
+	_, plain := b.Folders[name]
+	_, managed := b.ManagedFolders[name]
+	return plain || managed
+}
+
+// withFolders returns sorted names with those of the folders. It does not change names.
+func (b *bucket) withFolders(names []string) []string {
+	all := slices.AppendSeq(slices.Clone(names), maps.Keys(b.Folders))
+	all = slices.AppendSeq(all, maps.Keys(b.ManagedFolders))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // folderAPI processes the requests for folders and managed folders.
 type folderAPI struct{ *store }
 
@@ -356,12 +371,8 @@ func (a folderAPI) list(q *request) *reply {
 	return jsonReply(http.StatusOK, page)
 }
 
-// setNamespace sets the namespace from a create or patch body.
+// setNamespace sets the namespace from a create or patch body. One that is disabled is kept, too.
 func (r *bucketResource) setNamespace(raw json.RawMessage) error {
 	r.HierarchicalNamespace = nil
-	err := strictjson.Decode(raw, &r.HierarchicalNamespace, "hierarchicalNamespace")
-	if !r.hierarchical() {
-		r.HierarchicalNamespace = nil
-	}
-	return err
+	return strictjson.Decode(raw, &r.HierarchicalNamespace, "hierarchicalNamespace")
 }

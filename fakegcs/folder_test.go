@@ -1,6 +1,7 @@
 package fakegcs_test
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -118,4 +119,41 @@ func TestManagedFolders(t *testing.T) {
 	want(404, "", "GET", "tree/managedFolders/"+name, "")
 	want(412, "Uniform bucket-level access", "POST", "bkt/managedFolders", `{"name":"team/"}`)
 	want(400, "does not implement", "GET", "flat/managedFolders/"+name+"/iam", "")
+}
+
+// TestFoldersAsPrefixes checks that a listing with includeFoldersAsPrefixes has the folders without objects, too.
+func TestFoldersAsPrefixes(t *testing.T) {
+	w := newWorld(t, nil)
+	want := func(status int, method, path, body string) answer {
+		t.Helper()
+		a := w.do(method, "/storage/v1/b"+path, []byte(body))
+		if a.StatusCode != status {
+			t.Errorf("%s %s: %d %s, want %d", method, path, a.StatusCode, a.body, status)
+		}
+		return a
+	}
+	prefixes := func(query, want string) {
+		t.Helper()
+		a := w.do("GET", "/storage/v1/b/flat/o?delimiter=/"+query, nil).json(w)
+		if got := fmt.Sprint(a["prefixes"]); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	a := want(200, "POST", "?project=p", `{"name":"flat","hierarchicalNamespace":{"enabled":false},"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true}}}`)
+	if !strings.Contains(a.body, `"hierarchicalNamespace": {`) {
+		t.Error("the bucket does not report that it has no hierarchical namespace")
+	}
+	for _, name := range []string{"a/b", "m/x/1"} {
+		if _, err := w.gcs.PutObject(fakegcs.Object{Bucket: "flat", Name: name}, strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"m", "m/y", "z"} {
+		want(200, "POST", "/flat/managedFolders", `{"name":"`+name+`"}`)
+	}
+	prefixes("", "[a/ m/]")
+	prefixes("&includeFoldersAsPrefixes=true", "[a/ m/ z/]")
+	prefixes("&includeFoldersAsPrefixes=true&prefix=m/", "[m/x/ m/y/]")
+	next := w.do("GET", "/storage/v1/b/flat/o?delimiter=/&includeFoldersAsPrefixes=true&maxResults=2", nil).json(w)["nextPageToken"].(string)
+	prefixes("&includeFoldersAsPrefixes=true&pageToken="+url.QueryEscape(next), "[z/]")
 }

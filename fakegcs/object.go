@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // CRC32C is a Castagnoli checksum. Its text form is that of the service: the
@@ -90,6 +92,18 @@ func (r Retention) MarshalJSON() ([]byte, error) {
 		Mode            string    `json:"mode,omitempty"`
 		RetainUntilTime timestamp `json:"retainUntilTime,omitzero"`
 	}{r.Mode, timestamp{r.RetainUntilTime}})
+}
+
+// UnmarshalJSON ignores retentionExpirationTime, which Google's Python client sends with the other fields.
+func (r *Retention) UnmarshalJSON(data []byte) error {
+	var given struct {
+		Mode                    string
+		RetainUntilTime         time.Time
+		RetentionExpirationTime any
+	}
+	err := strictjson.Decode(data, &given)
+	*r = Retention{given.Mode, given.RetainUntilTime}
+	return err
 }
 
 // Encryption names the customer-supplied key of an object.

@@ -108,7 +108,7 @@ func (b *bucket) own(o *Object) *apiError {
 			o.ACL = b.DefaultObjectACL
 			return o.grant("")
 		}
-		return nil
+		return b.checkPublicRules(o.ACL)
 	case o.ACL != nil:
 		return errUniform("insert")
 	}
@@ -119,6 +119,11 @@ func (b *bucket) own(o *Object) *apiError {
 // errUniform is the error for an ACL in a bucket without ACLs.
 func errUniform(verb string) *apiError {
 	return invalid("Cannot %s legacy ACL for an object when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
+}
+
+// errUniformBucket is errUniform for a list of the bucket.
+func errUniformBucket(verb string) *apiError {
+	return invalid("Cannot %s legacy ACL for a bucket when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
 }
 
 // checkACL returns an error if o has an ACL and its bucket has no ACLs.

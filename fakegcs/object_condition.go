@@ -16,6 +16,42 @@ type conditions struct {
 	MetagenerationNot *int64 `json:"metagenerationNot,omitempty"`
 }
 
+// tagConditions are the entity tags in the headers If-Match and If-None-Match of a read.
+// https://cloud.google.com/storage/docs/request-preconditions#http
+type tagConditions struct{ match, noneMatch string }
+
+func (q *request) tagConditions() tagConditions {
+	return tagConditions{strings.Join(q.Header.Values("If-Match"), ","), strings.Join(q.Header.Values("If-None-Match"), ",")}
+}
+
+// check checks t against the entity tag of the object, which exists. Failures are those of [conditions].
+func (t tagConditions) check(tag string) *apiError {
+	switch {
+	case t.match != "" && !listsTag(t.match, tag):
+		return errCondition()
+	case t.noneMatch != "" && listsTag(t.noneMatch, tag):
+		return refuse(http.StatusNotModified, "notModified", "Not Modified")
+	}
+	return nil
+}
+
+// listsTag reports whether a list of entity tags has a tag, with or without quotation marks. The JSON API
+// writes tags without them.
+func listsTag(list, tag string) bool {
+	tag = strings.Trim(tag, `"`)
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.Trim(strings.TrimPrefix(strings.TrimSpace(item), "W/"), `"`)
+		if item == "*" || item == tag {
+			return true
+		}
+	}
+	return false
+}
+
+func errCondition() *apiError {
+	return refuse(http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+}
+
 // parseConditions reads the preconditions from a JSON API query or from XML API
 // headers. Prefix is "if" for the object that is written or read, "ifSource" for the
 // source of a rewrite.
@@ -98,7 +134,7 @@ func (c conditions) check(o *Object) *apiError {
 		gen, metagen = o.Generation, o.Metageneration
 	}
 	if c.Generation != nil && *c.Generation != gen || c.Metageneration != nil && *c.Metageneration != metagen {
-		return refuse(http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+		return errCondition()
 	}
 	if c.GenerationNot != nil && *c.GenerationNot == gen || c.MetagenerationNot != nil && *c.MetagenerationNot == metagen {
 		return refuse(http.StatusNotModified, "notModified", "Not Modified")

@@ -22,6 +22,7 @@ type listQuery struct {
 	prefix, delimiter, start, end, after string
 	trailing                             bool // includeTrailingDelimiter
 	versions, soft                       bool
+	folders                              bool // includeFoldersAsPrefixes
 	limit                                int
 	glob                                 *regexp.Regexp // nil for all names
 	filter                               *contextFilter // nil for all objects
@@ -61,6 +62,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.limit = min(n, 1000)
 		}
 	}
+	l.folders = q.flag("includeFoldersAsPrefixes") && l.delimiter == "/"
 	if l.versions && l.soft {
 		return l, invalid("versions and softDeleted can't be listed together.")
 	}
@@ -111,6 +113,9 @@ func (b *bucket) list(l listQuery) page {
 		first = max(first, l.after+"\x00") // the next possible name
 	}
 	names := b.sortedNames()
+	if l.folders {
+		names = b.withFolders(names)
+	}
 	i, _ := slices.BinarySearch(names, first)
 	last := "" // the last name or prefix of the page
 	for ; i < len(names); i++ {
@@ -121,8 +126,11 @@ func (b *bucket) list(l listQuery) page {
 		if l.glob != nil && !l.glob.MatchString(name) {
 			continue
 		}
-		found := b.objects[name].visible(l)
-		if len(found) == 0 {
+		var found []*Object
+		if g := b.objects[name]; g != nil {
+			found = g.visible(l)
+		}
+		if len(found) == 0 && !(l.folders && b.isFolder(name)) {
 			continue
 		}
 		rolled := ""

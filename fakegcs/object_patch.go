@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"gcsup/fakegcs/internal/strictjson"
@@ -78,6 +79,11 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 		}
 		o.ACL = nil
 		if err := o.grant(p.predefinedACL); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Equal(o.ACL, v.ACL) {
+		if err := b.checkPublicRules(o.ACL); err != nil {
 			return nil, err
 		}
 	}

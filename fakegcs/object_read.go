@@ -52,11 +52,23 @@ func (a objectAPI) lookup(q *request) (*version, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cond.check(v.Object); err != nil {
+	err = cond.check(v.Object)
+	if err == nil {
+		err = q.tagConditions().check(q.tag(v.Object))
+	}
+	if err != nil {
 		v.blob.Release()
 		return nil, err
 	}
 	return v, nil
+}
+
+// tag returns the entity tag of an object in the API of q.
+func (q *request) tag(o *Object) string {
+	if q.xml {
+		return o.xmlTag()
+	}
+	return o.Etag
 }
 
 // objectHeaders adds the headers that describe an object to the reply to q,

@@ -115,7 +115,7 @@ func TestRetentionOfOneObject(t *testing.T) {
 		{"", `{"retention":{}}`, 200},
 		{"", `{"contentType":"text/x"}`, 200},
 		{"", retain("Locked", 3), 403},
-		{"?overrideUnlockedRetention=true", `{"retention":{"mode":null,"retainUntilTime":null}}`, 200},
+		{"?overrideUnlockedRetention=true", `{"retention":{"mode":null,"retainUntilTime":null,"retentionExpirationTime":null}}`, 200},
 		{"", `{"retention":null}`, 200},
 		{"", retain("Unlocked", 9), 200},
 		{"?overrideUnlockedRetention=true", retain("Locked", 8), 200},

@@ -5,8 +5,9 @@ const acls = docs + "json_api/v1/"
 // aclCases returns the facts about access control lists.
 func aclCases() []Case {
 	const (
-		reader = `{"entity":"domain-google.com","role":"READER"}`
-		entity = "/domain-google.com"
+		reader   = `{"entity":"domain-google.com","role":"READER"}`
+		everyone = `{"entity":"allUsers","role":"READER"}`
+		entity   = "/domain-google.com"
 	)
 	on := func(method, path, body string, status int) Step {
 		if body == "" {
@@ -65,10 +66,20 @@ func aclCases() []Case {
 			Steps: append(life(bucketPath+"/defaultObjectAcl", "storage#objectAccessControls", "storage#objectAccessControl", "OWNER"),
 				on("POST", bucketPath+"/defaultObjectAcl", reader, 200), insert("", 0, 9), on("GET", objectPath+"/acl"+entity, "", 200).settle()),
 		}, {
+			Name: "acl-prevented", Fact: "With public access prevention, no access control list has everyone.", Source: docs + "public-access-prevention", Bucket: fine, Size: 9,
+			Steps: []Step{
+				insert("", 0, 9), sendJSON("PATCH", bucketPath, `{"iamConfiguration":{"publicAccessPrevention":"maybe"}}`, 400),
+				sendJSON("PATCH", bucketPath, `{"iamConfiguration":{"publicAccessPrevention":"enforced"}}`, 200).match(text("publicAccessPrevention", "enforced")),
+				on("POST", objectPath+"/acl", everyone, 412), on("POST", bucketPath+"/acl", everyone, 412), on("POST", bucketPath+"/defaultObjectAcl", everyone, 412),
+				patch("", `{"acl":[`+everyone+`]}`, 412), sendJSON("PATCH", bucketPath, `{"acl":[`+everyone+`]}`, 412), insert("-b&predefinedAcl=publicRead", 0, 9).status(412),
+				sendJSON("PUT", bucketPath+"/iam", `{"bindings":[{"role":"roles/storage.objectViewer","members":["allUsers"]}]}`, 412), on("POST", objectPath+"/acl", reader, 200),
+			},
+		}, {
 			Name: "acl-uniform", Fact: "With uniform bucket-level access there are no access control lists.", Source: docs + "uniform-bucket-level-access", Bucket: uniform, Size: 9,
 			Steps: []Step{
 				insert("", 0, 9), on("GET", objectPath+"/acl", "", 400).match(reason("invalid"), "uniform bucket-level access"), on("POST", objectPath+"/acl", reader, 400),
 				on("GET", bucketPath+"/acl", "", 400).match(reason("invalid"), "uniform bucket-level access"), on("POST", bucketPath+"/defaultObjectAcl", reader, 400),
+				sendJSON("PATCH", bucketPath, `{"acl":[`+reader+`]}`, 400).match("uniform bucket-level access"), patch("", `{"acl":[`+reader+`]}`, 400),
 			},
 		},
 	}

@@ -1,12 +1,16 @@
 package fakegcstest
 
+// pythonSystem are the system tests of Google's Python client, which run on the service.
+const pythonSystem = "https://github.com/googleapis/python-storage/blob/main/tests/system"
+
 // policyCases returns the facts about IAM policies, locked retention policies, and projects.
 func policyCases() []Case {
 	const (
-		policyPath = bucketPath + "/iam"
-		viewers    = `"bindings":[{"role":"roles/storage.objectViewer","members":["domain:google.com"]}]`
-		keysPath   = "/storage/v1/projects/{project}/hmacKeys"
-		unknownKey = "/GOOG1EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+		policyPath  = bucketPath + "/iam"
+		viewers     = `"bindings":[{"role":"roles/storage.objectViewer","members":["domain:google.com"]}]`
+		conditional = `"bindings":[{"role":"roles/storage.objectViewer","members":["domain:google.com"],"condition":{"title":"always","expression":"true"}}]`
+		keysPath    = "/storage/v1/projects/{project}/hmacKeys"
+		unknownKey  = "/GOOG1EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	)
 	request := func(method, path string, status int) Step { return Step{Method: method, Path: path, Status: status} }
 	lock := func(query string, status int) Step {
@@ -28,6 +32,13 @@ func policyCases() []Case {
 			Steps: []Step{
 				request("GET", policyPath, 200).save(`e="etag":\s*"([^"]+)"`), sendJSON("PUT", policyPath, `{`+viewers+`}`, 200),
 				sendJSON("PUT", policyPath, `{"etag":"{e}",`+viewers+`}`, 412).match(reason("conditionNotMet")),
+			},
+		}, {
+			Name: "policy-condition", Fact: "A condition in a policy requires uniform bucket-level access, and version 3 of the policy.", Source: pythonSystem, Bucket: `{"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":false}}}`, None: true,
+			Steps: []Step{
+				sendJSON("PUT", policyPath, `{"version":3,`+conditional+`}`, 412).match("enable uniform bucket-level access"),
+				sendJSON("PATCH", bucketPath, `{"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true}}}`, 200),
+				sendJSON("PUT", policyPath, `{"version":1,`+conditional+`}`, 400).match("at least 3"), sendJSON("PUT", policyPath, `{"version":3,`+conditional+`}`, 200).match(field("version", "3")),
 			},
 		}, {
 			Name: "policy-missing", Fact: "A bucket that isn't there has no policy.", Source: status, None: true,

@@ -47,6 +47,13 @@ func readCases() []Case {
 				get("?alt=media", 416).with("Range: bytes=9-"),
 			},
 		}, {
+			Name: "read-etag", Fact: "A read can depend on the entity tag of the object: 412 or 304.", Source: docs + "request-preconditions#http", Size: 9,
+			Steps: []Step{
+				insert("", 0, 9).save(`e="etag":\s*"([^"]+)"`),
+				get("", 412).with("If-Match: other").match(reason("conditionNotMet")), get("", 200).with("If-Match: {e}"), get("", 304).with("If-None-Match: {e}"), get("", 200).with("If-None-Match: other"),
+				get("?alt=media", 412).with("If-Match: other"), get("?alt=media", 304).with("If-None-Match: {e}"), read("?alt=media", small(0, 9)).with("If-Match: {e}"),
+			},
+		}, {
 			Name: "gzip-as-stored", Fact: "Who accepts gzip gets an object with Content-Encoding gzip as it is stored.", Source: transcoding, None: true,
 			Steps: []Step{
 				insertGzip,

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 clients="gcsup official suite-go gcloud rclone restic gsutil node postgres live"
 if [ $# = 0 ]; then set -- $clients; fi
 for client; do
-	case " $clients suite-go-system suite-docker suite-node suite-node-system suite-python " in # those of Node.js and Python need SUITE_DIR
+	case " $clients suite-go-system suite-docker suite-node suite-node-system suite-python suite-python-system suite-gcsfs " in # those of Node.js and Python need SUITE_DIR
 	*" $client "*) ;;
 	*)
 		echo "compat: unknown client $client; want one of $clients" >&2

@@ -1,5 +1,5 @@
 # Google's system tests of the client of Node.js, which run on the service, unmodified, from the checkout of
-# googleapis/nodejs-storage in SUITE_DIR, which is compiled: suite-node.sh runs first. The tests of
+# googleapis/nodejs-storage in SUITE_DIR, which is compiled. The tests of
 # its installation are left out, because they install packages. A test that fails is repeated three
 # times, and waits for 20 seconds at most.
 . internal/compat/common.sh

@@ -1,16 +1,11 @@
 # Google's retry conformance tests of the client of Node.js, unmodified, from the checkout of
-# googleapis/nodejs-storage in SUITE_DIR. Its packages are installed, and it is compiled, if
-# that was not done before. The tests start the test bench in a global hook, which is left out.
+# googleapis/nodejs-storage in SUITE_DIR, which is compiled as its CONTRIBUTING.md says. The tests
+# start the test bench in a global hook, which is left out.
 # Google runs them with --parallel. The process of a scenario then sends its results as JSON, and
 # all of them are lost if an error of a test refers to itself.
 . internal/compat/common.sh
 need node
-need npm
-[ -d "${SUITE_DIR:-}/conformance-test" ] || fail "SUITE_DIR is not a checkout of googleapis/nodejs-storage: make compat-node DIR=PATH"
-if [ ! -d "$SUITE_DIR/build/cjs/conformance-test" ]; then
-	(cd "$SUITE_DIR" && limited npm install --no-audit --no-fund --ignore-scripts && limited npm run compile:cjs) >"$work/npm.log" 2>&1 ||
-		fail "$SUITE_DIR cannot be compiled: $(tail "$work/npm.log")"
-fi
+[ -d "${SUITE_DIR:-}/build/cjs/conformance-test" ] || fail "SUITE_DIR is not a compiled checkout of googleapis/nodejs-storage: make compat-node DIR=PATH"
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$SUITE_DIR/package.json")
 go build -o "$work/suites" ./internal/compat/suites
 

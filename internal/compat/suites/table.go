@@ -61,6 +61,8 @@ var clients = []struct{ name, what, shows string }{
 	{"suite-node", "its retry conformance tests", ""},
 	{"suite-node-system", "its system tests", ""},
 	{"suite-python", "Python `google-cloud-storage`: its retry conformance tests", ""},
+	{"suite-python-system", "its system tests, without gRPC", ""},
+	{"suite-gcsfs", "Python `gcsfs`: its tests", ""},
 	{"suite-docker", "Docker `distribution`: the tests of its storage driver", ""},
 	{"gcloud", "`gcloud storage`", "uploads, resumes after a kill, composes, reads, moves, deletes"},
 	{"gsutil", "`gsutil`", "uploads, lists, moves, reads, deletes"},
