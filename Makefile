@@ -47,11 +47,11 @@ check:
 # than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms. SIGN_KEY=FILE
 # signs SHA256SUMS with minisign and the secret key in the file.
 TARGETS = all
-DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
+DIST_VERSION = $(if $(VERSION),-version $(VERSION))
 
 dist:
 	rm -rf dist
-	$(DIST) $(TARGETS) $(if $(SIGN_KEY),-sign-key $(SIGN_KEY))
+	go run ./internal/dist $(DIST_VERSION) -targets $(TARGETS) $(if $(SIGN_KEY),-sign-key $(SIGN_KEY))
 
 # publish-as gives the modules an import path with a domain: make publish-as MODULE=example.com/you/gcsup.
 # VERSION=v0.2.0 is the version that they require of each other, and OWNER=@team the owner of the code:
@@ -68,11 +68,11 @@ test-packages:
 man:
 	TZ=UTC SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test -count=1 ./cmd/gcsup -run TestManPages -man $(CURDIR)/dist/man
 
-# dist-check builds a release twice, in two directories and with an empty build
-# cache, and compares them. CHECK_TARGETS=all builds all platforms, which takes minutes.
+# dist-check builds a release of the last commit twice, in two clones and with an empty
+# build cache, and compares them. CHECK_TARGETS=all builds all platforms, which takes minutes.
 CHECK_TARGETS = linux/amd64
 dist-check:
-	$(DIST) $(CHECK_TARGETS) -check
+	sh internal/dist/check.sh $(DIST_VERSION) -targets $(CHECK_TARGETS)
 
 # test-arm64 and test-windows run a release of another platform here, with qemu
 # and with wine: docs/release.md has the last results.

@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"time"
 )
 
@@ -18,99 +15,85 @@ import (
 // of go.digitalxero.dev, which proxy.golang.org does not serve.
 const nfpm = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2"
 
-// packager writes packages of gcsup for Debian and Fedora.
+// packager writes packages of gcsup for Debian and Fedora, from the tree in the current directory.
 type packager struct {
-	tree    string    // the source of gcsup, with internal/dist/package
-	pages   string    // a directory with man and completions
-	license string    // the file with the licenses of all linked modules
-	time    time.Time // of all files in the packages
-
-	maintainer string // the name and the address
+	pages      string    // a directory with man, completions and the licenses
+	version    string    // of the packages
+	time       time.Time // of all files in the packages
+	maintainer string    // the name and the address
 }
 
-// write writes the packages with a binary to out. version is that of gcsup.
-func (p packager) write(out, version, arch, binary string) (err error) {
-	number, err := packageVersion(version)
-	if err != nil {
-		return err
-	}
+// write writes the packages with a binary to out.
+func (p packager) write(out, arch, binary string) error {
 	stage, err := os.MkdirTemp("", "gcsup-package")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(stage) }() // the packages are complete without it
-	if err := p.stage(stage, binary, number); err != nil {
+	if err := p.stage(stage, binary); err != nil {
 		return err
 	}
+	env := []string{"VERSION=" + p.version, "ARCH=" + arch, "MAINTAINER=" + p.maintainer, p.epoch()}
 	for _, format := range []string{"deb", "rpm"} {
-		cmd := exec.Command("go", "run", nfpm, "package", "--config", "nfpm.yaml", "--packager", format, "--target", out)
-		cmd.Dir = stage
-		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "VERSION="+number, "ARCH="+arch, "MAINTAINER="+p.maintainer,
-			"SOURCE_DATE_EPOCH="+strconv.FormatInt(p.time.Unix(), 10))
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("nfpm: %w\n%s", err, text)
+		if _, err := output(stage, env, "go", "run", nfpm, "package", "--config", "nfpm.yaml", "--packager", format, "--target", out); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// epoch returns the time of all files, as an environment variable.
+func (p packager) epoch() string { return fmt.Sprint("SOURCE_DATE_EPOCH=", p.time.Unix()) }
+
 // changelog returns the changelog of a version in the format of Debian.
 // https://www.debian.org/doc/debian-policy/ch-source.html#debian-changelog-debian-changelog
-func (p packager) changelog(version string) []byte {
+func (p packager) changelog() []byte {
 	return fmt.Appendf(nil, "gcsup (%s) unstable; urgency=medium\n\n  * See docs/changelog.md in the source.\n\n -- %s  %s\n",
-		version, p.maintainer, p.time.UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+		p.version, p.maintainer, p.time.UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 }
 
 // stage fills a directory with the files that nfpm.yaml names.
-func (p packager) stage(dir, binary, version string) error {
-	type source struct {
-		path, name string
-		mode       fs.FileMode
-	}
-	files := []source{{binary, "gcsup", 0o755}, {p.license, "LICENSES.txt", 0o644}}
+func (p packager) stage(dir, binary string) error {
 	for _, list := range []struct{ pattern, dir string }{
-		{filepath.Join(p.tree, "internal/dist/package/*"), ""},
+		{"internal/dist/package/*", ""},
+		{filepath.Join(p.pages, licensesName), ""},
 		{filepath.Join(p.pages, "completions/*"), "completions"},
-		{filepath.Join(p.pages, "man/*.1"), "man"},
-		{filepath.Join(p.pages, "man/*.7"), "man"},
+		{filepath.Join(p.pages, "man/*.[17]"), "man"},
 	} {
 		found, _ := filepath.Glob(list.pattern) // the pattern is valid
 		if len(found) == 0 {
 			return fmt.Errorf("no files for a package: %s", list.pattern)
 		}
-		for _, path := range found {
-			files = append(files, source{path, filepath.Join(list.dir, filepath.Base(path)), 0o644})
+		for _, file := range found {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			path := filepath.Join(dir, list.dir, filepath.Base(file))
+			if ext := filepath.Ext(path); ext == ".1" || ext == ".7" || ext == ".txt" {
+				path, content = path+".gz", compress(content)
+			}
+			if err := put(path, content, 0o644); err != nil {
+				return err
+			}
 		}
 	}
-	for _, f := range files {
-		content, err := os.ReadFile(f.path)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(dir, f.name)
-		if ext := filepath.Ext(path); ext == ".1" || ext == ".7" || ext == ".txt" {
-			path += ".gz"
-			content = compress(content)
-		}
-		if err := p.put(path, content, f.mode); err != nil {
-			return err
-		}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
 	}
-	return p.put(filepath.Join(dir, "changelog.gz"), compress(p.changelog(version)), 0o644)
+	return cmp.Or(put(filepath.Join(dir, "gcsup"), content, 0o755), put(filepath.Join(dir, "changelog.gz"), compress(p.changelog()), 0o644))
 }
 
-// put writes a file of the packages, and makes the directories above it.
-func (p packager) put(path string, content []byte, mode fs.FileMode) error {
+// put writes a file, and makes the directories above it.
+func put(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, content, mode); err != nil {
 		return err
 	}
-	if err := os.Chmod(path, mode); err != nil { // which does not depend on the umask
-		return err
-	}
-	return os.Chtimes(path, p.time, p.time)
+	return os.Chmod(path, mode) // which does not depend on the umask
 }
 
 // compress returns text in the format of gzip, without a name or a time.
@@ -122,16 +105,11 @@ func compress(text []byte) []byte {
 	return b.Bytes()
 }
 
-// writePages writes the man pages and the completions of the tree at dir to out. The tests
-// write them, because package main of gcsup cannot be imported.
-func writePages(dir, out string, at time.Time, log io.Writer) error {
-	cmd := exec.Command("go", "test", "-count=1", "./cmd/gcsup", "-run", "^(TestManPages|TestCompletionScripts)$",
-		"-man", filepath.Join(out, "man"), "-completions", filepath.Join(out, "completions"))
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TZ=UTC", "SOURCE_DATE_EPOCH="+strconv.FormatInt(at.Unix(), 10), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-	cmd.Stderr = log
-	if text, err := cmd.Output(); err != nil {
-		return fmt.Errorf("man pages: %w\n%s", err, text)
-	}
-	return nil
+// writePages writes the man pages and the completions to the directory pages. Tests of gcsup
+// write them, because its package main cannot be imported.
+func (p packager) writePages() error {
+	_, err := output(".", []string{"TZ=UTC", p.epoch()},
+		"go", "test", "-count=1", "./cmd/gcsup", "-run", "^(TestManPages|TestCompletionScripts)$",
+		"-man", filepath.Join(p.pages, "man"), "-completions", filepath.Join(p.pages, "completions"))
+	return err
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -54,23 +56,24 @@ func TestPackages(t *testing.T) {
 	}
 	required(t, "dpkg", "dpkg")
 	required(t, "rpm", "rpm")
+	t.Chdir("../..")
 	out := t.TempDir()
-	at := time.Unix(1_700_000_000, 0).UTC()
-	if err := writePages("../..", out, at, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	license := filepath.Join(out, "LICENSES.txt")
+	license := filepath.Join(out, licensesName)
 	if err := os.WriteFile(license, []byte("the licenses\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p := packager{tree: "../..", pages: out, license: license, time: at, maintainer: "The Testers <testers@users.noreply.github.com>"}
+	p := packager{pages: out, time: time.Unix(1_700_000_000, 0).UTC(), maintainer: "The Testers <testers@users.noreply.github.com>"}
+	if err := p.writePages(); err != nil {
+		t.Fatal(err)
+	}
 	var packages [2]map[string][]byte // by format
 	for i, version := range []string{"v1.0.0-rc.1", "v1.0.0-2-gabcdef0"} {
 		binary := filepath.Join(out, "gcsup-"+version)
-		command(t, "../..", "go", "build", "-ldflags=-s -w -X main.stampedVersion="+version, "-o", binary, "./cmd/gcsup")
+		command(t, ".", "go", "build", "-ldflags=-s -w -X main.stampedVersion="+version, "-o", binary, "./cmd/gcsup")
 		packages[i] = written(t, p, version, binary)
 	}
 	checkReproducible(t, p)
+	checkBill(t, filepath.Join(out, "gcsup-v1.0.0-rc.1"))
 	for format, manager := range map[string]packageManager{"deb": newDpkg(t), "rpm": newRPM(t)} {
 		t.Run(format, func(t *testing.T) {
 			dir := t.TempDir()
@@ -89,6 +92,58 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// checkBill checks that the bill of materials of a binary has all its modules, and nothing that differs
+// between two runs or two machines.
+func checkBill(t *testing.T, binary string) {
+	t.Helper()
+	var bills [2][]byte
+	for i := range bills {
+		file := filepath.Join(t.TempDir(), "bill")
+		err := writeBill(file, binary, "v1.2.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bills[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(bills[0], bills[1]) {
+		t.Errorf("two bills of materials of a binary differ:\n%s\n%s", bills[0], bills[1])
+	}
+	var bill struct {
+		SpecVersion string
+		Components  []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(bills[0], &bill); err != nil {
+		t.Fatal(err)
+	}
+	if bill.SpecVersion != "1.6" {
+		t.Errorf("the bill of materials has version %q of CycloneDX, want 1.6", bill.SpecVersion)
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"std " + info.GoVersion}
+	for _, m := range info.Deps {
+		want = append(want, m.Path+" "+m.Version)
+	}
+	var got []string
+	for _, c := range bill.Components {
+		got = append(got, c.Name+" "+c.Version)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the bill of materials has the modules\n%q, want\n%q", got, want)
+	}
+	for _, part := range []string{`"timestamp"`, `"serialNumber"`, `"tools"`, filepath.Dir(binary)} {
+		if bytes.Contains(bills[0], []byte(part)) {
+			t.Errorf("the bill of materials has %s, which cannot be reproduced:\n%s", part, bills[0])
+		}
+	}
+}
+
 // checkLintian checks that lintian, if it is installed, finds no error and no warning.
 func checkLintian(t *testing.T, file string) {
 	t.Helper()
@@ -104,7 +159,8 @@ func checkLintian(t *testing.T, file string) {
 // compression takes time.
 func checkReproducible(t *testing.T, p packager) {
 	t.Helper()
-	first, second := written(t, p, "v1.0.0", p.license), written(t, p, "v1.0.0", p.license)
+	license := filepath.Join(p.pages, licensesName)
+	first, second := written(t, p, "v1.0.0", license), written(t, p, "v1.0.0", license)
 	for format, content := range first {
 		if !bytes.Equal(content, second[format]) {
 			t.Errorf("two packages for %s from the same files differ", format)
@@ -126,7 +182,11 @@ func checkReproducible(t *testing.T, p packager) {
 func written(t *testing.T, p packager, version, binary string) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
-	if err := p.write(dir, version, runtime.GOARCH, binary); err != nil {
+	var err error
+	if p.version, err = packageVersion(version); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.write(dir, runtime.GOARCH, binary); err != nil {
 		t.Fatal(err)
 	}
 	list := map[string][]byte{}
@@ -224,10 +284,11 @@ func newRoot(t *testing.T) string {
 		copies[m[1]] = m[1]
 	}
 	for to, from := range copies {
-		if err := copyFile(filepath.Join(root, to), from); err != nil {
+		content, err := os.ReadFile(from)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(filepath.Join(root, to), 0o755); err != nil {
+		if err := put(filepath.Join(root, to), content, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
