@@ -159,14 +159,14 @@ compat-node compat-python compat-gcsfs:
 
 # compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator.md.
 compat-table:
-	go run ./internal/compat/suites -table docs/emulator.md
+	go run ./internal/compat suites -table docs/emulator.md
 
 # live checks the facts of package fakegcstest on the real service, with your
 # credentials, and prints the differences: make live BUCKET=gs://BUCKET. LIVE has flags
 # of internal/compat/live: make live BUCKET=... LIVE='-project P -json'.
 # It is never part of CI; make compat CLIENT=live runs it on the emulator.
 live:
-	go run ./internal/compat/live $(LIVE) $(BUCKET)
+	go run ./internal/compat live $(LIVE) $(BUCKET)
 
 # The next targets try to break the program; docs/reliability.md has the results.
 # reliability runs a short form of them; each of the others runs one test at length.

@@ -1,6 +1,7 @@
 # Functions for the scripts of the clients. compat.sh runs them and sets
 #   work    a directory for this client, deleted afterwards
 #   gcsup   the program under test
+#   compat  the program of this directory, with one for each task
 #   small, large, large_size    files of random bytes
 set -eu
 
@@ -58,8 +59,7 @@ release() { api /_fakegcs/faults -X DELETE || fail "the emulator keeps its fault
 # start_front: starts a proxy that passes the requests for the service on to the emulator. Programs use it
 # with HTTPS_PROXY, front.pem as a certificate authority, and account.json as the key of a service account.
 start_front() {
-	go build -o "$work/front" ./internal/compat/front
-	STORAGE_EMULATOR_HOST="$host" "$work/front" "$work/front.pem" "$work/account.json" >"$work/front.address" &
+	STORAGE_EMULATOR_HOST="$host" "$compat" front "$work/front.pem" "$work/account.json" >"$work/front.address" &
 	front=$!
 	until [ -s "$work/front.address" ]; do
 		kill -0 "$front" 2>/dev/null || fail "the proxy did not start"

@@ -43,8 +43,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
-export gcsup="$top/gcsup" small="$top/small" large="$top/large" large_size=200000003
-go build -o "$gcsup" ./cmd/gcsup
+export gcsup="$top/gcsup" compat="$top/compat" small="$top/small" large="$top/large" large_size=200000003
+go build -o "$top/" ./cmd/gcsup ./internal/compat
 head -c 3000001 /dev/urandom >"$small"
 head -c $large_size /dev/urandom >"$large"
 
@@ -59,7 +59,7 @@ record() {
 	restic) version=$(restic version | awk '{ print $2 }') ;;
 	*) return ;;
 	esac
-	[ -z "$version" ] || go run ./internal/compat/suites -record "$1" -version "$version"
+	[ -z "$version" ] || "$compat" suites -record "$1" -version "$version"
 }
 
 failed=

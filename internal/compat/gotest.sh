@@ -1,7 +1,6 @@
 # Functions for the test suites of other Go modules. They are run unmodified, from the source that the
 # module proxy has.
 . internal/compat/common.sh
-go build -o "$work/suites" ./internal/compat/suites
 : >"$work/suite.json"
 
 # build_tests MODULE VERSION PACKAGE: builds the tests of a package of the module. -trimpath, because
@@ -23,7 +22,7 @@ run_tests() {
 
 # compare NAME TITLE VERSION: compares the failures with the list NAME.txt.
 compare() {
-	"$work/suites" -list "internal/compat/$1.txt" ${COMPAT_RECORD:+-record "$1" -version "$3"} "$work/suite.json" >"$work/differences" 2>&1 ||
+	"$compat" suites -list "internal/compat/$1.txt" ${COMPAT_RECORD:+-record "$1" -version "$3"} "$work/suite.json" >"$work/differences" 2>&1 ||
 		fail "$(cat "$work/differences" "$work/suite.log")"
 	ok "$2 $3: $(tail -1 "$work/differences")"
 }

@@ -3,13 +3,12 @@
 . internal/compat/common.sh
 create= # a bucket that isn't there is one of the facts
 
-go build -o "$work/live" ./internal/compat/live
 # live CODE FLAG...: runs it and checks the exit code.
 live() {
 	want=$1
 	shift
 	status=0
-	limited "$work/live" -gcsup "$gcsup" -size 37748736 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
+	limited "$compat" live -gcsup "$gcsup" -size 37748736 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
 	[ $status = "$want" ] || fail "live $*: exit code $status, want $want: $(grep -v '^ok' "$work/live.log")"
 }
 # prints REGEXP: checks that the last run printed a matching line.
@@ -67,7 +66,7 @@ ok "live reports what it could not delete"
 
 # SIGTERM between two uploads, when an object exists and a session is open.
 bucket --rate 10MiB
-timeout --foreground -k 1 300 "$work/live" -gcsup "$gcsup" -size 37748736 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
+timeout --foreground -k 1 300 "$compat" live -gcsup "$gcsup" -size 37748736 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
 runs=$!
 until grep -q 'ok  *killed-upload-1' "$work/live.log"; do
 	kill -0 $runs 2>/dev/null || fail "live does not come to its first upload: $(cat "$work/live.log")"

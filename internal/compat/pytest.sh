@@ -4,7 +4,6 @@
 . internal/compat/common.sh
 python=${PYTHON:-python3}
 need "$python"
-go build -o "$work/suites" ./internal/compat/suites
 create=
 unset STORAGE_EMULATOR_HOST API_ENDPOINT_OVERRIDE GOOGLE_CLOUD_PROJECT GCLOUD_PROJECT
 export PYTHONDONTWRITEBYTECODE=1 NO_GCE_CHECK=true # no request to a metadata server
@@ -31,7 +30,7 @@ run_suite() {
 	shift 3
 	(cd "$SUITE_DIR" && timeout --foreground -k 1 900 "$python" -m pytest -p no:cacheprovider -q --color=no --junitxml "$work/suite.xml" "$@") >"$work/suite.log" 2>&1 || true
 	[ -s "$work/suite.xml" ] || fail "the tests did not run: $(tail "$work/suite.log")"
-	"$work/suites" -format junit -list "internal/compat/$name.txt" ${COMPAT_RECORD:+-record "$name" -version "$version"} "$work/suite.xml" >"$work/differences" 2>&1 ||
+	"$compat" suites -format junit -list "internal/compat/$name.txt" ${COMPAT_RECORD:+-record "$name" -version "$version"} "$work/suite.xml" >"$work/differences" 2>&1 ||
 		fail "$(cat "$work/differences"; tail -40 "$work/suite.log")"
 	ok "$title $version: $(tail -1 "$work/differences")"
 }

@@ -52,5 +52,4 @@ same faults "$large"
 ok "rclone copyto through a 503, a reset and a lost reply"
 
 # The filters need no server.
-go build -o "$work/filters" ./internal/compat/filters
-limited "$work/filters" # it prints what differs
+limited "$compat" filters # it prints what differs

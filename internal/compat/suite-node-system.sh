@@ -7,7 +7,6 @@ need node
 [ -d "${SUITE_DIR:-}/build/cjs/system-test" ] || fail "SUITE_DIR is not a compiled checkout of googleapis/nodejs-storage: make compat-node DIR=PATH"
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$SUITE_DIR/package.json")
 here=$PWD
-go build -o "$work/suites" ./internal/compat/suites
 
 create=
 start_emulator
@@ -21,6 +20,6 @@ export NO_PROXY="$NO_PROXY,localhost" no_proxy="$no_proxy,localhost" # servers o
 		--timeout 20000 --exit build/cjs/system-test/common.js build/cjs/system-test/kitchen.js build/cjs/system-test/storage.js
 ) >"$work/suite.log" 2>&1 || true
 [ -s "$work/suite.json" ] || fail "the tests did not end: $(tail "$work/suite.log")"
-"$work/suites" -format mocha -list internal/compat/suite-node-system.txt ${COMPAT_RECORD:+-record suite-node-system -version "$version"} "$work/suite.json" >"$work/differences" 2>&1 ||
+"$compat" suites -format mocha -list internal/compat/suite-node-system.txt ${COMPAT_RECORD:+-record suite-node-system -version "$version"} "$work/suite.json" >"$work/differences" 2>&1 ||
 	fail "$(cat "$work/differences")"
 ok "Google's system tests of Node's client $version: $(tail -1 "$work/differences")"

@@ -7,13 +7,12 @@
 need node
 [ -d "${SUITE_DIR:-}/build/cjs/conformance-test" ] || fail "SUITE_DIR is not a compiled checkout of googleapis/nodejs-storage: make compat-node DIR=PATH"
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$SUITE_DIR/package.json")
-go build -o "$work/suites" ./internal/compat/suites
 
 create=
 start_emulator
 export STORAGE_EMULATOR_HOST="$host/" # the tests append paths to it
 here=$PWD
 (cd "$SUITE_DIR" && timeout --foreground -k 1 900 node node_modules/.bin/mocha --require "$here/internal/compat/suite-node.cjs" --reporter json build/cjs/conformance-test/scenarios) >"$work/suite.json" 2>"$work/suite.log" || true
-"$work/suites" -format mocha -list internal/compat/suite-node.txt ${COMPAT_RECORD:+-record suite-node -version "$version"} "$work/suite.json" >"$work/differences" 2>&1 ||
+"$compat" suites -format mocha -list internal/compat/suite-node.txt ${COMPAT_RECORD:+-record suite-node -version "$version"} "$work/suite.json" >"$work/differences" 2>&1 ||
 	fail "$(cat "$work/differences" "$work/suite.log")"
 ok "Google's tests of Node's client $version: $(tail -1 "$work/differences")"

@@ -1,4 +1,4 @@
-package main
+package suites
 
 import (
 	"bufio"

@@ -1,10 +1,10 @@
-// Command live checks the facts of fakegcs/fakegcstest on the real service, in a
+// Package live checks the facts of fakegcs/fakegcstest on the real service, in a
 // bucket of the user. It then uploads three files with gcsup, which it kills during
 // the upload and runs again. It prints a line for each fact. For a difference it
 // prints what it observed and the source of the fact. It deletes what it created,
 // even after an interrupt.
 //
-//	go run ./internal/compat/live [flags] gs://BUCKET
+//	go run ./internal/compat live [flags] gs://BUCKET
 //
 // It uses Application Default Credentials. They must have permission to write,
 // change and delete objects in the bucket, and to create buckets in the project,
@@ -18,7 +18,7 @@
 // Exit codes: 0 all facts hold; 1 a fact differs; 2 no fact differs, but one was
 // not checked, an object could not be deleted, or the run failed; 64 the command
 // line is wrong; 130 interrupted.
-package main
+package live
 
 import (
 	"cmp"
@@ -60,12 +60,13 @@ const (
 	exitInterrupted = 130
 )
 
-func main() {
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the program, even during the clean-up.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 // config is the command line.

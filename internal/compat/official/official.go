@@ -1,7 +1,7 @@
-// Command official runs common operations with the unmodified official Go library
+// Package official runs common operations with the unmodified official Go library
 // on the emulator at STORAGE_EMULATOR_HOST, and checks their results. It prints a
 // line for each check that passes. The exit code is 1 at the first difference.
-package main
+package official
 
 import (
 	"context"
@@ -18,11 +18,13 @@ import (
 
 const granularity = 256 << 10 // the service commits multiples of it
 
-func main() {
+// Main is the program, which has no arguments. It returns its exit code.
+func Main([]string) int {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL the official library:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context) error {

@@ -1,4 +1,4 @@
-// Command filters compares the files that patterns of --include and --exclude select in
+// Package filters compares the files that patterns of --include and --exclude select in
 // gcsup with those that they select in the rclone in PATH. The patterns are those of
 // upload/tree/testdata/patterns.txt, and random ones. The exit code is 1 if they differ.
 //
@@ -9,7 +9,7 @@
 // The third one: rclone does not look for --include=deep/*.txt in ab, although the pattern
 // matches ab/deep/a.txt. A regular expression, as its manual explains, makes rclone look in
 // all directories.
-package main
+package filters
 
 import (
 	"context"
@@ -30,15 +30,18 @@ import (
 	"gcsup/upload/tree"
 )
 
-func main() {
-	table := flag.String("table", "upload/tree/testdata/patterns.txt", "the `FILE` of the patterns")
-	count := flag.Int("random", 100, "how many random sets of patterns")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the random patterns")
-	flag.Parse()
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
+	flags := flag.NewFlagSet("filters", flag.ExitOnError)
+	table := flags.String("table", "upload/tree/testdata/patterns.txt", "the `FILE` of the patterns")
+	count := flags.Int("random", 100, "how many random sets of patterns")
+	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the random patterns")
+	_ = flags.Parse(args) // which ends the program if it fails
 	if err := run(context.Background(), *table, *count, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL filters:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // patterns is a set of patterns. want are the files that it selects, if they are known.

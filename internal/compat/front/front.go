@@ -1,9 +1,9 @@
-// Command front passes requests for https://storage.googleapis.com on to the emulator at
+// Package front passes requests for https://storage.googleapis.com on to the emulator at
 // STORAGE_EMULATOR_HOST, and those for access tokens of Google. It is for programs whose address of the
 // service is fixed, or that have credentials: it is an HTTP proxy (HTTPS_PROXY), and has a certificate for
 // these names. It prints its own address, and writes its certificate authority to the file in its first
 // argument, and the key of a service account that does not exist to that in its second one, if there is one.
-package main
+package front
 
 import (
 	"bufio"
@@ -33,18 +33,17 @@ var tokens = []string{"oauth2.googleapis.com/token", "www.googleapis.com/oauth2/
 
 const tokenPath = "/_fakegcs/token"
 
-func main() {
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
 	err := error(nil)
-	if len(os.Args) > 2 {
-		err = writeAccount(os.Args[2])
+	if len(args) > 1 {
+		err = writeAccount(args[1])
 	}
 	if err == nil {
-		err = run(os.Getenv("STORAGE_EMULATOR_HOST"), os.Args[1])
+		err = run(os.Getenv("STORAGE_EMULATOR_HOST"), args[0])
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "front:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "front:", err)
+	return 1
 }
 
 func run(emulator, authority string) error {

@@ -1,4 +1,4 @@
-// Command suites compares the results of another project's test suite on the emulator with the
+// Package suites compares the results of another project's test suite on the emulator with the
 // list of the failures that are expected.
 //
 //	suites -format go|junit|mocha -list FILE RESULTS
@@ -6,7 +6,7 @@
 // It prints the differences and a summary. The exit code is 1 if a test fails that is not in the
 // list, or if a test of the list passes or did not run. With -record it writes the summary to
 // results.json, from which "suites -table" writes the table in docs/emulator.md.
-package main
+package suites
 
 import (
 	"errors"
@@ -18,11 +18,13 @@ import (
 	"time"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
+	if err := run(args, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "suites:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(args []string, out io.Writer) error {

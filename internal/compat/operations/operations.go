@@ -1,7 +1,7 @@
-// Command operations runs ordinary operations of the official Go library on the server at
+// Package operations runs ordinary operations of the official Go library on the server at
 // STORAGE_EMULATOR_HOST, and prints which of them pass. The comparison in docs/emulator.md counts
 // them. With -json the library reads objects with the JSON API instead of the XML API.
-package main
+package operations
 
 import (
 	"context"
@@ -14,18 +14,20 @@ import (
 	"google.golang.org/api/option"
 )
 
-func main() {
-	jsonReads := flag.Bool("json", false, "read objects with the JSON API")
-	flag.Parse()
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
+	flags := flag.NewFlagSet("operations", flag.ExitOnError)
+	jsonReads := flags.Bool("json", false, "read objects with the JSON API")
+	_ = flags.Parse(args) // which ends the program if it fails
 	if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
 		fmt.Fprintln(os.Stderr, "operations: STORAGE_EMULATOR_HOST is not set: start an emulator and set it to its URL")
-		os.Exit(64)
+		return 64
 	}
 	ctx := context.Background()
 	client, err := newClient(ctx, *jsonReads)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "operations:", err)
-		os.Exit(1)
+		return 1
 	}
 	passed := 0
 	for i, op := range operations {
@@ -37,6 +39,7 @@ func main() {
 		fmt.Println("ok  ", op.name)
 	}
 	fmt.Printf("%d of %d operations pass\n", passed, len(operations))
+	return 0
 }
 
 // newClient returns a client of the server at STORAGE_EMULATOR_HOST. It repeats no request.
