@@ -1,22 +1,18 @@
 package page
 
 import (
-	"bytes"
 	"cmp"
-	_ "embed" // page.html
+	_ "embed" // head.html
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 )
@@ -69,8 +65,11 @@ func (p *Recorder) Write(path string, about About) (err error) {
 	return err
 }
 
-//go:embed page.html
-var pageHTML string
+// head is the beginning of a page, up to its title. The page loads nothing and runs no script, even if
+// a file's name contains HTML.
+//
+//go:embed head.html
+var head string
 
 // table is a list with a heading. The first columns are texts, the others numbers.
 type table struct {
@@ -105,16 +104,22 @@ func (p *Recorder) Render(out io.Writer, about About) error {
 		{"slowest-requests", "Slowest requests", "slowest", 4, columns, p.slowRequests},
 		{"latest-requests", "Latest requests", "latest", 4, columns, p.requests},
 	}
-	var page bytes.Buffer
-	err := template.Must(template.New("").Funcs(template.FuncMap{"split": strings.Split, "printable": process.Printable}).Parse(pageHTML)).Execute(&page, map[string]any{
-		"Outcome": outcome(t, about.Code), "Command": about.Command, "Version": about.Version,
-		"Started": p.start.Format("2006-01-02 15:04:05 -07:00"), "Figures": figures, "Chart": p.timeline.draw(about.Elapsed),
-		"Tables": slices.DeleteFunc(tables, func(t table) bool { return len(t.List.Rows) == 0 && t.ID != "requests" }),
-	})
-	if err != nil {
-		return err
+	w := &writer{}
+	w.WriteString(head)
+	w.printf("<title>gcsup: %[1]s</title></head><body>\n<h1>gcsup: %[1]s</h1>\n<p><code>%s</code></p>\n<p class=\"dim\">%s, version %s</p>\n<dl>",
+		outcome(t, about.Code), about.Command, p.start.Format("2006-01-02 15:04:05 -07:00"), about.Version)
+	for _, f := range figures {
+		w.printf("\n<div><dt>%s</dt><dd>%s</dd></div>", f[0], fmt.Sprint(f[1]))
 	}
-	_, err = out.Write(page.Bytes())
+	w.WriteString("\n</dl>\n")
+	w.chart(p.timeline.draw(about.Elapsed))
+	for _, t := range tables {
+		if len(t.List.Rows) > 0 || t.ID == "requests" {
+			w.table(t)
+		}
+	}
+	w.WriteString("\n</body></html>\n")
+	_, err := out.Write(w.Bytes())
 	return err
 }
 
