@@ -311,7 +311,10 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 	} {
 		e.Size = 100
 		tr.note(e, now)
-		n, _ := tr.percent()
+		n := 0
+		if _, err := fmt.Sscanf(percentText(tr.highest, tr.size), "%d%%", &n); err != nil {
+			t.Fatal(err)
+		}
 		state, _ := tr.state(now, false)
 		if n < last && state != "the service lost 90 B" {
 			t.Errorf("event %d: %d%% after %d%%, and the state is %q", i, n, last, state)
