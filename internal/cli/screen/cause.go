@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -89,7 +90,10 @@ func causeOfError(err error) cause {
 	if err == nil {
 		return noReply
 	}
-	return shortened(err.Error())
+	// The end of the text of an error that has no type.
+	parts := strings.Split(address.ReplaceAllString(process.Printable(err.Error()), ""), ": ")
+	last := cmp.Or(strings.Join(strings.Fields(parts[len(parts)-1]), " "), "network error")
+	return cause{readable.Shorten(last, 18), readable.Shorten(last, 7)}
 }
 
 // failedTLS reports whether err is an error of package tls. An alert has no exported type. It
@@ -99,14 +103,4 @@ func failedTLS(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	op, ok := errors.AsType[*net.OpError](err)
 	return certificate || record || ok && (op.Op == "remote error" || op.Op == "local error")
-}
-
-// shortened returns the end of the text of an error that has no type.
-func shortened(text string) cause {
-	parts := strings.Split(address.ReplaceAllString(process.Printable(text), ""), ": ")
-	last := strings.Join(strings.Fields(parts[len(parts)-1]), " ")
-	if last == "" {
-		last = "network error"
-	}
-	return cause{readable.Shorten(last, 18), readable.Shorten(last, 7)}
 }
