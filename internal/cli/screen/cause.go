@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
@@ -25,20 +26,25 @@ var (
 	timeout = cause{"timeout", "timeout"}
 	closed  = cause{"connection closed", "closed"}
 	noReply = cause{"no reply", "silent"}
+	reset   = cause{"connection reset", "reset"}
+	refused = cause{"connection refused", "refused"}
+	noRoute = cause{"no network", "no net"}
 )
 
-// causes are the causes of errors of the operating system and of packages net and
-// session. connErrors are those of the operating system.
-var causes = append(connErrors,
-	errorCause{io.EOF, closed},
-	errorCause{io.ErrUnexpectedEOF, closed},
-	errorCause{net.ErrClosed, closed},
-	errorCause{session.ErrStalled, cause{"stalled", "stalled"}},
-)
-
-type errorCause struct {
+// causes are the causes of errors of the operating system and of packages net and session. Windows has numbers that
+// no other system uses, and returns none of the constants of package syscall for them.
+var causes = []struct {
 	err error
 	cause
+}{
+	{syscall.ECONNRESET, reset}, {syscall.Errno(10054), reset},
+	{syscall.ECONNREFUSED, refused}, {syscall.Errno(10061), refused},
+	{syscall.ENETUNREACH, noRoute}, {syscall.Errno(10051), noRoute},
+	{syscall.EHOSTUNREACH, noRoute}, {syscall.Errno(10065), noRoute},
+	{syscall.EPIPE, closed}, {syscall.Errno(10053), closed}, // WSAECONNABORTED
+	{syscall.Errno(10060), timeout},
+	{io.EOF, closed}, {io.ErrUnexpectedEOF, closed}, {net.ErrClosed, closed},
+	{session.ErrStalled, cause{"stalled", "stalled"}},
 }
 
 // address matches HOST:PORT, an IP address, and an arrow between two of them.

@@ -61,11 +61,7 @@ func layoutFor(columns int) layout {
 // with returns the layout with these widths. The name and the bar get the columns that are left.
 func (l layout) with(bytes, state int, bar bool) layout {
 	l.name, l.bar, l.bytes, l.state = l.columns-percentWidth-1, 0, bytes, state
-	for _, w := range []int{bytes, state} {
-		if w > 0 {
-			l.name -= w + 1
-		}
-	}
+	l.name -= bytes + min(bytes, 1) + state + min(state, 1) // with a space before each
 	if bar {
 		l.bar = min(max(minBar+(l.name-barFrom)/2, minBar), maxBar)
 		l.name -= l.bar + 1
@@ -114,7 +110,14 @@ func (d *Display) frame(now time.Time, columns, height int) (lines []liveLine) {
 			lines = append(lines, l.row(t, now))
 		}
 		if more := len(d.active) - len(rows); more > 0 {
-			lines = append(lines, l.line(d.moreText(more, len(rows)), ""))
+			text, verb := fmt.Sprintf("and %d more", more), "sent"
+			if d.run.Work == Comparing {
+				verb = "compared"
+			}
+			if len(rows) == 0 {
+				text = readable.Plural(more, "file is being "+verb, "files are being "+verb)
+			}
+			lines = append(lines, l.line(text, ""))
 		}
 		lines = append(lines, totals...)
 	}
@@ -146,17 +149,6 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 	}
 	first := l.with(0, 0, l.bar > 0).row(t, now)
 	return []liveLine{{first.text, color}, l.line(second, color)}
-}
-
-// moreText returns how many active files have no row, besides those that have one.
-func (d *Display) moreText(more, rows int) string {
-	switch {
-	case rows > 0:
-		return fmt.Sprintf("and %d more", more)
-	case d.run.Work == Comparing:
-		return readable.Plural(more, "file is being compared", "files are being compared")
-	}
-	return readable.Plural(more, "file is being sent", "files are being sent")
 }
 
 // row returns the line of one file.
