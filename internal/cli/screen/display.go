@@ -17,12 +17,15 @@ const maxRows = 8
 // update it, so that thousands of small files per second cost little. Drawing a
 // frame costs the same for any number of files: it looks at the active ones.
 type Display struct {
-	mu      sync.Mutex
-	run     Run
-	began   bool // there was an event
-	active  []*activeFile
-	rows    []*activeFile // those on the terminal, each in its row until it ends
-	ended   endedFiles
+	mu     sync.Mutex
+	run    Run
+	began  bool // there was an event
+	active []*activeFile
+	rows   []*activeFile // those on the terminal, each in its row until it ends
+	ended  struct {
+		files, failed, differ int
+		sent, durable, done   int64 // bytes; done includes those of skipped files
+	}
 	before  int64 // bytes of active and ended files that an earlier run sent
 	samples samples
 	listing *activeFile // waits to list the bucket; nil if it never did
@@ -41,21 +44,12 @@ type Run struct {
 // single reports whether the run is one file.
 func (r *Run) single() bool { return r.Files == 1 }
 
-// endedFiles adds up the files that ended.
-type endedFiles struct {
-	files, failed, differ int
-	sent, durable, done   int64 // bytes; done includes those of skipped files
-}
-
 // NewDisplay returns the display of a run.
-func NewDisplay(r Run) *Display { return &Display{run: r, files: int64(r.Files), size: -1} }
-
-// finished returns how many files an earlier run finished.
-func (d *Display) finished() int {
-	if d.run.Finished == nil {
-		return 0
+func NewDisplay(r Run) *Display {
+	if r.Finished == nil {
+		r.Finished = func() int { return 0 }
 	}
-	return d.run.Finished()
+	return &Display{run: r, files: int64(r.Files), size: -1}
 }
 
 // SetTotals records how many files there are, and their size.
@@ -181,7 +175,7 @@ func (d *Display) progress(now time.Time) (sent, durable int64, eta string) {
 	if d.run.Work == Comparing {
 		sent = done // a file that need not be read is compared, too
 	}
-	if d.size >= 0 && d.finished() == 0 {
+	if d.size >= 0 && d.run.Finished() == 0 {
 		eta = etaText(d.size-done, d.samples.rate(now))
 	}
 	return sent, durable, eta

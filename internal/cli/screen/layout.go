@@ -278,7 +278,7 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 
 // fileText returns how many files ended, and of how many if that is known.
 func (d *Display) fileText() string {
-	finished := d.finished()
+	finished := d.run.Finished()
 	text := countText(d.ended.files + finished)
 	if d.files >= 0 {
 		// A file that cannot be read is not counted before it is reached.
@@ -307,7 +307,7 @@ func (d *Display) plainLine(now time.Time) string {
 	}
 	sent, durable, eta := d.progress(now)
 	files, differ, failed, listing, wait := " files", "", "", "", ""
-	if d.files == 1 || d.files < 0 && d.ended.files+d.finished() == 1 {
+	if d.files == 1 || d.files < 0 && d.ended.files+d.run.Finished() == 1 {
 		files = " file"
 	}
 	if d.ended.differ > 0 {
