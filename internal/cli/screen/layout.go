@@ -270,7 +270,7 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 		amount := amountText(d.run.Work, sent, durable, d.size)
 		return []liveLine{l.line(fmt.Sprintf("%-26s  %-13s  %-*s  %s  %s", files, failed, bytesWidth, amount, speed, eta), color)}
 	case l.bar > 0:
-		return []liveLine{l.line(fmt.Sprintf("%-21s %-11s %-*s %s %s", files, failed, shareWidth, share(shareWidth), speed, eta), color)}
+		return []liveLine{l.line(fmt.Sprintf("%-21s %s %-*s %s %s", files, readable.Fit(failed, 11), shareWidth, share(shareWidth), speed, eta), color)}
 	}
 	second := fmt.Sprintf("%-*s %s %s", narrowShare, share(narrowShare), speed, strings.TrimPrefix(eta, "ETA "))
 	return []liveLine{l.line(fmt.Sprintf("%-21s %s", files, failed), color), l.line(second, color)}
@@ -306,29 +306,31 @@ func (d *Display) plainLine(now time.Time) string {
 		return join("  ", t.name, part, parts, t.bytesText(), strings.Join(strings.Fields(state), " "))
 	}
 	sent, durable, eta := d.progress(now)
-	files, differ, failed, listing, wait := " files", "", "", "", ""
+	files := " files"
 	if d.files == 1 || d.files < 0 && d.ended.files+d.run.Finished() == 1 {
 		files = " file"
 	}
+	counts := []string{d.fileText() + files, amountText(d.run.Work, sent, durable, d.size)}
 	if d.ended.differ > 0 {
-		differ = differText(d.ended.differ)
+		counts = append(counts, differText(d.ended.differ))
 	}
 	if d.ended.failed > 0 {
-		failed = fmt.Sprintf("%d failed", d.ended.failed)
+		counts = append(counts, fmt.Sprintf("%d failed", d.ended.failed))
 	}
 	if l := d.waitingListing(now); l != nil {
-		listing, _ = l.state(now, false)
-		listing = l.name + ": " + listing
+		state, _ := l.state(now, false)
+		counts = append(counts, l.name+": "+state)
 	}
-	waiting := 0
+	waiting, why := 0, ""
 	for _, t := range d.active {
 		if !t.wait.until.IsZero() {
-			waiting++
-			wait = fmt.Sprintf("%d waiting: %s", waiting, t.wait.cause.text)
+			waiting, why = waiting+1, t.wait.cause.text
 		}
 	}
-	counts := join(", ", d.fileText()+files, amountText(d.run.Work, sent, durable, d.size), differ, failed, listing, wait)
-	return strings.TrimRight(join("  ", counts, readable.Rate(d.samples.rate(now)), eta), " ")
+	if waiting > 0 {
+		counts = append(counts, fmt.Sprintf("%d waiting: %s", waiting, why))
+	}
+	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.samples.rate(now)), eta), " ")
 }
 
 // amountText returns how much of size bytes is sent and durable, "3.412 GiB sent, 3.375 GiB durable
