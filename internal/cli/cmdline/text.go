@@ -2,7 +2,6 @@ package cmdline
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -24,51 +23,34 @@ type Table struct {
 // ParseText divides a text into blocks. The text has the form of Markdown, of which it uses
 // headings, items of one line, tables, and fenced lines that are not changed. Every other line is a paragraph.
 func ParseText(text string) (blocks []Block) {
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	// leading removes the first lines that begin with prefix, or do not, and returns them.
-	leading := func(prefix string, like bool) []string {
-		n := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, prefix) != like })
-		if n < 0 {
-			n = len(lines)
-		}
-		first := lines[:n]
-		lines = lines[n:]
-		return first
-	}
-	for len(lines) > 0 {
-		line := lines[0]
+	fenced, before := false, "" // the line before
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
+		continues := func(prefix string) bool { return begins(prefix) && strings.HasPrefix(before, prefix) }
+		last := len(blocks) - 1
 		switch {
-		case strings.HasPrefix(line, "- "):
-			var items []string
-			for _, l := range leading("- ", true) {
-				items = append(items, l[len("- "):])
+		case begins("```"):
+			if fenced = !fenced; fenced {
+				blocks = append(blocks, Block{Verbatim: []string{}})
 			}
-			blocks = append(blocks, Block{Items: items})
-			continue
-		case strings.HasPrefix(line, "|"):
-			var t Table
-			for i, l := range leading("|", true) {
-				switch i {
-				case 0:
-					t.Head = cells(l)
-				case 1: // separates the headings
-				default:
-					t.Rows = append(t.Rows, cells(l))
-				}
+		case fenced:
+			blocks[last].Verbatim = append(blocks[last].Verbatim, line)
+		case continues("- "):
+			blocks[last].Items = append(blocks[last].Items, line[len("- "):])
+		case begins("- "):
+			blocks = append(blocks, Block{Items: []string{line[len("- "):]}})
+		case continues("|"):
+			if t := blocks[last].Table; !begins("|--") { // separates the headings
+				t.Rows = append(t.Rows, cells(line))
 			}
-			blocks = append(blocks, Block{Table: &t})
-			continue
-		}
-		lines = lines[1:]
-		switch {
-		case strings.HasPrefix(line, "```"):
-			blocks = append(blocks, Block{Verbatim: leading("```", false)})
-			lines = lines[min(1, len(lines)):]
-		case strings.HasPrefix(line, "#"):
+		case begins("|"):
+			blocks = append(blocks, Block{Table: &Table{Head: cells(line)}})
+		case begins("#"):
 			blocks = append(blocks, Block{Heading: strings.TrimLeft(line, "# ")})
 		case line != "":
 			blocks = append(blocks, Block{Paragraph: line})
 		}
+		before = line
 	}
 	return blocks
 }

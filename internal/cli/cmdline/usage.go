@@ -3,6 +3,7 @@ package cmdline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,30 +33,26 @@ func FlagError(cmd *cobra.Command, err error) error {
 		// The flag may be valid; the command before it is unknown.
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
-	name, dashes := unknown.GetSpecifiedName(), "--"
-	if unknown.GetSpecifiedShortnames() != "" {
-		dashes = "-"
+	name, dashes, near := unknown.GetSpecifiedName(), "--", ""
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		dashes, near = "-", longName(cmd, short)
 	}
-	if dashes == "-" {
-		if long := longName(cmd, unknown.GetSpecifiedShortnames()); long != "" {
-			return exit.Usagef("unknown flag -%s, did you mean --%s? See %s", name, long, FlagsOf(cmd))
-		}
+	advice := peerAdvice(cmd, name)
+	if dashes == "--" && advice == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		near = Nearest(name, names)
 	}
-	if advice := peerAdvice(cmd, name); advice != "" {
+	other := withFlag(cmd, name)
+	switch {
+	case near != "":
+		return exit.Usagef("unknown flag %s%s, did you mean --%s? See %s", dashes, name, near, FlagsOf(cmd))
+	case advice != "":
 		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, FlagsOf(cmd))
+	case dashes == "--" && other != nil:
+		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(other), name)
 	}
-	if dashes == "-" {
-		return exit.Usagef("unknown flag -%s; see %s", name, FlagsOf(cmd))
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := Nearest(name, names); near != "" {
-		return exit.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, FlagsOf(cmd))
-	}
-	if c := withFlag(cmd, name); c != nil {
-		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
-	}
-	return exit.Usagef("unknown flag --%s; see %s", name, FlagsOf(cmd))
+	return exit.Usagef("unknown flag %s%s; see %s", dashes, name, FlagsOf(cmd))
 }
 
 // longName returns the name of a flag that was given with one dash, such as -recursive, or "". rest is
@@ -128,34 +125,30 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	near := Nearest(name, names)
-	for _, c := range cmd.Commands() {
-		if slices.Contains(c.SuggestFor, name) {
-			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
-		}
+	near, other := Nearest(name, names), ""
+	if !cmd.HasParent() && near == "" {
+		other = elsewhere[name]
 	}
-	if other, ok := elsewhere[name]; ok && !cmd.HasParent() && near == "" {
+	meant := first(cmd, func(c *cobra.Command) bool { return c.Name() == name || slices.Contains(c.SuggestFor, name) })
+	switch {
+	case other != "" && (meant == nil || meant.Parent() != cmd):
 		return exit.Usagef("%s uploads only; %s", cmd.Name(), other)
-	}
-	if !cmd.HasParent() {
-		if c := below(cmd, name); c != nil {
-			return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(c), HelpOf(cmd))
-		}
-	}
-	if near != "" {
+	case meant != nil:
+		return exit.Usagef("%s, did you mean %s? See %s", none, commandLine(meant), HelpOf(cmd))
+	case near != "":
 		return exit.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, HelpOf(cmd))
 	}
 	return exit.Usagef("%s; see %s", none, HelpOf(cmd))
 }
 
-// below returns the command below a subcommand of cmd that has the name or is
-// suggested for it, or nil.
-func below(cmd *cobra.Command, name string) *cobra.Command {
+// first returns the first command below cmd, at any depth, that is wanted, or nil.
+func first(cmd *cobra.Command, wanted func(*cobra.Command) bool) *cobra.Command {
 	for _, c := range cmd.Commands() {
-		for _, sub := range c.Commands() {
-			if sub.Name() == name || slices.Contains(sub.SuggestFor, name) {
-				return sub
-			}
+		if wanted(c) {
+			return c
+		}
+		if found := first(c, wanted); found != nil {
+			return found
 		}
 	}
 	return nil
@@ -171,19 +164,14 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 
 // AtLeast returns the Args of a command that takes n or more arguments. want
 // describes them.
-func AtLeast(n int, want string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < n {
-			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
-		}
-		return nil
-	}
-}
+func AtLeast(n int, want string) cobra.PositionalArgs { return between(n, math.MaxInt, want) }
 
 // Exactly returns the Args of a command that takes n arguments. want describes them.
-func Exactly(n int, want string) cobra.PositionalArgs {
+func Exactly(n int, want string) cobra.PositionalArgs { return between(n, n, want) }
+
+func between(least, most int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) < least || len(args) > most {
 			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
@@ -218,17 +206,9 @@ func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 }
 
-// withFlag returns the first subcommand of cmd that has the flag, or nil.
+// withFlag returns the first command below cmd that has the flag, or nil.
 func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
-	for _, c := range cmd.Commands() {
-		if c.Flags().Lookup(flag) != nil {
-			return c
-		}
-		if found := withFlag(c, flag); found != nil {
-			return found
-		}
-	}
-	return nil
+	return first(cmd, func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
 }
 
 // Nearest returns the most similar of names, or "" if none is similar. Similar names
@@ -240,7 +220,7 @@ func Nearest(name string, names []string) string {
 	}
 	best, least := "", limit+1
 	for _, n := range names {
-		d := distance(name, n)
+		d := distance(name, n, limit)
 		if len(name) >= 3 && strings.HasPrefix(n, name) {
 			d = min(d, limit)
 		}
@@ -254,26 +234,19 @@ func Nearest(name string, names []string) string {
 // distance returns the optimal string alignment distance of a and b: the number of
 // bytes to insert, delete, replace, or swap with their neighbor
 // (https://en.wikipedia.org/wiki/Damerau%E2%80%93Levenshtein_distance).
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
+// If it is larger than limit, the result is any larger number.
+func distance(a, b string, limit int) int {
+	switch {
+	case a == "" || b == "":
+		return len(a) + len(b)
+	case a[0] == b[0]:
+		return distance(a[1:], b[1:], limit)
+	case limit == 0:
+		return 1
 	}
-	for j := range d[0] {
-		d[0][j] = j
+	d := min(distance(a[1:], b, limit-1), distance(a, b[1:], limit-1), distance(a[1:], b[1:], limit-1))
+	if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] {
+		d = min(d, distance(a[2:], b[2:], limit-1))
 	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := d[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			d[i][j] = min(cost, d[i-1][j]+1, d[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
+	return 1 + d
 }

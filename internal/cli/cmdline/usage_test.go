@@ -33,7 +33,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "acb", 1}, {"jsno", "json", 1}} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := distance(c.a, c.b, 3); got != c.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
@@ -24,20 +26,25 @@ var (
 	timeout = cause{"timeout", "timeout"}
 	closed  = cause{"connection closed", "closed"}
 	noReply = cause{"no reply", "silent"}
+	reset   = cause{"connection reset", "reset"}
+	refused = cause{"connection refused", "refused"}
+	noRoute = cause{"no network", "no net"}
 )
 
-// causes are the causes of errors of the operating system and of packages net and
-// session. connErrors are those of the operating system.
-var causes = append(connErrors,
-	errorCause{io.EOF, closed},
-	errorCause{io.ErrUnexpectedEOF, closed},
-	errorCause{net.ErrClosed, closed},
-	errorCause{session.ErrStalled, cause{"stalled", "stalled"}},
-)
-
-type errorCause struct {
+// causes are the causes of errors of the operating system and of packages net and session. Windows has numbers that
+// no other system uses, and returns none of the constants of package syscall for them.
+var causes = []struct {
 	err error
 	cause
+}{
+	{syscall.ECONNRESET, reset}, {syscall.Errno(10054), reset},
+	{syscall.ECONNREFUSED, refused}, {syscall.Errno(10061), refused},
+	{syscall.ENETUNREACH, noRoute}, {syscall.Errno(10051), noRoute},
+	{syscall.EHOSTUNREACH, noRoute}, {syscall.Errno(10065), noRoute},
+	{syscall.EPIPE, closed}, {syscall.Errno(10053), closed}, // WSAECONNABORTED
+	{syscall.Errno(10060), timeout},
+	{io.EOF, closed}, {io.ErrUnexpectedEOF, closed}, {net.ErrClosed, closed},
+	{session.ErrStalled, cause{"stalled", "stalled"}},
 }
 
 // address matches HOST:PORT, an IP address, and an arrow between two of them.
@@ -89,7 +96,10 @@ func causeOfError(err error) cause {
 	if err == nil {
 		return noReply
 	}
-	return shortened(err.Error())
+	// The end of the text of an error that has no type.
+	parts := strings.Split(address.ReplaceAllString(process.Printable(err.Error()), ""), ": ")
+	last := cmp.Or(strings.Join(strings.Fields(parts[len(parts)-1]), " "), "network error")
+	return cause{readable.Shorten(last, 18), readable.Shorten(last, 7)}
 }
 
 // failedTLS reports whether err is an error of package tls. An alert has no exported type. It
@@ -99,14 +109,4 @@ func failedTLS(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	op, ok := errors.AsType[*net.OpError](err)
 	return certificate || record || ok && (op.Op == "remote error" || op.Op == "local error")
-}
-
-// shortened returns the end of the text of an error that has no type.
-func shortened(text string) cause {
-	parts := strings.Split(address.ReplaceAllString(process.Printable(text), ""), ": ")
-	last := strings.Join(strings.Fields(parts[len(parts)-1]), " ")
-	if last == "" {
-		last = "network error"
-	}
-	return cause{readable.Shorten(last, 18), readable.Shorten(last, 7)}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"syscall"
 	"testing"
 
 	"gcsup/internal/cli/readable"
@@ -21,7 +22,6 @@ import (
 var unavailable = &session.Error{Status: 503}
 
 func TestCauseOf(t *testing.T) {
-	reset, refused := connErrors[0].err, connErrors[1].err
 	inURL := func(err error) error {
 		return &session.Error{Err: &url.Error{Op: "Put", URL: "https://storage.googleapis.com", Err: err}}
 	}
@@ -31,15 +31,16 @@ func TestCauseOf(t *testing.T) {
 	}{
 		{unavailable, "503", "503"},
 		{&session.Error{}, "no reply", "silent"},
-		{inURL(&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", reset)}), "connection reset", "reset"},
+		{inURL(&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "connection reset", "reset"},
 		{inURL(io.ErrUnexpectedEOF), "connection closed", "closed"},
 		{inURL(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}), "host not found", "no host"},
 		{inURL(&net.DNSError{Err: "server misbehaving", IsTemporary: true}), "name server fails", "no host"},
-		{inURL(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", refused)}), "connection refused", "refused"},
+		{inURL(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), "connection refused", "refused"},
 		{inURL(context.DeadlineExceeded), "timeout", "timeout"},
 		{inURL(&tls.CertificateVerificationError{Err: errors.New("expired")}), "TLS error", "TLS"},
 		{inURL(&net.OpError{Op: "remote error", Err: tls.AlertError(40)}), "TLS error", "TLS"},
 		{inURL(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), "TLS error", "TLS"},
+		{inURL(os.NewSyscallError("wsarecv", syscall.Errno(10054))), "connection reset", "reset"}, // of Windows
 		{inURL(session.ErrStalled), "stalled", "stalled"},
 		{errors.New("write 10.0.0.1:5->10.0.0.2:443"), "write", "write"},
 		{errors.New("127.0.0.1:80"), "network error", "networ…"},

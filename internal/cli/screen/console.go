@@ -15,7 +15,7 @@ import (
 // of the run, below them.
 type Console struct {
 	mu      sync.Mutex
-	w       io.Writer
+	w, out  io.Writer     // out is w or queue
 	queue   *runlog.Queue // in front of w; if nil, messages are written at once
 	quiet   bool
 	verbose bool
@@ -26,13 +26,16 @@ type Console struct {
 
 // NewConsole returns a console on w.
 func NewConsole(w io.Writer, quiet bool) *Console {
-	return &Console{w: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
+	return &Console{w: w, out: w, quiet: quiet, live: newLiveRegion(), log: &runlog.File{}}
 }
 
 // NewQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
 func NewQueuedConsole(w io.Writer, quiet, verbose bool) *Console {
-	return &Console{w: w, queue: runlog.NewQueue(w), quiet: quiet, verbose: verbose, live: newLiveRegion(), log: &runlog.File{}}
+	c := NewConsole(w, quiet)
+	c.queue, c.verbose = runlog.NewQueue(w), verbose
+	c.out = c.queue
+	return c
 }
 
 // Log returns the log file, which has all messages once it is open.
@@ -52,40 +55,20 @@ func (c *Console) Close() {
 	}
 }
 
-// out returns the writer that the console uses.
-func (c *Console) out() io.Writer {
-	if c.queue != nil {
-		return c.queue
-	}
-	return c.w
-}
-
 // Message prints a line, unless the console is quiet. It replaces control characters
 // in its arguments, see [process.Message].
 func (c *Console) Message(format string, args ...any) {
-	text := process.Message(format, args...)
-	c.log.Info(string(text))
-	if !c.quiet {
-		c.print(text)
-	}
+	c.say(c.log.Info, !c.quiet, process.Message(format, args...))
 }
 
 // Warning prints a message, which the log file has as a warning.
 func (c *Console) Warning(format string, args ...any) {
-	text := process.Message(format, args...)
-	c.log.Warning(string(text))
-	if !c.quiet {
-		c.print(text)
-	}
+	c.say(c.log.Warning, !c.quiet, process.Message(format, args...))
 }
 
 // Detail prints a message with --verbose, and otherwise only to the log file.
 func (c *Console) Detail(format string, args ...any) {
-	text := process.Message(format, args...)
-	c.log.Info(string(text))
-	if c.verbose && !c.quiet {
-		c.print(text)
-	}
+	c.say(c.log.Info, c.verbose && !c.quiet, process.Message(format, args...))
 }
 
 // Fail prints a line even if the console is quiet. It replaces control characters. attrs are
@@ -96,12 +79,15 @@ func (c *Console) Fail(text string, attrs ...slog.Attr) {
 
 // FailBlock is Fail for a text that may have several lines.
 func (c *Console) FailBlock(text process.Block, attrs ...slog.Attr) {
-	c.log.Error(string(text), attrs...)
-	c.print(text)
+	c.say(func(line string) { c.log.Error(line, attrs...) }, true, text)
 }
 
-func (c *Console) print(text process.Block) {
-	_, _ = c.Write([]byte("gcsup: " + string(text) + "\n"))
+// say logs text, and prints it if shown is true.
+func (c *Console) say(log func(string), shown bool, text process.Block) {
+	log(string(text))
+	if shown {
+		_, _ = io.WriteString(c, "gcsup: "+string(text)+"\n")
+	}
 }
 
 // Write prints whole lines above the frame.
@@ -109,7 +95,7 @@ func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.live.lines) == 0 {
-		return c.out().Write(p)
+		return c.out.Write(p)
 	}
 	columns, _, _ := c.size()
 	lines, idle := c.live.lines, c.idle()
@@ -117,7 +103,7 @@ func (c *Console) Write(p []byte) (int, error) {
 	if idle && columns == c.live.columns { // else the next frame draws it
 		text += c.live.draw(lines, columns)
 	}
-	if _, err := io.WriteString(c.out(), text); err != nil {
+	if _, err := io.WriteString(c.out, text); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -135,7 +121,7 @@ func (c *Console) show(lines []liveLine) {
 		return // skip frames while the terminal lags behind
 	}
 	if text := c.live.draw(lines, columns); text != "" {
-		_, _ = io.WriteString(c.out(), text)
+		_, _ = io.WriteString(c.out, text)
 	}
 }
 

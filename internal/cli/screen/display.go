@@ -17,12 +17,15 @@ const maxRows = 8
 // update it, so that thousands of small files per second cost little. Drawing a
 // frame costs the same for any number of files: it looks at the active ones.
 type Display struct {
-	mu      sync.Mutex
-	run     Run
-	began   bool // there was an event
-	active  []*activeFile
-	rows    []*activeFile // those on the terminal, each in its row until it ends
-	ended   endedFiles
+	mu     sync.Mutex
+	run    Run
+	began  bool // there was an event
+	active []*activeFile
+	rows   []*activeFile // those on the terminal, each in its row until it ends
+	ended  struct {
+		files, failed, differ int
+		sent, durable, done   int64 // bytes; done includes those of skipped files
+	}
 	before  int64 // bytes of active and ended files that an earlier run sent
 	samples samples
 	listing *activeFile // waits to list the bucket; nil if it never did
@@ -41,21 +44,12 @@ type Run struct {
 // single reports whether the run is one file.
 func (r *Run) single() bool { return r.Files == 1 }
 
-// endedFiles adds up the files that ended.
-type endedFiles struct {
-	files, failed, differ int
-	sent, durable, done   int64 // bytes; done includes those of skipped files
-}
-
 // NewDisplay returns the display of a run.
-func NewDisplay(r Run) *Display { return &Display{run: r, files: int64(r.Files), size: -1} }
-
-// finished returns how many files an earlier run finished.
-func (d *Display) finished() int {
-	if d.run.Finished == nil {
-		return 0
+func NewDisplay(r Run) *Display {
+	if r.Finished == nil {
+		r.Finished = func() int { return 0 }
 	}
-	return d.run.Finished()
+	return &Display{run: r, files: int64(r.Files), size: -1}
 }
 
 // SetTotals records how many files there are, and their size.
@@ -70,11 +64,12 @@ func (d *Display) Note(id int, name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
-	t := d.find(id)
-	if t == nil {
-		t = &activeFile{id: id, name: process.Printable(name), size: -1, work: d.run.Work}
-		d.active = append(d.active, t)
+	i := d.find(id)
+	if i < 0 {
+		i = len(d.active)
+		d.active = append(d.active, &activeFile{id: id, name: process.Printable(name), size: -1, work: d.run.Work})
 	}
+	t := d.active[i]
 	was := t.highest
 	t.note(e, now)
 	if e.Kind == upload.Resumed {
@@ -110,40 +105,46 @@ func (d *Display) End(id int, status result.Status, res *upload.Result, now time
 	defer d.mu.Unlock()
 	d.began = true
 	var t activeFile
-	if i := slices.IndexFunc(d.active, func(t *activeFile) bool { return t.id == id }); i >= 0 {
+	if i := d.find(id); i >= 0 {
 		t = *d.active[i]
 		d.active = slices.Delete(d.active, i, i+1)
 	}
-	ended := &d.ended
-	ended.files++
 	size := max(t.size, 0)
 	if res != nil {
 		size = max(res.Size, 0)
 	}
+	sent, durable := t.highest, t.committed
 	switch status {
 	case result.OK, result.Same:
-		ended.sent += size
-		ended.durable += size
+		sent, durable = size, size
 	case result.Differs, result.Missing:
-		ended.differ++
-		ended.sent += t.highest
-		ended.durable += t.committed
+		d.ended.differ++
 	case result.Failed:
-		ended.failed++
-		ended.sent += t.highest
-		ended.durable += t.committed
+		d.ended.failed++
+	default:
+		sent, durable = 0, 0
 	}
-	ended.done += size
+	d.ended.files++
+	d.ended.sent += sent
+	d.ended.durable += durable
+	d.ended.done += size
 	d.sample(now)
 }
 
-// find returns the active file with that ID, or nil. The newest are the most
-// likely.
-func (d *Display) find(id int) *activeFile {
-	for _, t := range slices.Backward(d.active) {
+// find returns the index of the active file with that ID, or -1. The newest are the most likely.
+func (d *Display) find(id int) int {
+	for i, t := range slices.Backward(d.active) {
 		if t.id == id {
-			return t
+			return i
 		}
+	}
+	return -1
+}
+
+// only returns the file of a run of one file, or nil.
+func (d *Display) only() *activeFile {
+	if d.run.single() && len(d.active) == 1 {
+		return d.active[0]
 	}
 	return nil
 }
@@ -168,15 +169,16 @@ func (d *Display) totals() (sent, durable, done int64) {
 	return sent, durable, done
 }
 
-// totalSize returns the size of the run, or -1 if it is not known.
-func (d *Display) totalSize() int64 {
-	if !d.run.single() {
-		return d.size
+// progress returns the bytes of the run that are sent, or compared, and durable, and the time left.
+func (d *Display) progress(now time.Time) (sent, durable int64, eta string) {
+	sent, durable, done := d.totals()
+	if d.run.Work == Comparing {
+		sent = done // a file that need not be read is compared, too
 	}
-	if len(d.active) == 1 {
-		return d.active[0].size
+	if d.size >= 0 && d.run.Finished() == 0 {
+		eta = etaText(d.size-done, d.samples.rate(now))
 	}
-	return d.size
+	return sent, durable, eta
 }
 
 // visible returns the active files to show, at most n. A file keeps its row. The
@@ -199,15 +201,15 @@ func (d *Display) visible(n int, now time.Time) []*activeFile {
 	return d.rows
 }
 
-// rateWindow is the time over which a rate is averaged. It is long enough for a
-// steady value, and short enough to follow a network that changes.
-const rateWindow = 10 * time.Second
-
-// sampleEvery bounds the number of samples in a window.
-const sampleEvery = 200 * time.Millisecond
+// A rate is averaged over a window that is long enough for a steady value, and short enough to follow a
+// network that changes.
+const (
+	rateWindow  = 10 * time.Second
+	sampleEvery = 200 * time.Millisecond // bounds the number of samples in a window
+)
 
 // samples are the offsets of the last rateWindow, oldest first.
-type samples struct{ list []sample }
+type samples []sample
 
 type sample struct {
 	at   time.Time
@@ -215,33 +217,30 @@ type sample struct {
 }
 
 // due reports whether it is time for another sample.
-func (s *samples) due(now time.Time) bool {
-	return len(s.list) == 0 || now.Sub(s.list[len(s.list)-1].at) >= sampleEvery
+func (s samples) due(now time.Time) bool {
+	return len(s) == 0 || now.Sub(s[len(s)-1].at) >= sampleEvery
 }
 
 // add adds a sample, and drops those that are too old, or all if bytes were lost.
 func (s *samples) add(now time.Time, done int64) {
-	if n := len(s.list); n > 0 && done < s.list[n-1].done {
-		s.list = nil
+	list := *s
+	if n := len(list); n > 0 && done < list[n-1].done {
+		list = nil
 	}
-	if len(s.list) > 1 && now.Sub(s.list[len(s.list)-2].at) < sampleEvery {
-		s.list[len(s.list)-1] = sample{now, done}
-	} else {
-		s.list = append(s.list, sample{now, done})
+	if n := len(list); n > 1 && now.Sub(list[n-2].at) < sampleEvery {
+		list = list[:n-1]
 	}
-	for len(s.list) > 2 && now.Sub(s.list[0].at) > rateWindow {
-		s.list = s.list[1:]
+	list = append(list, sample{now, done})
+	for len(list) > 2 && now.Sub(list[0].at) > rateWindow {
+		list = list[1:]
 	}
+	*s = list
 }
 
 // rate returns bytes per second, or 0 if the rate is unknown.
-func (s *samples) rate(now time.Time) float64 {
-	if len(s.list) < 2 {
+func (s samples) rate(now time.Time) float64 {
+	if len(s) < 2 || now.Sub(s[0].at) < time.Second { // too short for a mean
 		return 0
 	}
-	first, last := s.list[0], s.list[len(s.list)-1]
-	if now.Sub(first.at) < time.Second {
-		return 0 // too short for a mean
-	}
-	return float64(last.done-first.done) / now.Sub(first.at).Seconds()
+	return float64(s[len(s)-1].done-s[0].done) / now.Sub(s[0].at).Seconds()
 }

@@ -52,6 +52,17 @@ func TestWaitForListing(t *testing.T) {
 	}
 }
 
+// TestHeldFileInALog checks that the line of a log names the lease that a file waits for, and not the cause of its last wait.
+func TestHeldFileInALog(t *testing.T) {
+	now := time.Unix(0, 0)
+	d := NewDisplay(Run{Work: Uploading, Files: 2})
+	d.Note(1, "a", upload.Event{Kind: upload.Waiting, Size: 9, Delay: time.Second, Err: unavailable}, now)
+	d.Note(1, "a", upload.Event{Kind: upload.Held, Size: 9, Delay: time.Minute}, now)
+	if line := d.plainLine(now); !strings.HasSuffix(line, ", 1 waiting: lease") {
+		t.Errorf("the line of a log is %q", line)
+	}
+}
+
 // TestRateOfResumedFiles checks that bytes of an earlier run do not count as sent in
 // this one.
 func TestRateOfResumedFiles(t *testing.T) {
@@ -80,8 +91,8 @@ func TestDiscardedIsNoLoss(t *testing.T) {
 	if state, _ := tr.state(now, false); strings.Contains(state, "lost") {
 		t.Errorf("the state is %q", state)
 	}
-	if n, _ := tr.percent(); n != 0 {
-		t.Errorf("%d%%, want 0%%", n)
+	if text := percentText(tr.highest, tr.size); text != "0%" {
+		t.Errorf("%s, want 0%%", text)
 	}
 }
 

@@ -16,7 +16,6 @@ type activeFile struct {
 
 	sent, committed int64 // see upload.Event.Arrived; buffers on the way are no progress
 	highest         int64 // the highest sent; it decreases only if the service lost bytes
-	handed          int64 // offset up to which bytes were handed to the network
 	compared        int64 // offset up to which the source was compared
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
@@ -24,8 +23,9 @@ type activeFile struct {
 	allSent         time.Time             // when the last byte was sent; zero before
 	parts           *upload.PartsProgress // nil if the file is not sent in parts
 
-	wait fileWait
-	loss fileLoss
+	wait      fileWait
+	lost      int64     // bytes that the service lost
+	lostUntil time.Time // how long they are shown at least
 }
 
 // fileWait is what a file waits for.
@@ -36,15 +36,6 @@ type fileWait struct {
 	probing bool // the file waits for another one
 	retry   int
 }
-
-// fileLoss is how many bytes of a file the service lost.
-type fileLoss struct {
-	bytes int64
-	until time.Time // how long the loss is shown at least
-}
-
-// shown reports whether there is a loss to show.
-func (l fileLoss) shown(now time.Time) bool { return l.bytes > 0 && now.Before(l.until) }
 
 // lostNotice is how long a loss of bytes is shown at least.
 const lostNotice = 10 * time.Second
@@ -57,37 +48,36 @@ const (
 	Comparing      // and sending nothing
 )
 
-// Note updates t with an event.
+// note updates t with an event.
 func (t *activeFile) note(e upload.Event, now time.Time) {
 	if t.work == Comparing {
 		e = t.asProgress(e)
 	}
 	is := result.ProgressOf(e)
 	if is.Arrived < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
-		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
+		t.samples = nil // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
-		t.loss.bytes, t.highest = 0, is.Arrived
+		t.lost, t.highest = 0, is.Arrived
 	case is.Committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
-		t.loss, t.highest = fileLoss{max(t.highest-is.Committed, 0), now.Add(lostNotice)}, is.Arrived
+		t.lost, t.lostUntil, t.highest = max(t.highest-is.Committed, 0), now.Add(lostNotice), is.Arrived
 	}
 	t.size, t.sent, t.committed, t.parts = is.Size, is.Arrived, is.Committed, e.Parts
-	t.highest, t.handed = max(t.highest, is.Arrived), is.Sent
-	switch {
-	case t.size < 0 || t.handed < t.size:
+	t.highest = max(t.highest, is.Arrived)
+	if t.size < 0 || is.Sent < t.size {
 		t.allSent = time.Time{}
-	case t.allSent.IsZero():
+	} else if t.allSent.IsZero() {
 		t.allSent = now
 	}
 	t.compared, t.toCompare = e.Compared, e.ToCompare
-	t.wait.until, t.settling, t.wait.held = time.Time{}, e.Kind == upload.Settling, false
+	t.wait, t.settling = fileWait{}, e.Kind == upload.Settling
 	switch e.Kind {
 	case upload.Held:
-		t.wait.until, t.wait.held = now.Add(e.Delay), true
+		t.wait = fileWait{until: now.Add(e.Delay), held: true, cause: cause{text: "lease"}}
 	case upload.Waiting:
-		t.samples = samples{}
+		t.samples = nil
 		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
 		t.samples.add(now, is.Arrived)
@@ -124,18 +114,4 @@ func (t *activeFile) asProgress(e upload.Event) upload.Event {
 	}
 	e.Compared, e.ToCompare = 0, 0
 	return e
-}
-
-// percent returns the part of the source that has arrived, from 0 to 100. known is
-// false if the size is not known.
-func (t *activeFile) percent() (n int, known bool) { return percent(t.highest, t.size) }
-
-func percent(done, size int64) (n int, known bool) {
-	switch {
-	case size < 0:
-		return 0, false
-	case size == 0 || done >= size:
-		return 100, true
-	}
-	return int(float64(done) / float64(size) * 100), true
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,7 +129,7 @@ func story(frame func(name string, d *Display, now time.Time)) {
 	now = now.Add(2 * time.Second)
 	event(1, disk, upload.Progress, 1000, 500, 200)
 	d.Note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Arrived: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
-		Err: &session.Error{Err: &net.OpError{Op: "read", Net: "tcp", Err: connErrors[0].err}}}, now)
+		Err: &session.Error{Err: &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}}}, now)
 	d.Note(3, "db.sql", upload.Event{Kind: upload.Settling, Size: 64 * mib}, now)
 	frame("waiting, and counted", d, now)
 	now = now.Add(9 * time.Second)
@@ -311,7 +312,10 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 	} {
 		e.Size = 100
 		tr.note(e, now)
-		n, _ := tr.percent()
+		n := 0
+		if _, err := fmt.Sscanf(percentText(tr.highest, tr.size), "%d%%", &n); err != nil {
+			t.Fatal(err)
+		}
 		state, _ := tr.state(now, false)
 		if n < last && state != "the service lost 90 B" {
 			t.Errorf("event %d: %d%% after %d%%, and the state is %q", i, n, last, state)

@@ -3,21 +3,20 @@ package screen
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"gcsup/internal/cli/readable"
 )
 
-// layout holds the widths of the columns of a frame. It depends only on the width
-// of the terminal, so that frames do not change their layout.
+// layout has the widths of the columns of a frame. They depend only on the width of the terminal, so that
+// columns do not move from frame to frame.
 type layout struct {
-	columns int // used columns of the terminal; the last one stays free
-	name    int
-	bar     int // 0 for none
-	percent int
-	bytes   int // 0 for none
-	state   int
+	columns   int // used columns of the terminal; the last one stays free
+	name, bar int // bar is 0 for none
+	bytes     int // 0 for none
+	state     int // 0 for none
 }
 
 // Widths of the terminal at which the layout changes, and of its columns.
@@ -28,6 +27,8 @@ const (
 	bytesWidth    = 49 // "1023.99 GiB sent, 1023.99 GiB durable of 1023 GiB"
 	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
 	narrowState   = 12 // "1023 MiB/s", "32 s refused"
+	rateWidth     = 10 // "1023 MiB/s"
+	etaWidth      = 12 // "ETA 99:59:59"
 )
 
 // Widths of a bar with its brackets. It gets half of the columns that a terminal has more than the
@@ -38,57 +39,43 @@ const (
 	barFrom = 37 // columns for the name and the bar, from which on the bar grows
 )
 
-// split divides columns into a name and a bar.
-func split(columns int) (name, bar int) {
-	bar = min(max(minBar+(columns-barFrom)/2, minBar), maxBar)
-	return max(columns-bar-1, 0), bar
-}
-
-// maxColumns is how many columns a frame uses at most. If a wider terminal gets narrower, down
-// to 80 columns, it breaks each line into two. More rows could be more than the terminal has:
-// those at the top could not be erased any more.
-const maxColumns = 159
-
-// usedColumns returns how many columns a frame uses. In a wide terminal some are free: the first step in
-// which a window is made narrower then breaks no line.
-func usedColumns(columns int) int {
-	return min(max(columns-1, 1), max(columns-freeColumns, 79), maxColumns)
-}
-
-// freeColumns is how many columns of a wide terminal are free.
-const freeColumns = 9
+// If a terminal gets narrower, it breaks the lines of the frame. In a wide one some columns are free: the first
+// step in which a window is made narrower then breaks no line. From maxColumns down to 80 columns, each line
+// becomes two. More rows could be more than the terminal has: those at the top could not be erased any more.
+const (
+	freeColumns = 9
+	maxColumns  = 159
+)
 
 func layoutFor(columns int) layout {
-	l := layout{columns: usedColumns(columns), percent: percentWidth}
+	l := layout{columns: min(max(columns-1, 1), max(columns-freeColumns, 79), maxColumns)}
 	switch {
 	case columns < mediumColumns:
-		l.state = narrowState
+		return l.with(0, narrowState, false)
 	case columns < wideColumns:
-		l.state = stateWidth
-	default:
-		l.bytes, l.state = bytesWidth, stateWidth
+		return l.with(0, stateWidth, true)
 	}
-	l.name = l.columns
-	for _, w := range []int{l.percent, l.bytes, l.state} {
-		if w > 0 {
-			l.name -= w + 1
-		}
+	return l.with(bytesWidth, stateWidth, true)
+}
+
+// with returns the layout with these widths. The name and the bar get the columns that are left.
+func (l layout) with(bytes, state int, bar bool) layout {
+	l.name, l.bar, l.bytes, l.state = l.columns-percentWidth-1, 0, bytes, state
+	l.name -= bytes + min(bytes, 1) + state + min(state, 1) // with a space before each
+	if bar {
+		l.bar = min(max(minBar+(l.name-barFrom)/2, minBar), maxBar)
+		l.name -= l.bar + 1
 	}
 	l.name = max(l.name, 0)
-	if columns >= mediumColumns {
-		l.name, l.bar = split(l.name)
-	}
 	return l
 }
 
-// alone returns the layout of the only file. Its first line has no bytes and no state.
-func (l layout) alone() layout {
-	name := l.columns - l.percent - 1
-	if l.name = name; l.bar > 0 {
-		l.name, l.bar = split(name)
-	}
-	l.bytes, l.state = 0, 0
-	return l
+// brief reports whether the terminal is narrow, so that a state has a short form.
+func (l layout) brief() bool { return l.state < stateWidth }
+
+// line returns text as a line of a frame.
+func (l layout) line(text, color string) liveLine {
+	return liveLine{readable.Shorten(strings.TrimRight(text, " "), l.columns), color}
 }
 
 // liveLine is one line of a frame.
@@ -104,31 +91,36 @@ const (
 
 // frame returns the lines for a terminal of that size: one for each active file,
 // the number of those that do not fit, and the totals.
-func (d *Display) frame(now time.Time, columns, height int) []liveLine {
+func (d *Display) frame(now time.Time, columns, height int) (lines []liveLine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.began && d.run.single() {
 		return nil // nothing is known yet, not even whether the file can be read
 	}
 	l := layoutFor(columns)
-	if d.run.single() && len(d.active) == 1 {
-		lines := l.only(d.active[0], now)
-		return lines[max(len(lines)-max(height, 1), 0):]
+	if t := d.only(); t != nil {
+		lines = l.only(t, now)
+	} else {
+		totals := d.totalLines(l, now)
+		if listing := d.waitingListing(now); listing != nil {
+			lines = append(lines, l.row(listing, now))
+		}
+		rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)), now)
+		for _, t := range rows {
+			lines = append(lines, l.row(t, now))
+		}
+		if more := len(d.active) - len(rows); more > 0 {
+			text, verb := fmt.Sprintf("and %d more", more), "sent"
+			if d.run.Work == Comparing {
+				verb = "compared"
+			}
+			if len(rows) == 0 {
+				text = readable.Plural(more, "file is being "+verb, "files are being "+verb)
+			}
+			lines = append(lines, l.line(text, ""))
+		}
+		lines = append(lines, totals...)
 	}
-	totals := d.totalLines(l, now)
-	var lines []liveLine
-	listing := d.waitingListing(now)
-	if listing != nil {
-		lines = append(lines, l.row(listing, now))
-	}
-	rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)), now)
-	for _, t := range rows {
-		lines = append(lines, l.row(t, now))
-	}
-	if more := len(d.active) - len(rows); more > 0 {
-		lines = append(lines, liveLine{text: readable.Shorten(d.moreText(more, len(rows)), l.columns)})
-	}
-	lines = append(lines, totals...)
 	// A frame that is higher than the terminal could not be replaced.
 	return lines[max(len(lines)-max(height, 1), 0):]
 }
@@ -136,12 +128,10 @@ func (d *Display) frame(now time.Time, columns, height int) []liveLine {
 // only returns the lines of the only file. A run of one file has no totals: they would repeat its
 // line, with another rate.
 func (l layout) only(t *activeFile, now time.Time) []liveLine {
-	first := l.row(t, now)
 	if l.bytes > 0 {
-		return []liveLine{first}
+		return []liveLine{l.row(t, now)}
 	}
-	brief := l.state < stateWidth
-	state, color := t.state(now, brief)
+	state, color := t.state(now, l.brief())
 	width := max(l.columns-l.state-2, shareWidth)
 	amount := shareText(t.work, t.highest, t.size, width)
 	if t.toCompare > 0 {
@@ -150,67 +140,56 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 		amount = t.bytesText()
 	}
 	second := readable.Fit(amount, min(width, bytesWidth)) + "  " + state
-	if brief {
+	if l.brief() {
 		second = readable.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
-		if rate := readable.Rate(t.samples.rate(now)); rate != "" && strings.HasSuffix(state, rate) {
-			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, t.samples.rate(now)), "ETA ")
+		rate := t.samples.rate(now)
+		if text := readable.Rate(rate); text != "" && strings.HasSuffix(state, text) {
+			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, rate), "ETA ")
 		}
 	}
-	first = l.alone().row(t, now)
-	return []liveLine{{first.text, color}, {readable.Shorten(strings.TrimRight(second, " "), l.columns), color}}
-}
-
-// moreText returns how many active files have no row, besides those that have one.
-func (d *Display) moreText(more, rows int) string {
-	switch {
-	case rows > 0:
-		return fmt.Sprintf("and %d more", more)
-	case d.run.Work == Comparing:
-		return readable.Plural(more, "file is being compared", "files are being compared")
-	}
-	return readable.Plural(more, "file is being sent", "files are being sent")
+	first := l.with(0, 0, l.bar > 0).row(t, now)
+	return []liveLine{{first.text, color}, l.line(second, color)}
 }
 
 // row returns the line of one file.
 func (l layout) row(t *activeFile, now time.Time) liveLine {
-	columns := make([]string, 0, 5)
-	if l.name > 0 {
-		columns = append(columns, readable.Fit(readable.ShortenPath(t.name, l.name), l.name))
-	}
+	bar, bytes := "", ""
 	if l.bar > 0 {
-		columns = append(columns, picture(t, l.bar-2))
+		bar = picture(t, l.bar-2)
 	}
-	columns = append(columns, readable.FitRight(percentText(t), l.percent))
 	if l.bytes > 0 {
-		columns = append(columns, readable.Fit(t.bytesText(), l.bytes))
+		bytes = readable.Fit(t.bytesText(), l.bytes)
 	}
-	var color string
-	if l.state > 0 {
-		var state string
-		state, color = t.state(now, l.state < stateWidth)
-		columns = append(columns, readable.Shorten(state, l.state))
-	}
-	return liveLine{readable.Shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
+	state, color := t.state(now, l.brief())
+	return l.line(join(" ", readable.Fit(readable.ShortenPath(t.name, l.name), l.name), bar,
+		readable.FitRight(percentText(t.highest, t.size), percentWidth), bytes, readable.Shorten(state, l.state)), color)
+}
+
+// join returns the texts that are not empty, with sep between them.
+func join(sep string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), sep)
 }
 
 // picture returns a bar: '=' stands for durable bytes, '-' for bytes that have arrived.
 func picture(t *activeFile, width int) string {
-	if t.size <= 0 {
-		return "[" + strings.Repeat(" ", width) + "]"
+	part := func(n int64) int { return min(int(float64(n)/float64(max(t.size, 1))*float64(width)), width) }
+	durable, sent := 0, 0
+	if t.size > 0 {
+		durable = part(t.committed)
+		sent = max(part(t.highest), durable)
 	}
-	part := func(n int64) int { return min(int(float64(n)/float64(t.size)*float64(width)), width) }
-	durable := part(t.committed)
-	sent := max(part(t.highest), durable)
 	return "[" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", width-sent) + "]"
 }
 
-// percentText returns the percentage that was sent, or "" if the size is not known.
-func percentText(t *activeFile) string {
-	n, ok := t.percent()
-	if !ok {
+// percentText returns which part of size is done, or "" if size is not known.
+func percentText(done, size int64) string {
+	switch {
+	case size < 0:
 		return ""
+	case done >= size:
+		return "100%"
 	}
-	return fmt.Sprintf("%d%%", n)
+	return fmt.Sprintf("%d%%", int(float64(done)/float64(size)*100))
 }
 
 // bytesText returns how many bytes of a file are sent, or compared.
@@ -224,32 +203,30 @@ func (t *activeFile) bytesText() string {
 // state describes an active file: its rate and the time left, or the reason for its
 // wait. brief is the form for narrowState columns.
 func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
+	form := func(short, long string) string {
+		if brief {
+			return short
+		}
+		return long
+	}
 	rate := t.samples.rate(now)
+	speed := readable.FitRight(readable.Rate(rate), rateWidth)
 	switch {
-	case t.loss.shown(now) && brief:
-		return "lost " + readable.Bytes(t.loss.bytes), yellow
-	case t.loss.shown(now):
-		return "the service lost " + readable.Bytes(t.loss.bytes), yellow
-	case t.settling && brief:
-		return "disk", ""
+	case t.lost > 0 && now.Before(t.lostUntil):
+		lost := readable.Bytes(t.lost)
+		return form("lost "+lost, "the service lost "+lost), yellow
 	case t.settling:
-		return "waiting for the file's disk", ""
-	case t.toCompare > 0 && brief:
-		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
+		return form("disk", "waiting for the file's disk"), ""
 	case t.toCompare > 0:
-		n, _ := percent(t.compared, t.toCompare)
-		return fmt.Sprintf("%s  comparing %d%%", readable.FitRight(readable.Rate(rate), rateWidth), n), ""
+		part := percentText(t.compared, t.toCompare)
+		return form("compare "+part, speed+"  comparing "+part), ""
 	case !t.wait.until.IsZero():
 		return t.wait.text(now, brief), yellow
-	case t.replyIsLate(now) && brief:
-		return "no reply yet", ""
 	case t.replyIsLate(now):
-		return "waiting for the reply", ""
-	case brief:
-		return readable.FitRight(readable.Rate(rate), rateWidth), ""
+		return form("no reply yet", "waiting for the reply"), ""
 	}
-	text = readable.FitRight(readable.Rate(rate), rateWidth) + "  " + readable.Fit(etaText(t.size-t.sent, rate), etaWidth)
-	if t.sent < t.highest {
+	text = form(speed, speed+"  "+readable.Fit(etaText(t.size-t.sent, rate), etaWidth))
+	if t.sent < t.highest && !brief {
 		text += " resending"
 	}
 	return text, ""
@@ -257,14 +234,12 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 
 // text describes the end and the cause of a file's wait.
 func (w *fileWait) text(now time.Time, brief bool) string {
-	left := math.Ceil(w.until.Sub(now).Seconds())
+	left := max(math.Ceil(w.until.Sub(now).Seconds()), 0)
 	switch {
 	case w.held && brief:
-		return fmt.Sprintf("lease %.0f s", max(left, 0))
+		return fmt.Sprintf("lease %.0f s", left)
 	case w.held:
-		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", max(left, 0))
-	}
-	switch {
+		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", left)
 	case brief && left > 0:
 		return fmt.Sprintf("%.0f s %s", left, w.cause.short)
 	case brief:
@@ -277,53 +252,33 @@ func (w *fileWait) text(now time.Time, brief bool) string {
 	return fmt.Sprintf("retry %d: %s", w.retry, w.cause.text)
 }
 
-// Widths of a rate and of a time left.
-const (
-	rateWidth = 10 // "1023 MiB/s"
-	etaWidth  = 12 // "ETA 99:59:59"
-)
-
 // totalLines returns the line of the whole run, or two if the terminal is narrow.
 func (d *Display) totalLines(l layout, now time.Time) []liveLine {
-	sent, durable, done := d.totals()
-	size := d.totalSize()
-	rate, left := d.samples.rate(now), int64(0)
-	if size >= 0 && d.finished() == 0 {
-		left = size - done
-	}
+	sent, durable, eta := d.progress(now)
 	failed, color := "", ""
 	switch {
 	case d.ended.failed > 0:
-		failed, color = fmt.Sprintf("%s failed", countText(d.ended.failed)), red
+		failed, color = countText(d.ended.failed)+" failed", red
 	case d.ended.differ > 0:
 		failed, color = differText(d.ended.differ), red
 	}
-	if d.run.Work == Comparing {
-		sent = done // a file that need not be read is compared, too
-	}
 	files := "file " + d.fileText()
-	speed := readable.FitRight(readable.Rate(rate), rateWidth)
-	var lines []string
+	speed := readable.FitRight(readable.Rate(d.samples.rate(now)), rateWidth)
+	share := func(width int) string { return shareText(d.run.Work, sent, d.size, width) }
 	switch {
 	case l.bytes > 0:
-		lines = []string{strings.Join([]string{readable.Fit(files, 26), readable.Fit(failed, 13), readable.Fit(amountText(d.run.Work, sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+		amount := amountText(d.run.Work, sent, durable, d.size)
+		return []liveLine{l.line(fmt.Sprintf("%-26s  %-13s  %-*s  %s  %s", files, failed, bytesWidth, amount, speed, eta), color)}
 	case l.bar > 0:
-		share := fmt.Sprintf("%-*s", shareWidth, shareText(d.run.Work, sent, size, shareWidth))
-		lines = []string{strings.Join([]string{readable.Fit(files, 21), readable.Fit(failed, 11), share, speed, etaText(left, rate)}, " ")}
-	default:
-		share := fmt.Sprintf("%-*s", narrowShare, shareText(d.run.Work, sent, size, narrowShare))
-		lines = []string{readable.Fit(files, 21) + " " + failed, share + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+		return []liveLine{l.line(fmt.Sprintf("%-21s %s %-*s %s %s", files, readable.Fit(failed, 11), shareWidth, share(shareWidth), speed, eta), color)}
 	}
-	var total []liveLine
-	for _, text := range lines {
-		total = append(total, liveLine{readable.Shorten(strings.TrimRight(text, " "), l.columns), color})
-	}
-	return total
+	second := fmt.Sprintf("%-*s %s %s", narrowShare, share(narrowShare), speed, strings.TrimPrefix(eta, "ETA "))
+	return []liveLine{l.line(fmt.Sprintf("%-21s %s", files, failed), color), l.line(second, color)}
 }
 
 // fileText returns how many files ended, and of how many if that is known.
 func (d *Display) fileText() string {
-	finished := d.finished()
+	finished := d.run.Finished()
 	text := countText(d.ended.files + finished)
 	if d.files >= 0 {
 		// A file that cannot be read is not counted before it is reached.
@@ -339,63 +294,43 @@ func (d *Display) plainLine(now time.Time) string {
 	if !d.began {
 		return ""
 	}
-	if d.run.single() && len(d.active) == 1 {
-		t := d.active[0]
-		text := t.name + "  "
-		if n, ok := t.percent(); ok && t.size > 0 {
-			text += fmt.Sprintf("%d%%  ", n)
+	if t := d.only(); t != nil {
+		part, parts := "", ""
+		if t.size > 0 {
+			part = percentText(t.highest, t.size)
 		}
-		if d.run.Parts {
-			text += t.partsText()
+		if p := t.parts; p != nil && d.run.Parts {
+			parts = fmt.Sprintf("parts %d/%d, %s", p.Done, p.Count, readable.Plural(p.Connections, "connection", "connections"))
 		}
 		state, _ := t.state(now, false)
-		return strings.TrimRight(text+t.bytesText()+"  "+strings.Join(strings.Fields(state), " "), " ")
+		return join("  ", t.name, part, parts, t.bytesText(), strings.Join(strings.Fields(state), " "))
 	}
-	sent, durable, done := d.totals()
-	size := d.totalSize()
-	if d.run.Work == Comparing {
-		sent = done
+	sent, durable, eta := d.progress(now)
+	files := " files"
+	if d.files == 1 || d.files < 0 && d.ended.files+d.run.Finished() == 1 {
+		files = " file"
 	}
-	noun := "files"
-	if d.files == 1 || d.files < 0 && d.ended.files+d.finished() == 1 {
-		noun = "file"
-	}
-	text := fmt.Sprintf("%s %s, %s", d.fileText(), noun, amountText(d.run.Work, sent, durable, size))
+	counts := []string{d.fileText() + files, amountText(d.run.Work, sent, durable, d.size)}
 	if d.ended.differ > 0 {
-		text += ", " + differText(d.ended.differ)
+		counts = append(counts, differText(d.ended.differ))
 	}
 	if d.ended.failed > 0 {
-		text += fmt.Sprintf(", %d failed", d.ended.failed)
+		counts = append(counts, fmt.Sprintf("%d failed", d.ended.failed))
 	}
 	if l := d.waitingListing(now); l != nil {
-		wait, _ := l.state(now, false)
-		text += ", " + l.name + ": " + wait
+		state, _ := l.state(now, false)
+		counts = append(counts, l.name+": "+state)
 	}
 	waiting, why := 0, ""
 	for _, t := range d.active {
 		if !t.wait.until.IsZero() {
-			waiting++
-			why = t.wait.cause.text
+			waiting, why = waiting+1, t.wait.cause.text
 		}
 	}
 	if waiting > 0 {
-		text += fmt.Sprintf(", %d waiting: %s", waiting, why)
+		counts = append(counts, fmt.Sprintf("%d waiting: %s", waiting, why))
 	}
-	if rate := d.samples.rate(now); rate > 0 {
-		text += "  " + readable.Rate(rate)
-		if size >= 0 && d.finished() == 0 {
-			text += "  " + etaText(size-done, rate)
-		}
-	}
-	return strings.TrimRight(text, " ")
-}
-
-// partsText returns how many parts of a file are stored, or "" if it has none.
-func (t *activeFile) partsText() string {
-	if t.parts == nil {
-		return ""
-	}
-	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, readable.Plural(t.parts.Connections, "connection", "connections"))
+	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.samples.rate(now)), eta), " ")
 }
 
 // amountText returns how much of size bytes is sent and durable, "3.412 GiB sent, 3.375 GiB durable
@@ -432,9 +367,9 @@ func shareText(w Work, done, size int64, width int) string {
 		return verb + readable.Precise(done)
 	}
 	name, unit := readable.Unit(size + size/40) // from 1000 on the next one, which takes less space
-	number := func(n int64, digits int, round func(float64) float64) string {
+	number := func(n int64, digits int, up float64) string {
 		scale := math.Pow10(digits)
-		return fmt.Sprintf("%.*f", digits, round(float64(n)/float64(unit)*scale)/scale)
+		return fmt.Sprintf("%.*f", digits, math.Floor(float64(n)/float64(unit)*scale+up)/scale)
 	}
 	fewest := func(n int64) int {
 		if unit > 1 && n < 10*unit {
@@ -442,15 +377,16 @@ func shareText(w Work, done, size int64, width int) string {
 		}
 		return 0
 	}
-	whole := number(size, fewest(size), math.Round)
+	whole := number(size, fewest(size), 0.5)
+	of := " of " + whole + " " + name
 	switch {
 	case done >= size:
-		return verb + whole + " of " + whole + " " + name
+		return verb + whole + of
 	case done > 0 && done < unit/10:
-		return verb + readable.Bytes(done) + " of " + whole + " " + name
+		return verb + readable.Bytes(done) + of
 	}
 	for digits := shareDigits[name]; ; digits-- {
-		text := verb + number(done, digits, math.Floor) + " of " + whole + " " + name
+		text := verb + number(done, digits, 0) + of
 		if len(text) <= width || digits <= fewest(done) {
 			return text
 		}
@@ -463,11 +399,11 @@ func etaText(left int64, rate float64) string {
 		return ""
 	}
 	seconds := math.Ceil(float64(left) / rate)
-	if seconds >= 100*3600 {
-		return "ETA > 4 days"
-	}
 	n := int(seconds)
-	if n < 3600 {
+	switch {
+	case seconds >= 100*3600:
+		return "ETA > 4 days"
+	case n < 3600:
 		return fmt.Sprintf("ETA %d:%02d", n/60, n%60)
 	}
 	return fmt.Sprintf("ETA %d:%02d:%02d", n/3600, n/60%60, n%60)

@@ -74,14 +74,14 @@ type jobControl struct {
 // start calls draw in that interval, until the Progress is stopped.
 func start(c *Console, every time.Duration, signals jobControl, draw func()) *Progress {
 	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
+	stop := signals.stop
+	signals.stop = func() {
+		c.hide() // the shell writes at the cursor
+		stop()
+	}
 	go func() {
 		defer close(p.done)
 		defer signals.end()
-		stop := signals.stop
-		signals.stop = func() {
-			c.hide() // the shell writes at the cursor
-			stop()
-		}
 		p.run(every, signals, draw, c.forget)
 		c.show(nil)
 	}()
@@ -91,7 +91,6 @@ func start(c *Console, every time.Duration, signals jobControl, draw func()) *Pr
 // run calls draw in that interval, until stop is called. It calls forget after the process was
 // stopped and continued, before anything else is drawn.
 func (p *Progress) run(every time.Duration, signals jobControl, draw, forget func()) {
-	continued := signals.continued
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := time.Now()
@@ -102,7 +101,7 @@ func (p *Progress) run(every time.Duration, signals jobControl, draw, forget fun
 			ended = true
 		case <-signals.stops:
 			signals.stop()
-		case <-continued:
+		case <-signals.continued:
 			forget()
 		case <-tick.C:
 			due = true
@@ -111,7 +110,7 @@ func (p *Progress) run(every time.Duration, signals jobControl, draw, forget fun
 		}
 		// The process may have been stopped until now. The signal can then arrive after the tick.
 		late := time.Since(last) > 2*every
-		if wasContinued(continued, late) {
+		if wasContinued(signals.continued, late) {
 			forget()
 		}
 		last = time.Now()
@@ -130,18 +129,18 @@ const signalGrace = 20 * time.Millisecond
 // wasContinued reports whether the process continues after it was stopped. If late is true, it
 // waits for the signal.
 func wasContinued(continued <-chan os.Signal, late bool) bool {
+	if late {
+		select {
+		case <-continued:
+			return true
+		case <-time.After(signalGrace):
+			return false
+		}
+	}
 	select {
 	case <-continued:
 		return true
 	default:
-	}
-	if !late {
-		return false
-	}
-	select {
-	case <-continued:
-		return true
-	case <-time.After(signalGrace):
 		return false
 	}
 }

@@ -34,54 +34,41 @@ type liveRegion struct {
 
 func newLiveRegion() liveRegion { return liveRegion{colors: os.Getenv("NO_COLOR") == ""} }
 
-// erase returns the sequences that remove the frame. They leave the cursor at the frame's first position.
-func (r *liveRegion) erase() string {
-	if len(r.lines) == 0 {
+// draw returns the sequences that replace the frame, or remove it if there are no lines. They leave the cursor at
+// the frame's first position. No line is broken while it is drawn, even if the terminal is narrower than the
+// program knows.
+func (r *liveRegion) draw(lines []liveLine, columns int) string {
+	last, shown := len(lines)-1, len(r.lines) > 0
+	r.lines = lines
+	switch {
+	case last < 0 && shown:
+		return "\r" + eraseRest
+	case last < 0:
 		return ""
 	}
-	return "\r" + eraseRest
-}
-
-// draw returns the sequences that replace the frame. No line is broken while it is drawn, even if the
-// terminal is narrower than the program knows.
-func (r *liveRegion) draw(lines []liveLine, columns int) string {
-	if len(lines) == 0 {
-		text := r.erase()
-		r.lines = nil
-		return text
-	}
-	var b strings.Builder
-	b.WriteString(cut + "\r")
+	r.columns = columns
+	rows := make([]string, len(lines))
 	for i, l := range lines {
-		if i > 0 {
-			b.WriteString("\r\n")
+		if rows[i] = l.text; l.color != "" && r.colors {
+			rows[i] = "\x1b[" + l.color + "m" + l.text + "\x1b[m"
 		}
-		if i < len(lines)-1 {
-			b.WriteString(eraseLine) // overwriting does not flicker
-		} else {
-			b.WriteString(eraseRest)
-		}
-		if l.color != "" && r.colors {
-			fmt.Fprintf(&b, "\x1b[%sm%s\x1b[m", l.color, l.text)
-		} else {
-			b.WriteString(l.text)
+		if i < last {
+			rows[i] = eraseLine + rows[i] // overwriting does not flicker
 		}
 	}
-	b.WriteString("\r")
-	if up := len(lines) - 1; up > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", up)
+	rows[last] = eraseRest + rows[last]
+	text := cut + "\r" + strings.Join(rows, "\r\n") + "\r"
+	if last > 0 {
+		text += fmt.Sprintf("\x1b[%dA", last)
 	}
-	b.WriteString(wrap)
-	r.lines, r.columns = lines, columns
-	return b.String()
+	return text + wrap
 }
 
 // SameTerminal reports whether a and b are one terminal that can show a live region.
 func SameTerminal(a, b any) bool {
-	if _, _, ok := process.Terminal(a); !ok {
-		return false
-	}
-	if _, _, ok := process.Terminal(b); !ok {
+	_, _, okA := process.Terminal(a)
+	_, _, okB := process.Terminal(b)
+	if !okA || !okB {
 		return false
 	}
 	infoA, errA := a.(*os.File).Stat()
