@@ -49,14 +49,25 @@ func TestRatiosAreOfEachRun(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	var base, ours result
-	for _, wall := range []float64{2, 4, 2} {
-		base.add(measured{wall: wall, cpu: wall / 2, resident: 10, extra: 1})
-		ours.add(measured{wall: wall * 1.5, cpu: wall, resident: 20, extra: 3})
+	requests := 0.0
+	c := Comparison{Ways: []Way{{Name: "bare"}, {Name: "ours"}}, Figures: append(Usual(1024, "MiB"),
+		Figure{Title: "requests", Of: func(*Run) (float64, error) { return requests, nil }})}
+	results := make([]result, 2)
+	for way, run := range []Run{{Wall: 1, CPU: 0.5, Resident: 10}, {Wall: 1.5, CPU: 1, Resident: 20}} {
+		for _, slower := range []float64{2, 4, 2} {
+			c.Do = func(_ *Suite, r *Run) error {
+				r.Wall, r.CPU, r.Resident = run.Wall*slower, run.CPU*slower, run.Resident
+				return nil
+			}
+			requests = float64(1 + 2*way)
+			values, err := (&Suite{}).measure(c, &Run{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			results[way].add(values)
+		}
 	}
-	c := Comparison{Work: 1024, Unit: "MiB", Ways: []Way{{Name: "bare"}, {Name: "ours"}}, ExtraTitle: "requests",
-		Extra: func(Run) (float64, error) { return 0, nil }}
-	lines := strings.Split(c.table([]result{base, ours}), "\n")
+	lines := strings.Split(c.table(results), "\n")
 	for i, want := range []string{
 		"way wall s CPU s MiB/s CPU ms/MiB resident MiB requests wall, of bare CPU, of bare",
 		"bare 2 (2-4) 1 (1-2) 512 0.977 10 1 1 1",

@@ -1,4 +1,4 @@
-package benchrun
+package main
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// BarePut uploads a body to the bucket bench at the minimum cost of a checked upload: one request without
+// barePut uploads a body to the bucket bench at the minimum cost of a checked upload: one request without
 // a session, whose body is read, hashed and sent by one goroutine.
-func BarePut(ctx context.Context, hc *http.Client, endpoint, object string, body io.Reader, size int64) error {
+func barePut(ctx context.Context, hc *http.Client, endpoint, object string, body io.Reader, size int64) error {
 	sum := crc32.New(castagnoli)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+url.QueryEscape(object), io.TeeReader(body, sum))
 	if err != nil {
@@ -40,9 +40,9 @@ func BarePut(ctx context.Context, hc *http.Client, endpoint, object string, body
 	return nil
 }
 
-// BareInsert uploads data to the bucket bench at the minimum cost of a small object: one request with its
+// bareInsert uploads data to the bucket bench at the minimum cost of a small object: one request with its
 // checksum.
-func BareInsert(ctx context.Context, hc *http.Client, endpoint, object string, data []byte) error {
+func bareInsert(ctx context.Context, hc *http.Client, endpoint, object string, data []byte) error {
 	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))
 	const boundary = "b0b0b0b0b0b0b0b0"
 	head := fmt.Sprintf("--%s\r\nContent-Type: application/json\r\n\r\n{\"name\":%q,\"crc32c\":%q}\r\n--%s\r\nContent-Type: application/octet-stream\r\n\r\n",

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+
+	"gcsup/internal/benchrun"
+)
+
+// job is the work of the role "upload": uploads of one of the ways of this program.
+type job struct {
+	Do               string // name in ways
+	Uploads, Workers int    // Workers upload at a time; 0 means 1
+	Size             int64  // of each upload, whose bytes are generated; 0 if there is a Path
+	Path             string // a file, of which each upload has an equal part
+}
+
+// uploads returns a way that runs the role "upload".
+func uploads(name string, server benchrun.Server, j job) benchrun.Way {
+	j.Uploads, j.Workers = max(1, j.Uploads), max(1, j.Workers)
+	description, err := json.Marshal(j)
+	return benchrun.Way{Name: name, Server: server, Command: func(endpoint string, n int) *exec.Cmd {
+		c := benchrun.Role("upload", string(description), endpoint, fmt.Sprint(n))
+		if err != nil {
+			c.Err = err
+		}
+		return c
+	}}
+}
+
+var uploadRole = map[string]func([]string) error{"upload": func(args []string) error {
+	var j job
+	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
+		return err
+	}
+	return j.run(context.Background(), args[1], args[2])
+}}
+
+// run uploads, and prints a result.
+func (j job) run(ctx context.Context, endpoint, number string) error {
+	upload, err := ways[j.Do](ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	total := int64(j.Uploads) * j.Size
+	if j.Path != "" {
+		info, err := os.Stat(j.Path)
+		if err != nil {
+			return err
+		}
+		total = info.Size()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = atATime(j.Workers, func(emit func(int)) error {
+		for i := range j.Uploads {
+			emit(i)
+		}
+		return nil
+	}, func(i int) error {
+		from, to := total*int64(i)/int64(j.Uploads), total*int64(i+1)/int64(j.Uploads)
+		return upload(ctx, fmt.Sprint("o", number, "-", i), source{j.Path, from, to - from})
+	})
+	if err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	r := result{Type: "result", Allocated: float64(after.TotalAlloc-before.TotalAlloc) / 1000 / float64(j.Uploads)}
+	r.Parallel.Connections = j.Workers
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// atATime calls do for each item that produce emits, in that many goroutines. It returns
+// one of their errors.
+func atATime[T any](workers int, produce func(emit func(T)) error, do func(T) error) error {
+	items := make(chan T, workers)
+	var group sync.WaitGroup
+	errs := make(chan error, 1)
+	for range workers {
+		group.Go(func() {
+			for item := range items {
+				if err := do(item); err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	err := produce(func(item T) { items <- item })
+	close(items)
+	group.Wait()
+	close(errs)
+	if failed := <-errs; failed != nil {
+		return failed
+	}
+	return err
+}
+
+// result is a line of the output of a way: of this program, or a part of the result that
+// gcsup prints with --json.
+type result struct {
+	Type      string  `json:"type"`
+	Allocated float64 `json:"allocated"` // KB per upload
+	Parallel  struct {
+		Connections int `json:"connections"` // that carried the most bytes; 0 for a file that is not sent in parts
+	} `json:"parallel"`
+}
+
+// resultOf returns the result in the output of a run.
+func resultOf(r *benchrun.Run) (result, error) {
+	for line := range bytes.Lines(r.Output) {
+		var result result
+		if json.Unmarshal(line, &result) == nil && result.Type == "result" { // others are warnings
+			return result, nil
+		}
+	}
+	return result{}, fmt.Errorf("no result in the output:\n%s", r.Output)
+}
+
+var allocated = benchrun.Figure{Title: "allocated KB/upload", Of: func(r *benchrun.Run) (float64, error) {
+	result, err := resultOf(r)
+	return result.Allocated, err
+}}
+
+var connectionsUsed = benchrun.Figure{Title: "connections", Of: func(r *benchrun.Run) (float64, error) {
+	result, err := resultOf(r)
+	if err != nil {
+		return 0, err
+	}
+	return float64(max(1, result.Parallel.Connections)), nil
+}}

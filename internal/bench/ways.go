@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/option"
+
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// way connects to an endpoint, and returns a function that uploads an object.
+type way func(ctx context.Context, endpoint string) (uploadFunc, error)
+
+type uploadFunc func(ctx context.Context, object string, s source) error
+
+// ways are the ways of this program by name.
+var ways = map[string]way{
+	"bare PUT":       barePuts,
+	"bare insert":    bareInserts,
+	"upload.File":    fromFile,
+	"upload.Reader":  fromReader,
+	"spooled Reader": fromSpool,
+	"upload.Bytes":   fromBytes,
+	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
+		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
+	},
+	"storage.Writer, default": func(ctx context.Context, _ string) (uploadFunc, error) { return writer(ctx) },
+}
+
+// source is where the bytes of an object come from: a part of a file, or generated if path
+// is "".
+type source struct {
+	path       string
+	from, size int64
+}
+
+// content has the bytes that all ways upload repeatedly if they have no file. They fit in a
+// processor's cache, like bytes that a program has just computed.
+var content = func() []byte {
+	b := make([]byte, 64<<10)
+	x := uint64(1)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte(x)
+	}
+	return b
+}()
+
+// endless is a reader that repeats content. Like a pipe, it has no WriteTo.
+type endless struct{ off int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, content[e.off:])
+	e.off = (e.off + n) % len(content)
+	return n, nil
+}
+
+// send calls do with the bytes as a stream.
+func (s source) send(do func(io.Reader) error) error {
+	if s.path == "" {
+		return do(io.LimitReader(&endless{}, s.size))
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return do(io.NewSectionReader(f, s.from, s.size))
+}
+
+// barePuts measures the minimum cost of a stream or a file.
+func barePuts(_ context.Context, endpoint string) (uploadFunc, error) {
+	hc := newHTTPClient(100)
+	return func(ctx context.Context, object string, s source) error {
+		return s.send(func(r io.Reader) error { return barePut(ctx, hc, endpoint, object, r, s.size) })
+	}, nil
+}
+
+// bareInserts measures the minimum cost of a small object.
+func bareInserts(_ context.Context, endpoint string) (uploadFunc, error) {
+	hc := newHTTPClient(100)
+	return func(ctx context.Context, object string, s source) error {
+		return bareInsert(ctx, hc, endpoint, object, content[:s.size])
+	}, nil
+}
+
+func newHTTPClient(idle int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idle, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}}
+}
+
+func newUploader(o upload.Options) (*upload.Uploader, error) {
+	o.Window, o.Memory = embed.window, embed.memory
+	return upload.New(&http.Client{Transport: upload.NewTransport()}, &o)
+}
+
+// stateDir returns a new directory for what an uploader saves.
+func stateDir() (dir string, store *state.Dir, err error) {
+	dir, err = os.MkdirTemp(os.Getenv("XDG_STATE_HOME"), "state-") // in the directory of the benchmark
+	if err == nil {
+		store, err = state.OpenDir(filepath.Join(dir, "state"))
+	}
+	return dir, store, err
+}
+
+// fromFile uploads a whole file with a durable store.
+func fromFile(_ context.Context, endpoint string) (uploadFunc, error) {
+	_, store, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store})
+	return func(ctx context.Context, object string, s source) error {
+		_, err := up.File(ctx, s.path, upload.Spec{Bucket: "bench", Object: object})
+		return err
+	}, err
+}
+
+func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
+	up, err := newUploader(upload.Options{Endpoint: endpoint})
+	return readerFunc(up), err
+}
+
+// fromSpool keeps the bytes of a stream on disk.
+func fromSpool(_ context.Context, endpoint string) (uploadFunc, error) {
+	dir, store, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: upload.InSpool(filepath.Join(dir, "spool"), 0)})
+	return readerFunc(up), err
+}
+
+func readerFunc(up *upload.Uploader) uploadFunc {
+	return func(ctx context.Context, object string, s source) error {
+		return s.send(func(r io.Reader) error {
+			_, err := up.Reader(ctx, r, upload.Spec{Bucket: "bench", Object: object})
+			return err
+		})
+	}
+}
+
+func fromBytes(_ context.Context, endpoint string) (uploadFunc, error) {
+	up, err := newUploader(upload.Options{Endpoint: endpoint})
+	return func(ctx context.Context, object string, s source) error {
+		_, err := up.Bytes(ctx, content[:s.size], upload.Spec{Bucket: "bench", Object: object})
+		return err
+	}, err
+}
+
+// writer uploads with the official library.
+func writer(ctx context.Context, options ...option.ClientOption) (uploadFunc, error) {
+	client, err := storage.NewClient(ctx, options...) // STORAGE_EMULATOR_HOST names the endpoint
+	return func(ctx context.Context, object string, s source) error {
+		return s.send(func(r io.Reader) error {
+			w := client.Bucket("bench").Object(object).NewWriter(ctx)
+			if _, err := io.Copy(w, r); err != nil {
+				return err
+			}
+			return w.Close()
+		})
+	}, err
+}
