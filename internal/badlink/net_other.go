@@ -5,6 +5,7 @@ package badlink
 import (
 	"errors"
 	"net/netip"
+	"os/exec"
 )
 
 var errLinux = errors.New("a test network needs the network namespaces of Linux")
@@ -15,14 +16,11 @@ type Net struct{ *Router }
 // Open fails: a network needs Linux.
 func Open(Conditions, string) (*Net, error) { return nil, errLinux }
 
-// Exec fails: a network needs Linux.
-func Exec(string, string, []string) error { return errLinux }
+// StartServer fails.
+func (n *Net) StartServer(*exec.Cmd) error { return errLinux }
 
-// ClientNamespace returns "".
-func (n *Net) ClientNamespace() string { return "" }
-
-// ServerNamespace returns "".
-func (n *Net) ServerNamespace() string { return "" }
+// StartClient fails.
+func (n *Net) StartClient(*exec.Cmd, string) error { return errLinux }
 
 // Servers returns nil.
 func (n *Net) Servers() []netip.Addr { return nil }

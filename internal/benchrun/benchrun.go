@@ -24,8 +24,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"gcsup/internal/badlink"
 )
 
 var (
@@ -77,12 +75,6 @@ func (b Benchmark) run(args []string) error {
 	return b.compare()
 }
 
-// The roles of all benchmarks: see serve and Suite.inside.
-const (
-	serverRole = "server"
-	insideRole = "inside"
-)
-
 // Role returns the command that runs a role of this program, with the flags of this
 // process.
 func Role(name string, args ...string) *exec.Cmd {
@@ -95,10 +87,6 @@ func Role(name string, args ...string) *exec.Cmd {
 }
 
 func (b Benchmark) runRole() error {
-	args := flag.Args()
-	if *role == insideRole {
-		return badlink.Exec(args[0], args[1], args[2:])
-	}
 	if *profile != "" {
 		f, err := os.Create(filepath.Join(*profile, fmt.Sprintf("%s.%d.prof", *role, os.Getpid())))
 		if err != nil {
@@ -111,13 +99,13 @@ func (b Benchmark) runRole() error {
 		defer pprof.StopCPUProfile()
 	}
 	if *role == serverRole {
-		return serve(args)
+		return serve(flag.Args())
 	}
 	do, ok := b.Roles[*role]
 	if !ok {
 		return fmt.Errorf("no role %q", *role)
 	}
-	return do(args)
+	return do(flag.Args())
 }
 
 // Suite runs comparisons.

@@ -25,12 +25,16 @@ func (s *Suite) StartClient(r *Run) (*Client, error) {
 	if err := context.Cause(s.ctx); err != nil {
 		return nil, err
 	}
-	c := &Client{cmd: r.Server.inside(r.Way.Command(r.Server.Endpoint, r.Number)), Ended: make(chan struct{})}
+	c := &Client{cmd: r.Way.Command(r.Server.Endpoint, r.Number), Ended: make(chan struct{})}
 	c.cmd.Env = append(s.environ(r.Server), c.cmd.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
 	ownGroup(c.cmd)
+	begin := c.cmd.Start
+	if link := r.Server.Link; link != nil {
+		begin = func() error { return link.StartClient(c.cmd, r.Server.hosts) }
+	}
 	start := time.Now()
-	if err := c.cmd.Start(); err != nil {
+	if err := begin(); err != nil {
 		return nil, err
 	}
 	end := context.AfterFunc(s.ctx, func() { killGroup(c.cmd) })

@@ -37,6 +37,9 @@ type Server struct {
 	Link       badlink.Conditions
 }
 
+// serverRole is the role of a server.
+const serverRole = "server"
+
 // linkHost is the host of a server behind a link. It has all addresses of the server.
 const linkHost = "storage.test"
 
@@ -146,9 +149,9 @@ func (s *Suite) start(server Server) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{authority: filepath.Join(s.Dir, "authority.pem"), hosts: filepath.Join(s.Dir, "hosts")}
-	cmd := Role(serverRole, string(description), p.authority)
+	p.cmd = Role(serverRole, string(description), p.authority)
 	if server.Congestion == "" {
-		return p, s.startProcess(p, cmd)
+		return p, s.startProcess(p, p.cmd.Start)
 	}
 	if p.Link, err = badlink.Open(server.Link, server.Congestion); err != nil {
 		return nil, fmt.Errorf("this comparison cannot run here, it needs Linux and root: %w", err)
@@ -160,17 +163,16 @@ func (s *Suite) start(server Server) (*Process, error) {
 	if err := os.WriteFile(p.hosts, []byte(hosts), 0o644); err != nil {
 		return nil, err
 	}
-	return p, s.startProcess(p, inNamespace(p.Link.ServerNamespace(), "", cmd))
+	return p, s.startProcess(p, func() error { return p.Link.StartServer(p.cmd) })
 }
 
 // StartRole starts a role that calls [Answer]. It ends with the benchmark.
 func (s *Suite) StartRole(name string, args ...string) (*Process, error) {
-	p := &Process{}
-	return p, s.startProcess(p, Role(name, args...))
+	p := &Process{cmd: Role(name, args...)}
+	return p, s.startProcess(p, p.cmd.Start)
 }
 
-func (s *Suite) startProcess(p *Process, cmd *exec.Cmd) (err error) {
-	p.cmd = cmd
+func (s *Suite) startProcess(p *Process, start func() error) (err error) {
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return err
@@ -178,32 +180,14 @@ func (s *Suite) startProcess(p *Process, cmd *exec.Cmd) (err error) {
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return err
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := start(); err != nil {
 		return err
 	}
 	s.processes = append(s.processes, p)
 	if _, err := fmt.Fscanln(p.stdout, &p.Endpoint); err != nil {
-		return fmt.Errorf("%s: %w", cmd.Args[len(cmd.Args)-1], err)
+		return fmt.Errorf("process of the benchmark: %w", err)
 	}
 	return nil
-}
-
-// inside returns the command that runs a client of the server: in the namespace of the
-// clients, if there is a link.
-func (p *Process) inside(client *exec.Cmd) *exec.Cmd {
-	if p.Link == nil {
-		return client
-	}
-	return inNamespace(p.Link.ClientNamespace(), p.hosts, client)
-}
-
-func inNamespace(namespace, hosts string, inner *exec.Cmd) *exec.Cmd {
-	c := Role(insideRole, append([]string{namespace, hosts}, inner.Args...)...)
-	c.Env = inner.Env
-	if inner.Err != nil {
-		c.Err = inner.Err
-	}
-	return c
 }
 
 // Ask stores the answer of a process in v.
