@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -12,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"gcsup/fakegcs"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -30,12 +30,12 @@ func barePut(ctx context.Context, hc *http.Client, endpoint, object string, body
 		return err
 	}
 	defer resp.Body.Close()
-	var stored struct{ CRC32C string }
+	var stored struct{ CRC32C fakegcs.CRC32C }
 	if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil {
 		return fmt.Errorf("%s: %w", resp.Status, err)
 	}
-	if want := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum.Sum32())); stored.CRC32C != want {
-		return fmt.Errorf("%s: CRC32C %q, want %q", resp.Status, stored.CRC32C, want)
+	if want := fakegcs.CRC32C(sum.Sum32()); stored.CRC32C != want {
+		return fmt.Errorf("%s: CRC32C %s, want %s", resp.Status, stored.CRC32C, want)
 	}
 	return nil
 }
@@ -43,10 +43,9 @@ func barePut(ctx context.Context, hc *http.Client, endpoint, object string, body
 // bareInsert uploads data to the bucket bench at the minimum cost of a small object: one request with its
 // checksum.
 func bareInsert(ctx context.Context, hc *http.Client, endpoint, object string, data []byte) error {
-	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))
 	const boundary = "b0b0b0b0b0b0b0b0"
 	head := fmt.Sprintf("--%s\r\nContent-Type: application/json\r\n\r\n{\"name\":%q,\"crc32c\":%q}\r\n--%s\r\nContent-Type: application/octet-stream\r\n\r\n",
-		boundary, object, base64.StdEncoding.EncodeToString(sum), boundary)
+		boundary, object, fakegcs.CRC32C(crc32.Checksum(data, castagnoli)).String(), boundary)
 	tail := "\r\n--" + boundary + "--\r\n"
 	body := io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+url.QueryEscape(object), body)

@@ -78,22 +78,22 @@ func compareFile(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 // whole returns the ways that programs send a file by default.
 func whole(server benchrun.Server, file string) []benchrun.Way {
 	return []benchrun.Way{
-		uploads("bare PUT", server, job{Do: "bare PUT", Path: file}),
-		uploads("upload.File", server, job{Do: "upload.File", Path: file}),
+		role("bare PUT", server, file),
+		role("upload.File", server, file),
 		cp("gcsup cp", server, file, "--quiet"),
-		uploads("storage.Writer", server, job{Do: "storage.Writer, default", Path: file}),
+		uploads("storage.Writer", server, job{Do: "storage.Writer with its own transport", Path: file}),
 		curl(server, file),
 	}
 }
 
 // inParts returns the ways to send a file over one connection and over several.
 func inParts(server benchrun.Server, file string) []benchrun.Way {
-	return append([]benchrun.Way{uploads("bare PUT", server, job{Do: "bare PUT", Path: file})}, resumable(server, file)...)
+	return append([]benchrun.Way{role("bare PUT", server, file)}, resumable(server, file)...)
 }
 
 // connections returns the ways to send a file over different numbers of connections.
 func connections(server benchrun.Server, file string) []benchrun.Way {
-	ways := []benchrun.Way{uploads("bare PUT", server, job{Do: "bare PUT", Path: file}), cp("1", server, file, "--quiet", "--parallel=off")}
+	ways := []benchrun.Way{role("bare PUT", server, file), cp("1", server, file, "--quiet", "--parallel=off")}
 	for _, n := range []string{"8", "64", "256"} {
 		ways = append(ways, cp(n, server, file, "--quiet", "--parallel="+n, "--parallel-by=multipart"))
 	}
@@ -110,6 +110,11 @@ func resumable(server benchrun.Server, file string) []benchrun.Way {
 		gcloud("gcloud", server, file, "False"),
 		gcloud("gcloud composite", server, file, "True"),
 	}
+}
+
+// role uploads a file in a way of this program.
+func role(name string, server benchrun.Server, file string) benchrun.Way {
+	return uploads(name, server, job{Do: name, Path: file})
 }
 
 // cp uploads a file with gcsup.

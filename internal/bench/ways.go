@@ -31,7 +31,7 @@ var ways = map[string]way{
 	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
 		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
 	},
-	"storage.Writer, default": func(ctx context.Context, _ string) (uploadFunc, error) { return writer(ctx) },
+	"storage.Writer with its own transport": func(ctx context.Context, _ string) (uploadFunc, error) { return writer(ctx) },
 }
 
 // source is where the bytes of an object come from: a part of a file, or generated if path

@@ -1,8 +1,6 @@
 package benchrun
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/fakegcs"
 )
 
 // checker is a server that receives uploads and keeps no bytes. It computes their
@@ -145,17 +145,9 @@ func (u *received) readMetadata(r io.Reader) error {
 func (c *checker) receive(u *received, r io.Reader) error {
 	buffer := c.buffers.Get().(*[256 << 10]byte)
 	defer c.buffers.Put(buffer)
-	for {
-		n, err := r.Read(buffer[:])
-		_, _ = u.sum.Write(buffer[:n]) // a hash does not fail
-		u.size += int64(n)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	n, err := io.CopyBuffer(u.sum, r, buffer[:])
+	u.size += n
+	return err
 }
 
 // incomplete sets the header of the reply to a request that is not the last one.
@@ -167,9 +159,7 @@ func (u *received) incomplete(header http.Header) {
 }
 
 // crc32c returns the checksum in the form of the service.
-func (u *received) crc32c() string {
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, u.sum.Sum32()))
-}
+func (u *received) crc32c() string { return fakegcs.CRC32C(u.sum.Sum32()).String() }
 
 func (u *received) check() error {
 	if sum := u.crc32c(); u.want != "" && u.want != sum {
