@@ -80,7 +80,7 @@ func (k silence) comparison(file string) benchrun.Comparison {
 			figure("wall s", func() float64 { return o.wall.Seconds() }),
 			figure("all replaced after s", func() float64 { return o.replaced.Seconds() }),
 			figure("limit s", func() float64 { return k.limit.Seconds() }),
-			figure("MiB received", func() float64 { return float64(o.received) / (1 << 20) }),
+			figure("KiB received", func() float64 { return float64(o.received >> 10) }),
 			figure("committed bytes sent again", func() float64 { return float64(o.committed) }),
 		},
 		Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, silentSize) },
