@@ -20,12 +20,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // a session, whose body is read, hashed and sent by one goroutine.
 func barePut(ctx context.Context, hc *http.Client, endpoint, object string, body io.Reader, size int64) error {
 	sum := crc32.New(castagnoli)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+url.QueryEscape(object), io.TeeReader(body, sum))
-	if err != nil {
-		return err
-	}
-	req.ContentLength = size
-	resp, err := hc.Do(req)
+	resp, err := post(ctx, hc, endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+url.QueryEscape(object), "", io.TeeReader(body, sum), size)
 	if err != nil {
 		return err
 	}
@@ -48,13 +43,8 @@ func bareInsert(ctx context.Context, hc *http.Client, endpoint, object string, d
 		boundary, object, fakegcs.CRC32C(crc32.Checksum(data, castagnoli)).String(), boundary)
 	tail := "\r\n--" + boundary + "--\r\n"
 	body := io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+url.QueryEscape(object), body)
-	if err != nil {
-		return err
-	}
-	req.ContentLength = int64(len(head) + len(data) + len(tail))
-	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
-	resp, err := hc.Do(req)
+	resp, err := post(ctx, hc, endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+url.QueryEscape(object),
+		"multipart/related; boundary="+boundary, body, int64(len(head)+len(data)+len(tail)))
 	if err != nil {
 		return err
 	}
@@ -66,4 +56,16 @@ func bareInsert(ctx context.Context, hc *http.Client, endpoint, object string, d
 		return fmt.Errorf("%s: %s", object, resp.Status)
 	}
 	return nil
+}
+
+func post(ctx context.Context, hc *http.Client, url, contentType string, body io.Reader, size int64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return nil, err
+	}
+	req.ContentLength = size
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	return hc.Do(req)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // embedBenchmark measures what an upload costs a program that embeds package upload.
-var embedBenchmark = benchrun.Benchmark{Name: "embed", Flags: embedFlags, Comparisons: compareEmbedded, Roles: uploadRole}
+var embedBenchmark = benchrun.Benchmark{Name: "embed", Flags: embedFlags, Comparisons: compareEmbedded, Roles: roles}
 
 var embed struct {
 	memory           int64
@@ -29,8 +29,8 @@ func compareEmbedded(*benchrun.Suite) ([]benchrun.Comparison, error) {
 	var (
 		loopback = benchrun.Server{}
 		slow     = benchrun.Server{Latency: delay}
-		limited  = benchrun.Server{Emulator: true, Latency: delay, TotalRate: 250 << 20}     // 2 Gbit/s
-		fast     = benchrun.Server{Emulator: true, Latency: delay, TotalRate: 1_250_000_000} // 10 Gbit/s
+		limited  = benchrun.Server{Latency: delay, TotalRate: 250 << 20}     // 2 Gbit/s
+		fast     = benchrun.Server{Latency: delay, TotalRate: 1_250_000_000} // 10 Gbit/s
 	)
 	var comparisons []benchrun.Comparison
 	for _, b := range []struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // fileBenchmark uploads one large file.
-var fileBenchmark = benchrun.Benchmark{Name: "file", Flags: fileFlags, Comparisons: compareFile, Roles: uploadRole}
+var fileBenchmark = benchrun.Benchmark{Name: "file", Flags: fileFlags, Comparisons: compareFile, Roles: roles}
 
 var (
 	fileSize    int64
@@ -33,27 +33,29 @@ func compareFile(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	if err := benchrun.Fill(file, fileSize); err != nil {
 		return nil, err
 	}
-	// gcsup may send the file in parts if the replies are slow. Only the emulator can join
-	// parts.
 	var (
-		checker  = benchrun.Server{}
+		loopback = benchrun.Server{}
 		tls      = benchrun.Server{TLS: true}
-		slow     = benchrun.Server{Emulator: true, Latency: 50 * time.Millisecond}
-		emulator = benchrun.Server{Emulator: true}
-		emuTLS   = benchrun.Server{Emulator: true, TLS: true}
-		limited  = benchrun.Server{Emulator: true, Latency: fileLatency, Rate: fileRate}
-		narrow   = benchrun.Server{Emulator: true, Latency: fileLatency, TotalRate: 8 * fileRate}
+		slow     = benchrun.Server{Latency: 50 * time.Millisecond}
+		limited  = benchrun.Server{Latency: fileLatency, Rate: fileRate}
+		narrow   = benchrun.Server{Latency: fileLatency, TotalRate: 8 * fileRate}
 	)
 	mib := float64(fileSize) / (1 << 20)
 	usual := benchrun.Usual(mib, "MiB")
 	counted := append(slices.Clip(usual), requests())
 	half := time.Duration(float64(fileSize) / 2 / float64(8*fileRate) * float64(time.Second)) // in which the narrow link carries half of the file
 	comparisons := []benchrun.Comparison{
-		{Name: "loopback", Title: "over loopback", Ways: whole(checker, file), Figures: usual},
+		{Name: "loopback", Title: "over loopback", Ways: whole(loopback, file), Figures: usual},
 		{Name: "tls", Title: "over loopback with TLS", Ways: whole(tls, file), Figures: usual},
 		{Name: "latency", Title: "over loopback, 50 ms per reply", Ways: whole(slow, file), Figures: counted},
-		{Name: "parallel", Title: "over loopback", Ways: inParts(emulator, file), Figures: counted},
-		{Name: "connections", Title: "over loopback with TLS, by a multipart upload", Ways: connections(emuTLS, file), Figures: usual},
+		{Name: "parallel", Title: "over loopback", Ways: inParts(loopback, file), Figures: counted},
+		{Name: "connections", Title: "over loopback with TLS, by a multipart upload", Figures: usual, Ways: []benchrun.Way{
+			role("bare PUT", tls, file),
+			cp("1", tls, file, "--quiet", "--parallel=off"),
+			cp("8", tls, file, "--quiet", "--parallel=8", "--parallel-by=multipart"),
+			cp("64", tls, file, "--quiet", "--parallel=64", "--parallel-by=multipart"),
+			cp("256", tls, file, "--quiet", "--parallel=256", "--parallel-by=multipart"),
+		}},
 		{Name: "limited", Title: fmt.Sprintf("at %d MiB/s per connection, %v per reply", fileRate>>20, fileLatency), Ways: inParts(limited, file), Figures: counted},
 		{
 			Name: "killed", Title: fmt.Sprintf("SIGKILL %v after the first reply, over a link of %d MiB/s, and a second run", half.Round(100*time.Millisecond), 8*fileRate>>20),
@@ -89,15 +91,6 @@ func whole(server benchrun.Server, file string) []benchrun.Way {
 // inParts returns the ways to send a file over one connection and over several.
 func inParts(server benchrun.Server, file string) []benchrun.Way {
 	return append([]benchrun.Way{role("bare PUT", server, file)}, resumable(server, file)...)
-}
-
-// connections returns the ways to send a file over different numbers of connections.
-func connections(server benchrun.Server, file string) []benchrun.Way {
-	ways := []benchrun.Way{role("bare PUT", server, file), cp("1", server, file, "--quiet", "--parallel=off")}
-	for _, n := range []string{"8", "64", "256"} {
-		ways = append(ways, cp(n, server, file, "--quiet", "--parallel="+n, "--parallel-by=multipart"))
-	}
-	return ways
 }
 
 // resumable returns the ways that continue in a second process.

@@ -13,7 +13,7 @@ import (
 
 // linkBenchmark uploads over bad links. The packets are real, and the kernel's TCP is at both
 // ends: see package badlink. It needs Linux and root.
-var linkBenchmark = benchrun.Benchmark{Name: "link", Flags: linkFlags, Comparisons: compareLinks, Roles: uploadRole}
+var linkBenchmark = benchrun.Benchmark{Name: "link", Flags: linkFlags, Comparisons: compareLinks, Roles: roles}
 
 var (
 	linkConnections int
@@ -58,7 +58,7 @@ func compareLinks(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		{"near", near, "bbr", 160, 0, []string{"auto", "off"}},
 		{"near-cubic", near, "cubic", 160, 0, []string{"auto", "off"}},
 	} {
-		server := benchrun.Server{Emulator: true, Link: l.link, Congestion: l.congestion}
+		server := benchrun.Server{Link: l.link, Congestion: l.congestion}
 		puts := cmp.Or(l.bare, linkConnections)
 		compared := []benchrun.Way{uploads(fmt.Sprint(puts, " bare PUTs"), server, job{Do: "bare PUT", Path: file, Uploads: puts, Workers: puts})}
 		parallel := fmt.Sprint("--parallel=", linkConnections)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 )
 
 // manyBenchmark uploads a tree of small files, also a second time.
-var manyBenchmark = benchrun.Benchmark{Name: "many", Flags: manyFlags, Comparisons: compareMany, Roles: map[string]func([]string) error{"bare": bareLoop, "list": listAndWalk}}
+var manyBenchmark = benchrun.Benchmark{Name: "many", Flags: manyFlags, Comparisons: compareMany, Roles: roles}
 
 var many struct {
 	rclone               string
@@ -43,41 +42,37 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	if err := benchrun.FillTree(tree, many.files, many.size); err != nil {
 		return nil, err
 	}
-	var (
-		checker  = benchrun.Server{Latency: many.latency}
-		emulator = benchrun.Server{Latency: many.latency, Emulator: true}
-		md5      = benchrun.Server{Latency: many.latency, Emulator: true, MD5: true}
-	)
-	role := func(name, role string, server benchrun.Server) benchrun.Way {
-		return benchrun.Way{Name: name, Server: server, Command: func(endpoint string, _ int) *exec.Cmd { return benchrun.Role(role, endpoint, tree) }}
+	server, md5 := benchrun.Server{Latency: many.latency}, benchrun.Server{Latency: many.latency, MD5: true}
+	bare := func(server benchrun.Server) benchrun.Way {
+		return uploads("bare loop", server, job{Do: "bare insert", Tree: tree, Workers: many.workers})
 	}
 	cp := func(name string, server benchrun.Server, flags ...string) benchrun.Way { // flags may have another --jobs
 		args := slices.Concat([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(many.workers)}, flags, []string{tree, "gs://bench/t/"})
 		return benchrun.Way{Name: name, Server: server, Command: func(string, int) *exec.Cmd { return exec.Command(gcsup, args...) }}
 	}
-	numbers := []benchrun.Way{cp("auto", checker, "--jobs=auto")}
+	numbers := []benchrun.Way{cp("auto", server, "--jobs=auto")}
 	for n := range strings.SplitSeq(many.fixed, ",") {
-		numbers = append(numbers, cp(n, checker, "--jobs="+n))
+		numbers = append(numbers, cp(n, server, "--jobs="+n))
 	}
-	first := cp("first", emulator, "--skip-identical=mtime")
+	first := cp("first", server, "--skip-identical=mtime")
 	usual := benchrun.Usual(float64(many.files), "file")
 	together := fmt.Sprintf(", %d at a time", many.workers)
 	comparisons := []benchrun.Comparison{
 		{Name: "upload", Title: "uploaded" + together, Figures: usual, Ways: []benchrun.Way{
-			role("bare loop", "bare", checker),
-			cp("gcsup", checker),
+			bare(server),
+			cp("gcsup", server),
 		}},
 		{Name: "jobs", Title: "uploaded with --jobs=auto and with fixed numbers", Figures: usual, Ways: numbers},
 		{Name: "again", Title: "uploaded before" + together, Figures: usual, Ways: []benchrun.Way{
-			role("list and walk", "list", emulator),
-			cp("gcsup -n", emulator, "-n"),
-			cp("gcsup =mtime", emulator, "--skip-identical=mtime"),
-			cp("gcsup =crc32c", emulator, "--skip-identical"),
+			{Name: "list and walk", Server: server, Command: func(endpoint string, _ int) *exec.Cmd { return benchrun.Role("list", endpoint, tree) }},
+			cp("gcsup -n", server, "-n"),
+			cp("gcsup =mtime", server, "--skip-identical=mtime"),
+			cp("gcsup =crc32c", server, "--skip-identical"),
 		}, Prepare: func(s *benchrun.Suite, p *benchrun.Process) error {
 			return s.Measure(&benchrun.Run{Way: first, Server: p})
 		}},
-		{Name: "others", Title: "uploaded to the emulator, which computes MD5s too" + together, Figures: usual, Ways: []benchrun.Way{
-			role("bare loop", "bare", md5),
+		{Name: "others", Title: "uploaded to a server that computes MD5s too" + together, Figures: usual, Ways: []benchrun.Way{
+			bare(md5),
 			cp("gcsup", md5),
 			{Name: "rclone", Server: md5, Optional: true, Command: func(endpoint string, n int) *exec.Cmd {
 				c := exec.Command(many.rclone, "copy", "--transfers", fmt.Sprint(many.workers), "--checkers", fmt.Sprint(many.workers), tree, fmt.Sprint("bench:bench/r", n))
@@ -94,23 +89,6 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		comparisons[i].Title = fmt.Sprintf("%d files of %d bytes, %v per reply, %s", many.files, many.size, many.latency, comparisons[i].Title)
 	}
 	return comparisons, nil
-}
-
-// bareLoop measures the minimum cost of a checked upload of many files: each worker
-// reads a file, hashes it and inserts it.
-func bareLoop(args []string) error {
-	endpoint, tree := args[0], args[1]
-	hc := newHTTPClient(many.workers)
-	return atATime(many.workers, func(emit func(string)) error {
-		return walk(tree, func(path string, _ fs.DirEntry) error { emit(path); return nil })
-	},
-		func(path string) error {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			return bareInsert(context.Background(), hc, endpoint, "b/"+filepath.Base(path), data)
-		})
 }
 
 // walk calls do for each file of a tree.

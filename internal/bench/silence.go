@@ -63,7 +63,7 @@ func busiest(l *badlink.Net) netip.Addr {
 // comparison uploads a file over one connection and over several. A run fails if the upload
 // fails, waits for too long, or sends committed bytes again.
 func (k silence) comparison(file string) benchrun.Comparison {
-	server := benchrun.Server{Emulator: true, Link: silentLink, Congestion: "bbr"}
+	server := benchrun.Server{Link: silentLink, Congestion: "bbr"}
 	flags := []string{"--verbose", "--progress=off", fmt.Sprint("--stall-timeout=", stall)}
 	var o outcome // of the last run
 	figure := func(title string, of func() float64) benchrun.Figure {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -15,10 +17,15 @@ import (
 
 // job is the work of the role "upload": uploads of one of the ways of this program.
 type job struct {
-	Do               string // name in ways
-	Uploads, Workers int    // Workers upload at a time; 0 means 1
-	Size             int64  // of each upload, whose bytes are generated; 0 if there is a Path
-	Path             string // a file, of which each upload has an equal part
+	Do      string // name in ways
+	Workers int    // upload at a time; 0 means 1
+
+	// What is uploaded: the files of a tree; or a file, in Uploads equal parts; or Uploads
+	// of Size bytes that are generated. 0 uploads mean 1.
+	Tree    string
+	Path    string
+	Uploads int
+	Size    int64
 }
 
 // uploads returns a way that runs the role "upload".
@@ -34,7 +41,7 @@ func uploads(name string, server benchrun.Server, j job) benchrun.Way {
 	}}
 }
 
-var uploadRole = map[string]func([]string) error{"upload": func(args []string) error {
+var roles = map[string]func(args []string) error{"list": listAndWalk, "upload": func(args []string) error {
 	var j job
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
@@ -48,25 +55,10 @@ func (j job) run(ctx context.Context, endpoint, number string) error {
 	if err != nil {
 		return err
 	}
-	total := int64(j.Uploads) * j.Size
-	if j.Path != "" {
-		info, err := os.Stat(j.Path)
-		if err != nil {
-			return err
-		}
-		total = info.Size()
-	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = atATime(j.Workers, func(emit func(int)) error {
-		for i := range j.Uploads {
-			emit(i)
-		}
-		return nil
-	}, func(i int) error {
-		from, to := total*int64(i)/int64(j.Uploads), total*int64(i+1)/int64(j.Uploads)
-		return upload(ctx, fmt.Sprint("o", number, "-", i), source{j.Path, from, to - from})
-	})
+	err = atATime(j.Workers, func(emit func(named)) error { return j.sources(number, emit) },
+		func(s named) error { return upload(ctx, s.object, s.source) })
 	if err != nil {
 		return err
 	}
@@ -74,6 +66,35 @@ func (j job) run(ctx context.Context, endpoint, number string) error {
 	r := result{Type: "result", Allocated: float64(after.TotalAlloc-before.TotalAlloc) / 1000 / float64(j.Uploads)}
 	r.Parallel.Connections = j.Workers
 	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// named is a source with the name of its object.
+type named struct {
+	object string
+	source
+}
+
+// sources emits what is uploaded in a run. Each run makes new objects of a file.
+func (j job) sources(number string, emit func(named)) error {
+	if j.Tree != "" {
+		return walk(j.Tree, func(path string, _ fs.DirEntry) error {
+			emit(named{"b/" + filepath.Base(path), source{path: path}})
+			return nil
+		})
+	}
+	total, prefix := int64(j.Uploads)*j.Size, "o"
+	if j.Path != "" {
+		info, err := os.Stat(j.Path)
+		if err != nil {
+			return err
+		}
+		total, prefix = info.Size(), "o"+number+"-"
+	}
+	for i := range int64(j.Uploads) {
+		from, to := total*i/int64(j.Uploads), total*(i+1)/int64(j.Uploads)
+		emit(named{fmt.Sprint(prefix, i), source{j.Path, from, to - from}})
+	}
+	return nil
 }
 
 // atATime calls do for each item that produce emits, in that many goroutines. It returns

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -45,13 +46,7 @@ type source struct {
 // processor's cache, like bytes that a program has just computed.
 var content = func() []byte {
 	b := make([]byte, 64<<10)
-	x := uint64(1)
-	for i := range b {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		b[i] = byte(x)
-	}
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
 	return b
 }()
 
@@ -85,11 +80,18 @@ func barePuts(_ context.Context, endpoint string) (uploadFunc, error) {
 	}, nil
 }
 
-// bareInserts measures the minimum cost of a small object.
+// bareInserts measures the minimum cost of a small object or a small file.
 func bareInserts(_ context.Context, endpoint string) (uploadFunc, error) {
 	hc := newHTTPClient(100)
 	return func(ctx context.Context, object string, s source) error {
-		return bareInsert(ctx, hc, endpoint, object, content[:s.size])
+		data := content[:s.size]
+		if s.path != "" {
+			var err error
+			if data, err = os.ReadFile(s.path); err != nil {
+				return err
+			}
+		}
+		return bareInsert(ctx, hc, endpoint, object, data)
 	}, nil
 }
 

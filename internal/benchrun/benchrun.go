@@ -189,12 +189,7 @@ func Fill(path string, n int64) error {
 		return err
 	}
 	_, err = io.CopyN(f, rand.NewChaCha8([32]byte{1}), n)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = errors.Join(err, f.Sync(), f.Close())
 	time.Sleep(age)
 	return err
 }

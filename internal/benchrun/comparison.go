@@ -108,11 +108,16 @@ func (s *Suite) compare(c Comparison) error {
 	for number := range rounds {
 		for i, w := range c.Ways {
 			if servers[w.Server] == nil {
-				p, err := s.startServer(c, w.Server)
+				p, err := s.start(w.Server)
 				if err != nil {
 					return err
 				}
 				servers[w.Server] = p
+				if c.Prepare != nil {
+					if err := c.Prepare(s, p); err != nil {
+						return fmt.Errorf("prepare: %w", err)
+					}
+				}
 			}
 			idle.wait(pause)
 			values, err := s.measure(c, &Run{Way: w, Server: servers[w.Server], Number: number})
@@ -155,18 +160,6 @@ func (c Comparison) selected() []Way {
 // named reports whether a list is empty or has a name.
 func named(list, name string) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), name)
-}
-
-// startServer starts a server of a comparison.
-func (s *Suite) startServer(c Comparison, server Server) (*Process, error) {
-	p, err := s.start(server)
-	if err == nil && c.Prepare != nil {
-		if err = c.Prepare(s, p); err != nil {
-			p.stop()
-			err = fmt.Errorf("prepare: %w", err)
-		}
-	}
-	return p, err
 }
 
 // measure makes a run, and returns its figures.

@@ -18,17 +18,13 @@ import (
 	"gcsup/internal/badlink"
 )
 
-// Server describes the process that the ways send to.
+// Server describes the process that the ways send to: an emulator, which checks the CRC32C
+// of what it receives, and keeps no bytes.
 type Server struct {
-	// Emulator selects the emulator, which discards the bytes. Otherwise the server can
-	// only receive uploads, and checks their CRC32C.
-	Emulator bool
-
-	TLS     bool // without HTTP/2
-	Latency time.Duration
-
-	MD5             bool  // of the emulator, for clients that compare it
-	Rate, TotalRate int64 // of the emulator, in bytes per second of each connection and of all
+	TLS             bool          // without HTTP/2
+	Latency         time.Duration // of each reply
+	MD5             bool          // for clients that compare it
+	Rate, TotalRate int64         // in bytes per second of each connection and of all
 
 	// Congestion, if set, puts a link between the ways and the server: a network with Link's
 	// conditions, whose connections have this congestion control. It needs Linux and root.
@@ -57,33 +53,20 @@ func serve(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
 		return err
 	}
-	var handler http.Handler = newChecker(s.Latency)
-	report := func(string) any { return Report{} }
-	hs := &http.Server{ReadHeaderTimeout: time.Minute}
 	keep := -1
 	if s.Congestion != "" {
 		keep = 100_000
 	}
-	if s.Emulator {
-		emulator, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: !s.MD5, Latency: s.Latency, Rate: s.Rate, TotalRate: s.TotalRate, KeepRequests: keep})
-		if err != nil {
-			return err
-		}
-		var running sync.WaitGroup
-		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			running.Add(1)
-			defer running.Done()
-			emulator.ServeHTTP(w, r)
-		})
-		report = func(question string) any {
-			if question == last {
-				_ = hs.Close()
-				running.Wait()
-			}
-			objects, _ := emulator.ListObjects("bench", "") // there is no bucket at first
-			return Report{Stats: emulator.Stats(), Objects: len(objects), Log: emulator.Requests()}
-		}
+	emulator, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: !s.MD5, Latency: s.Latency, Rate: s.Rate, TotalRate: s.TotalRate, KeepRequests: keep})
+	if err != nil {
+		return err
 	}
+	var running sync.WaitGroup
+	hs := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		emulator.ServeHTTP(w, r)
+	})}
 	address := "127.0.0.1:0"
 	if s.Congestion != "" {
 		address = "0.0.0.0:80"
@@ -107,10 +90,16 @@ func serve(args []string) error {
 		endpoint = "https://" + l.Addr().String()
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	}
-	hs.Handler = handler
 	go func() { _ = hs.Serve(l) }()
 	defer hs.Close()
-	return Answer(endpoint, report)
+	return Answer(endpoint, func(question string) any {
+		if question == last {
+			_ = hs.Close()
+			running.Wait()
+		}
+		objects, _ := emulator.ListObjects("bench", "") // there is no bucket at first
+		return Report{Stats: emulator.Stats(), Objects: len(objects), Log: emulator.Requests()}
+	})
 }
 
 // last is the question for the report of a server that has ended all requests.

@@ -50,7 +50,7 @@ func compare(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	emulator := benchrun.Server{Emulator: true}
+	emulator := benchrun.Server{}
 	before := 0.0 // CPU time of the NATS server at the end of the last run
 	return []benchrun.Comparison{{
 		Name: "cp", Title: fmt.Sprintf("%d files of %d bytes, uploaded to the emulator", files, size),
