@@ -110,11 +110,11 @@ func (b Benchmark) runRole() error {
 
 // Suite runs comparisons.
 type Suite struct {
-	Dir       string // for files of the benchmark, which are removed at its end
-	ctx       context.Context
-	processes []*Process
-	compared  bool
-	failures  []error
+	Dir      string // for files of the benchmark, which are removed at its end
+	ctx      context.Context
+	roles    []*Process // of StartRole
+	compared bool
+	failures []error
 }
 
 func (b Benchmark) compare() error {
@@ -128,7 +128,7 @@ func (b Benchmark) compare() error {
 	defer os.RemoveAll(dir)
 	s := &Suite{Dir: dir, ctx: ctx}
 	defer func() {
-		for _, p := range s.processes {
+		for _, p := range s.roles {
 			p.stop()
 		}
 	}()

@@ -128,7 +128,6 @@ type Process struct {
 	cmd       *exec.Cmd
 	stdin     io.WriteCloser
 	stdout    io.Reader
-	stopped   bool
 }
 
 // start starts a server, and its link.
@@ -140,7 +139,7 @@ func (s *Suite) start(server Server) (*Process, error) {
 	p := &Process{authority: filepath.Join(s.Dir, "authority.pem"), hosts: filepath.Join(s.Dir, "hosts")}
 	p.cmd = Role(serverRole, string(description), p.authority)
 	if server.Congestion == "" {
-		return p, s.startProcess(p, p.cmd.Start)
+		return p, p.begin(p.cmd.Start)
 	}
 	if p.Link, err = badlink.Open(server.Link, server.Congestion); err != nil {
 		return nil, fmt.Errorf("this comparison cannot run here, it needs Linux and root: %w", err)
@@ -152,16 +151,21 @@ func (s *Suite) start(server Server) (*Process, error) {
 	if err := os.WriteFile(p.hosts, []byte(hosts), 0o644); err != nil {
 		return nil, err
 	}
-	return p, s.startProcess(p, func() error { return p.Link.StartServer(p.cmd) })
+	return p, p.begin(func() error { return p.Link.StartServer(p.cmd) })
 }
 
 // StartRole starts a role that calls [Answer]. It ends with the benchmark.
 func (s *Suite) StartRole(name string, args ...string) (*Process, error) {
 	p := &Process{cmd: Role(name, args...)}
-	return p, s.startProcess(p, p.cmd.Start)
+	err := p.begin(p.cmd.Start)
+	if err == nil {
+		s.roles = append(s.roles, p)
+	}
+	return p, err
 }
 
-func (s *Suite) startProcess(p *Process, start func() error) (err error) {
+// begin starts the process, and waits until it is ready.
+func (p *Process) begin(start func() error) (err error) {
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return err
@@ -172,7 +176,6 @@ func (s *Suite) startProcess(p *Process, start func() error) (err error) {
 	if err := start(); err != nil {
 		return err
 	}
-	s.processes = append(s.processes, p)
 	if _, err := fmt.Fscanln(p.stdout, &p.Endpoint); err != nil {
 		return fmt.Errorf("process of the benchmark: %w", err)
 	}
@@ -202,12 +205,8 @@ func (p *Process) LastReport() (Report, error) {
 	return r, err
 }
 
-// stop ends the process, and its link. It may be called again.
+// stop ends the process, and its link.
 func (p *Process) stop() {
-	if p.stopped {
-		return
-	}
-	p.stopped = true
 	_ = p.stdin.Close()
 	_ = p.cmd.Wait()
 	if p.Link != nil {
