@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"gcsup/internal/benchrun"
 )
@@ -26,18 +28,17 @@ type job struct {
 	Path    string
 	Uploads int
 	Size    int64
+
+	Run int // its number
 }
 
 // uploads returns a way that runs the role "upload".
 func uploads(name string, server benchrun.Server, j job) benchrun.Way {
 	j.Uploads, j.Workers = max(1, j.Uploads), max(1, j.Workers)
-	description, err := json.Marshal(j)
 	return benchrun.Way{Name: name, Server: server, Command: func(endpoint string, n int) *exec.Cmd {
-		c := benchrun.Role("upload", string(description), endpoint, fmt.Sprint(n))
-		if err != nil {
-			c.Err = err
-		}
-		return c
+		j.Run = n
+		description, _ := json.Marshal(j) // cannot fail
+		return benchrun.Role("upload", string(description), endpoint)
 	}}
 }
 
@@ -46,20 +47,18 @@ var roles = map[string]func(args []string) error{"list": listAndWalk, "upload": 
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
-	return j.run(context.Background(), args[1], args[2])
+	return j.run(context.Background(), args[1])
 }}
 
 // run uploads, and prints a result.
-func (j job) run(ctx context.Context, endpoint, number string) error {
+func (j job) run(ctx context.Context, endpoint string) error {
 	upload, err := ways[j.Do](ctx, endpoint)
 	if err != nil {
 		return err
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = atATime(j.Workers, func(emit func(named)) error { return j.sources(number, emit) },
-		func(s named) error { return upload(ctx, s.object, s.source) })
-	if err != nil {
+	if err := atATime(j.Workers, j.sources, func(s named) error { return upload(ctx, s.object, s.source) }); err != nil {
 		return err
 	}
 	runtime.ReadMemStats(&after)
@@ -75,7 +74,7 @@ type named struct {
 }
 
 // sources emits what is uploaded in a run. Each run makes new objects of a file.
-func (j job) sources(number string, emit func(named)) error {
+func (j job) sources(emit func(named)) error {
 	if j.Tree != "" {
 		return walk(j.Tree, func(path string, _ fs.DirEntry) error {
 			emit(named{"b/" + filepath.Base(path), source{path: path}})
@@ -88,7 +87,7 @@ func (j job) sources(number string, emit func(named)) error {
 		if err != nil {
 			return err
 		}
-		total, prefix = info.Size(), "o"+number+"-"
+		total, prefix = info.Size(), fmt.Sprint("o", j.Run, "-")
 	}
 	for i := range int64(j.Uploads) {
 		from, to := total*i/int64(j.Uploads), total*(i+1)/int64(j.Uploads)
@@ -97,32 +96,23 @@ func (j job) sources(number string, emit func(named)) error {
 	return nil
 }
 
-// atATime calls do for each item that produce emits, in that many goroutines. It returns
-// one of their errors.
-func atATime[T any](workers int, produce func(emit func(T)) error, do func(T) error) error {
-	items := make(chan T, workers)
-	var group sync.WaitGroup
-	errs := make(chan error, 1)
+// atATime calls do for each source that produce emits, in that many goroutines.
+func atATime(workers int, produce func(emit func(named)) error, do func(named) error) error {
+	sources := make(chan named, workers)
+	var group errgroup.Group
 	for range workers {
-		group.Go(func() {
-			for item := range items {
-				if err := do(item); err != nil {
-					select {
-					case errs <- err:
-					default:
-					}
+		group.Go(func() (failed error) {
+			for s := range sources { // to the end, so that produce does not block
+				if err := do(s); err != nil {
+					failed = err
 				}
 			}
+			return failed
 		})
 	}
-	err := produce(func(item T) { items <- item })
-	close(items)
-	group.Wait()
-	close(errs)
-	if failed := <-errs; failed != nil {
-		return failed
-	}
-	return err
+	err := produce(func(s named) { sources <- s })
+	close(sources)
+	return errors.Join(err, group.Wait())
 }
 
 // result is a line of the output of a way: of this program, or a part of the result that
