@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
@@ -104,18 +103,21 @@ func newUploader(o upload.Options) (*upload.Uploader, error) {
 	return upload.New(&http.Client{Transport: upload.NewTransport()}, &o)
 }
 
-// stateDir returns a new directory for what an uploader saves.
-func stateDir() (dir string, store *state.Dir, err error) {
-	dir, err = os.MkdirTemp(os.Getenv("XDG_STATE_HOME"), "state-") // in the directory of the benchmark
-	if err == nil {
-		store, err = state.OpenDir(filepath.Join(dir, "state"))
+// newDir returns a new directory. XDG_STATE_HOME is that of the benchmark, which removes it.
+func newDir() (string, error) { return os.MkdirTemp(os.Getenv("XDG_STATE_HOME"), "way-") }
+
+// newStore returns a store in a new directory.
+func newStore() (*state.Dir, error) {
+	dir, err := newDir()
+	if err != nil {
+		return nil, err
 	}
-	return dir, store, err
+	return state.OpenDir(dir)
 }
 
 // fromFile uploads a whole file with a durable store.
 func fromFile(_ context.Context, endpoint string) (uploadFunc, error) {
-	_, store, err := stateDir()
+	store, err := newStore()
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +135,15 @@ func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
 
 // fromSpool keeps the bytes of a stream on disk.
 func fromSpool(_ context.Context, endpoint string) (uploadFunc, error) {
-	dir, store, err := stateDir()
+	store, err := newStore()
 	if err != nil {
 		return nil, err
 	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: upload.InSpool(filepath.Join(dir, "spool"), 0)})
+	dir, err := newDir()
+	if err != nil {
+		return nil, err
+	}
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: upload.InSpool(dir, 0)})
 	return readerFunc(up), err
 }
 
