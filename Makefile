@@ -91,7 +91,7 @@ test-windows:
 # with curl if it is installed. BENCH has further flags: BENCH='-runs 3 -size 268435456'.
 bench:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchfile -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
+	go run ./internal/bench file -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
 
 # bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
 # installed: over loopback, with TLS over 1 to 256 connections, with 20 MiB/s for each
@@ -99,27 +99,27 @@ bench:
 # PARALLEL has further flags: PARALLEL='-runs 1 -only parallel'.
 bench-parallel:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,connections,limited,killed $(PARALLEL)
+	go run ./internal/bench file -gcsup bin/gcsup -only parallel,connections,limited,killed $(PARALLEL)
 
 # bench-embed measures streams and small objects in a program that embeds package
 # upload, and compares them with bare requests and with the official library's Writer.
 # EMBED has further flags: EMBED='-only small -runs 15'.
 bench-embed:
-	go run ./internal/benchembed $(EMBED)
+	go run ./internal/bench embed $(EMBED)
 
 # bench-many uploads 10,000 files of 16 KiB with gcsup and a bare net/http loop, uploads
 # them a second time, and uploads them with rclone and gcloud if they are installed.
 # MANY has further flags: MANY='-latency 50ms -only upload'.
 bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
-	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
+	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/bench many -gcsup bin/gcsup $(MANY)
 
 # bench-fleet uploads 100,000 files of 16 KiB with gcsup cp -r and with a fleet, and compares the CPU
 # time of their processes. BENCHFLEET has further flags: BENCHFLEET='-runs 3 -files 10000'.
 bench-fleet:
 	go build -o bin/gcsup ./cmd/gcsup
 	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
-	cd fleet && go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
+	cd fleet && go run ./internal/benchfleet fleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
 
 # bench-link uploads over bad links, through a router of our own between two network
 # namespaces: with loss, reordering and long round trips, with an address that drops all
@@ -127,7 +127,7 @@ bench-fleet:
 # flags: LINK='-only hole,outage -outage 1m -stall 20s'.
 bench-link:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchlink -gcsup bin/gcsup -runs 3 $(LINK)
+	go run ./internal/bench link -gcsup bin/gcsup -runs 3 $(LINK)
 
 # bench-outbox measures the time from a put until its first byte is on the wire, and the memory of an
 # outbox with 100,000 files.

@@ -16,7 +16,7 @@ const deviceName = "badlink"
 
 // namespace is a network namespace with one TUN device.
 type namespace struct {
-	file       *os.File // keeps it alive, and is its path for other processes
+	file       *os.File // keeps it alive
 	device     *os.File // the packets that the kernel sends, and those that it receives
 	congestion string   // the congestion control of its connections
 }
@@ -90,17 +90,17 @@ func openTUN() (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil // it can be polled only now
 }
 
-// setAddresses gives the device other addresses.
-func (n *namespace) setAddresses(addrs ...netip.Addr) error {
+// inside runs f on a thread in the namespace.
+func (n *namespace) inside(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("setns", err)
 		}
-		return n.address(addrs)
+		return f()
 	})
 }
 
-// address is setAddresses on a thread in the namespace. The congestion control is that of
+// address gives the device other addresses. It must run inside. The congestion control is that of
 // the route: the setting of a namespace allows only those that the machine allows to all
 // users.
 func (n *namespace) address(addrs []netip.Addr) error {
@@ -124,5 +124,16 @@ func ip(object, arguments string) error {
 	return nil
 }
 
-// path returns the file of the namespace for other processes, while this one runs.
-func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
+// mountHosts moves this thread to a mount namespace of its own, in which file is /etc/hosts.
+func mountHosts(file string) error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make / private: %w", os.NewSyscallError("mount", err))
+	}
+	if err := unix.Mount(file, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("%s on /etc/hosts: %w", file, os.NewSyscallError("mount", err))
+	}
+	return nil
+}

@@ -1,8 +1,8 @@
 package badlink
 
 import (
-	"container/heap"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,8 +20,7 @@ type wire struct {
 	admit func(packet []byte) (due time.Time, ok bool)
 
 	mu      sync.Mutex
-	queue   inFlight
-	count   uint64        // of the packets that were queued
+	queue   []queued      // in the order in which they are due
 	arrived chan struct{} // has room for one value: a packet was queued
 	buffers sync.Pool
 }
@@ -45,8 +44,7 @@ func (w *wire) receive() error {
 			continue
 		}
 		w.mu.Lock()
-		w.count++
-		heap.Push(&w.queue, queued{buffer, n, due, w.count})
+		w.insert(queued{buffer, n, due})
 		w.mu.Unlock()
 		select {
 		case w.arrived <- struct{}{}:
@@ -84,10 +82,12 @@ func (w *wire) next(now time.Time) (p queued, wait time.Duration, ok bool) {
 	if len(w.queue) == 0 {
 		return p, time.Hour, false
 	}
-	if wait := w.queue[0].due.Sub(now); wait > 0 {
+	p = w.queue[0]
+	if wait := p.due.Sub(now); wait > 0 {
 		return p, wait, false
 	}
-	return heap.Pop(&w.queue).(queued), 0, true
+	w.queue = w.queue[1:]
+	return p, 0, true
 }
 
 // queued is a packet on its way.
@@ -95,26 +95,14 @@ type queued struct {
 	buffer *[maxPacket]byte
 	size   int
 	due    time.Time
-	number uint64
 }
 
-// inFlight is a heap of packets. Those that are due at the same time remain in order.
-type inFlight []queued
-
-func (q inFlight) Len() int      { return len(q) }
-func (q inFlight) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *inFlight) Push(p any)   { *q = append(*q, p.(queued)) }
-
-func (q inFlight) Less(i, j int) bool {
-	if order := q[i].due.Compare(q[j].due); order != 0 {
-		return order < 0
+// insert queues a packet behind those that are due at the same time. Almost all packets are
+// the last ones.
+func (w *wire) insert(p queued) {
+	at := len(w.queue)
+	for at > 0 && w.queue[at-1].due.After(p.due) {
+		at--
 	}
-	return q[i].number < q[j].number
-}
-
-func (q *inFlight) Pop() any {
-	last := len(*q) - 1
-	p := (*q)[last]
-	*q = (*q)[:last]
-	return p
+	w.queue = slices.Insert(w.queue, at, p)
 }

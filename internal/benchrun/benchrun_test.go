@@ -1,18 +1,10 @@
 package benchrun
 
 import (
-	"bytes"
-	"context"
-	"io"
 	"math"
-	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-
-	"gcsup/upload"
 )
 
 func TestSpread(t *testing.T) {
@@ -49,14 +41,25 @@ func TestRatiosAreOfEachRun(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	var base, ours result
-	for _, wall := range []float64{2, 4, 2} {
-		base.add(measured{wall: wall, cpu: wall / 2, resident: 10, extra: 1})
-		ours.add(measured{wall: wall * 1.5, cpu: wall, resident: 20, extra: 3})
+	requests := 0.0
+	c := Comparison{Ways: []Way{{Name: "bare"}, {Name: "ours"}}, Figures: append(Usual(1024, "MiB"),
+		Figure{Title: "requests", Of: func(*Run) (float64, error) { return requests, nil }})}
+	results := make([]result, 2)
+	for way, run := range []Run{{Wall: 1, CPU: 0.5, Resident: 10}, {Wall: 1.5, CPU: 1, Resident: 20}} {
+		for _, slower := range []float64{2, 4, 2} {
+			c.Do = func(_ *Suite, r *Run) error {
+				r.Wall, r.CPU, r.Resident = run.Wall*slower, run.CPU*slower, run.Resident
+				return nil
+			}
+			requests = float64(1 + 2*way)
+			values, err := (&Suite{}).measure(c, &Run{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			results[way].add(values)
+		}
 	}
-	c := Comparison{Work: 1024, Unit: "MiB", Ways: []Way{{Name: "bare"}, {Name: "ours"}}, ExtraTitle: "requests",
-		Extra: func(Run) (float64, error) { return 0, nil }}
-	lines := strings.Split(c.table([]result{base, ours}), "\n")
+	lines := strings.Split(c.table(results), "\n")
 	for i, want := range []string{
 		"way wall s CPU s MiB/s CPU ms/MiB resident MiB requests wall, of bare CPU, of bare",
 		"bare 2 (2-4) 1 (1-2) 512 0.977 10 1 1 1",
@@ -104,72 +107,5 @@ func TestShare(t *testing.T) {
 	}
 	if got := share(0, 0); got != 0 {
 		t.Errorf("share(0, 0) = %v", got)
-	}
-}
-
-// TestChecker uploads to the server that only checks CRC32C, in each way that a
-// benchmark uses.
-func TestChecker(t *testing.T) {
-	srv := httptest.NewServer(newChecker(0))
-	defer srv.Close()
-	up, err := upload.New(srv.Client(), &upload.Options{Endpoint: srv.URL, Window: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := make([]byte, 10<<20+1)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
-	for _, size := range []int{1, 1 << 10, len(data)} {
-		for name, send := range map[string]func() (*upload.Result, error){
-			"stream": func() (*upload.Result, error) {
-				r := io.LimitReader(bytes.NewReader(data), int64(size))
-				return up.Reader(t.Context(), r, upload.Spec{Bucket: "bench", Object: "o"})
-			},
-			"bytes": func() (*upload.Result, error) {
-				return up.Bytes(context.Background(), data[:size], upload.Spec{Bucket: "bench", Object: "o"})
-			},
-		} {
-			if result, err := send(); err != nil || result.Size != int64(size) {
-				t.Errorf("%s of %d bytes: %+v, %v", name, size, result, err)
-			}
-		}
-	}
-}
-
-// TestCheckerRefusesDamage sends a wrong CRC32C to the server, in a session and in one
-// request.
-func TestCheckerRefusesDamage(t *testing.T) {
-	srv := httptest.NewServer(newChecker(0))
-	defer srv.Close()
-	post := func(url, contentType, body string, header ...string) *http.Response {
-		t.Helper()
-		req, err := http.NewRequest("POST", url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", contentType)
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		resp, err := srv.Client().Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp
-	}
-	const right, wrong = "crc32c=4waSgw==", "crc32c=AAAAAA==" // of "123456789": 0xe3069283
-	base := srv.URL + "/upload/storage/v1/b/bench/o?name=o&uploadType="
-	for sum, want := range map[string]int{right: 200, wrong: 400} {
-		uri := post(base+"resumable", "application/json", "{}").Header.Get("Location")
-		if got := post(uri, "", "12345678", "Content-Range", "bytes 0-7/*").Header.Get("Range"); got != "bytes=0-7" {
-			t.Errorf("session has %q, want bytes=0-7", got)
-		}
-		if got := post(uri, "", "9", "Content-Range", "bytes 8-8/9", "X-Goog-Hash", sum).StatusCode; got != want {
-			t.Errorf("session with %s: status %d, want %d", sum, got, want)
-		}
-		body := "--b\r\n\r\n{\"crc32c\":\"" + strings.TrimPrefix(sum, "crc32c=") + "\"}\r\n--b\r\n\r\n123456789\r\n--b--\r\n"
-		if got := post(base+"multipart", "multipart/related; boundary=b", body).StatusCode; got != want {
-			t.Errorf("insert with %s: status %d, want %d", sum, got, want)
-		}
 	}
 }

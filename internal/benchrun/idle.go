@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -84,27 +82,12 @@ func readCPUTimes() (cpuTimes, error) {
 // softirq, steal, and two that user and nice include.
 // https://man7.org/linux/man-pages/man5/proc_stat.5.html
 func parseStat(stat string) (cpuTimes, error) {
-	line, _, _ := strings.Cut(stat, "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 9 || fields[0] != "cpu" {
-		return cpuTimes{}, fmt.Errorf("/proc/stat: unexpected line %q", line)
+	var user, nice, system, idle, iowait, irq, softirq, steal uint64
+	if _, err := fmt.Sscanf(stat, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal); err != nil {
+		return cpuTimes{}, fmt.Errorf("/proc/stat: %w", err)
 	}
-	var t cpuTimes
-	for i, field := range fields[1:9] {
-		ticks, err := strconv.ParseUint(field, 10, 64)
-		if err != nil {
-			return cpuTimes{}, fmt.Errorf("/proc/stat: %w", err)
-		}
-		t.total += ticks
-		switch i {
-		case 3, 4: // idle, iowait
-			continue
-		case 7:
-			t.stolen = ticks
-		}
-		t.busy += ticks
-	}
-	return t, nil
+	busy := user + nice + system + irq + softirq + steal
+	return cpuTimes{busy: busy, stolen: steal, total: busy + idle + iowait}, nil
 }
 
 // share returns part as a share of whole, and 0 if no time has passed.

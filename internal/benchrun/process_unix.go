@@ -19,14 +19,8 @@ func residentMiB(state *os.ProcessState) float64 {
 	return kib / (1 << 10)
 }
 
-// Killable starts a process, and returns a function that kills it and its children.
-func Killable(c *exec.Cmd) (kill func(), err error) {
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	return func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-		_ = c.Wait()
-	}, nil
-}
+// ownGroup gives a process and its children a process group.
+func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// killGroup kills a process and its children.
+func killGroup(c *exec.Cmd) { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

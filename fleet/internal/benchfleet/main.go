@@ -1,19 +1,17 @@
 // Command benchfleet uploads a tree of small files with gcsup cp -r and with a fleet of one worker.
 // The figures of the fleet are those of gcsup-fleet submit and gcsup-fleet work together. The NATS
 // server is another process, whose CPU time has a column of its own. Package benchrun describes how
-// the ways are compared.
+// a comparison is declared.
 //
 //	go build -o bin/gcsup ./cmd/gcsup && cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
-//	go run ./internal/benchfleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet
+//	go run ./internal/benchfleet fleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,46 +22,56 @@ import (
 )
 
 var (
-	gcsup = flag.String("gcsup", "gcsup", "`binary` of gcsup")
-	fleet = flag.String("fleet", "gcsup-fleet", "`binary` of gcsup-fleet")
-	files = flag.Int("files", 100_000, "number of files")
-	size  = flag.Int("size", 16<<10, "bytes of each file")
+	gcsup, fleet string
+	files, size  int
 )
 
 func main() {
-	benchrun.Main(map[string]func([]string) error{"nats": serveNATS, "fleet": uploadByFleet}, compare)
+	benchrun.Main(benchrun.Benchmark{Name: "fleet", Flags: flags, Comparisons: compare, Roles: map[string]func([]string) error{"nats": serveNATS, "fleet": uploadByFleet}})
 }
 
-func compare(s *benchrun.Suite) error {
+func flags(f *flag.FlagSet) {
+	f.StringVar(&gcsup, "gcsup", "gcsup", "`binary` of gcsup")
+	f.StringVar(&fleet, "fleet", "gcsup-fleet", "`binary` of gcsup-fleet")
+	f.IntVar(&files, "files", 100_000, "number of files")
+	f.IntVar(&size, "size", 16<<10, "bytes of each file")
+}
+
+func compare(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	tree := filepath.Join(s.Dir, "tree")
-	if err := benchrun.FillTree(tree, *files, *size); err != nil {
-		return err
+	if err := benchrun.FillTree(tree, files, size); err != nil {
+		return nil, err
 	}
 	key := filepath.Join(s.Dir, "state.key")
 	if err := os.WriteFile(key, bytes.Repeat([]byte{1}, 32), 0o600); err != nil {
-		return err
+		return nil, err
 	}
-	nats, err := startNATS(filepath.Join(s.Dir, "nats"))
+	nats, err := s.StartRole("nats", filepath.Join(s.Dir, "nats"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer nats.stop()
-	emulator := benchrun.Server{Emulator: true}
-	return s.Compare(benchrun.Comparison{
-		Name: "cp", Title: fmt.Sprintf("cp: %d files of %d bytes, uploaded to the emulator", *files, *size),
-		Work: float64(*files), Unit: "file",
+	emulator := benchrun.Server{}
+	before := 0.0 // CPU time of the NATS server at the end of the last run
+	return []benchrun.Comparison{{
+		Name: "cp", Title: fmt.Sprintf("%d files of %d bytes, uploaded to the emulator", files, size),
 		Ways: []benchrun.Way{
 			{Name: "gcsup cp -r", Server: emulator, Command: func(string, int) *exec.Cmd {
-				return exec.Command(*gcsup, "cp", "-r", "--quiet", tree, "gs://bench/cp/")
+				return exec.Command(gcsup, "cp", "-r", "--quiet", tree, "gs://bench/cp/")
 			}},
 			{Name: "gcsup-fleet", Server: emulator, Command: func(_ string, n int) *exec.Cmd {
 				c := benchrun.Role("fleet", tree, fmt.Sprintf("run-%d", n), key)
-				c.Env = []string{"GCSUP_NATS=" + nats.url}
+				c.Env = []string{"GCSUP_NATS=" + nats.Endpoint}
 				return c
 			}},
 		},
-		Extra: func(benchrun.Run) (float64, error) { return nats.cpu() }, ExtraTitle: "CPU s of NATS",
-	})
+		Figures: append(benchrun.Usual(float64(files), "file"), benchrun.Figure{Title: "CPU s of NATS", Of: func(*benchrun.Run) (float64, error) {
+			var now float64
+			err := nats.Ask("", &now)
+			spent := now - before
+			before = now
+			return spent, err
+		}}),
+	}}, nil
 }
 
 // uploadByFleet submits the tree to a queue of its own, and uploads it. Its arguments are the tree, a
@@ -75,7 +83,7 @@ func uploadByFleet(args []string) error {
 		{"work", "--until-empty", "--log", "off", "--state", "gs://state/" + name, "--state-key-file", key},
 	} {
 		// The operating system adds the CPU time of these processes to that of this one.
-		c := exec.Command(*fleet, append(command, "--fleet", name)...)
+		c := exec.Command(fleet, append(command, "--fleet", name)...)
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("%s: %w", command[0], err)
@@ -84,8 +92,7 @@ func uploadByFleet(args []string) error {
 	return nil
 }
 
-// serveNATS runs a NATS server. For each line of the standard input, it prints its CPU time so far, in
-// seconds. It ends with the input.
+// serveNATS runs a NATS server. It answers with its CPU time so far, in seconds.
 func serveNATS(args []string) error {
 	token := rand.Text()
 	server, err := natsserver.Start(natsserver.Options{Dir: args[0], Port: -1, Token: token})
@@ -93,57 +100,5 @@ func serveNATS(args []string) error {
 		return err
 	}
 	defer server.Close()
-	fmt.Printf("nats://%s@%s\n", token, strings.TrimPrefix(server.URL(), "nats://"))
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Println(cpuSeconds())
-	}
-	return nil
-}
-
-// natsProcess is a running NATS server.
-type natsProcess struct {
-	url    string // with its token
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    io.Reader
-	before float64 // its CPU time at the last call of cpu
-}
-
-func startNATS(dir string) (*natsProcess, error) {
-	p := &natsProcess{cmd: benchrun.Role("nats", dir)}
-	p.cmd.Stderr = os.Stderr
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if p.out, err = p.cmd.StdoutPipe(); err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fscanln(p.out, &p.url); err != nil {
-		p.stop()
-		return nil, fmt.Errorf("NATS server: %w", err)
-	}
-	return p, nil
-}
-
-// cpu returns the CPU time of the server since the last call.
-func (p *natsProcess) cpu() (float64, error) {
-	if _, err := fmt.Fprintln(p.in); err != nil {
-		return 0, err
-	}
-	var now float64
-	if _, err := fmt.Fscanln(p.out, &now); err != nil {
-		return 0, err
-	}
-	spent := now - p.before
-	p.before = now
-	return spent, nil
-}
-
-func (p *natsProcess) stop() {
-	_ = p.in.Close()
-	_ = p.cmd.Wait()
+	return benchrun.Answer(fmt.Sprintf("nats://%s@%s", token, strings.TrimPrefix(server.URL(), "nats://")), func(string) any { return cpuSeconds() })
 }

@@ -6,7 +6,7 @@ import (
 	"gcsup/internal/benchrun"
 )
 
-func TestConnectionsOf(t *testing.T) {
+func TestConnectionsUsed(t *testing.T) {
 	const summary = `{"v":1,"type":"summary"}` + "\n"
 	for _, test := range []struct {
 		output string
@@ -18,7 +18,7 @@ func TestConnectionsOf(t *testing.T) {
 		{summary, 0},
 		{"", 0},
 	} {
-		got, err := connectionsOf(benchrun.Run{Output: []byte(test.output)})
+		got, err := connectionsUsed.Of(&benchrun.Run{Output: []byte(test.output)})
 		if got != test.want || (err != nil) != (test.want == 0) {
 			t.Errorf("%q: %v, %v, want %v", test.output, got, err, test.want)
 		}

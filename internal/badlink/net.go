@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"time"
 )
 
@@ -35,11 +36,19 @@ func Open(c Conditions, congestion string) (*Net, error) {
 	return &Net{Router: r, client: client, server: server, address: clientAddr}, nil
 }
 
-// ClientNamespace returns the file of the namespace of the client, for [Exec].
-func (n *Net) ClientNamespace() string { return n.client.path() }
+// StartServer starts a process in the namespace of the server.
+func (n *Net) StartServer(c *exec.Cmd) error { return n.server.inside(c.Start) }
 
-// ServerNamespace returns the file of the namespace of the server, for [Exec].
-func (n *Net) ServerNamespace() string { return n.server.path() }
+// StartClient starts a process in the namespace of the client. The file hosts is its
+// /etc/hosts.
+func (n *Net) StartClient(c *exec.Cmd, hosts string) error {
+	return n.client.inside(func() error {
+		if err := mountHosts(hosts); err != nil {
+			return err
+		}
+		return c.Start()
+	})
+}
 
 // Servers returns the addresses of the server.
 func (n *Net) Servers() []netip.Addr { return serverAddrs }
@@ -48,7 +57,7 @@ func (n *Net) Servers() []netip.Addr { return serverAddrs }
 // of the old one. It must not be called by several goroutines at a time.
 func (n *Net) MoveClient() error {
 	n.address = n.address.Next()
-	return n.client.setAddresses(n.address)
+	return n.client.inside(func() error { return n.client.address([]netip.Addr{n.address}) })
 }
 
 // Close stops the router, and releases the namespaces.

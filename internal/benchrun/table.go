@@ -8,23 +8,16 @@ import (
 	"text/tabwriter"
 )
 
-// measured is what a run took.
-type measured struct {
-	wall, cpu float64 // seconds
-	resident  float64 // greatest resident memory of the process, in MiB
-	extra     float64
-}
+// result has the figures of the runs of a way: for each figure, the values of all runs.
+type result [][]float64
 
-// result has the runs of a way.
-type result struct {
-	wall, cpu, resident, extra []float64
-}
-
-func (r *result) add(m measured) {
-	r.wall = append(r.wall, m.wall)
-	r.cpu = append(r.cpu, m.cpu)
-	r.resident = append(r.resident, m.resident)
-	r.extra = append(r.extra, m.extra)
+func (r *result) add(values []float64) {
+	if *r == nil {
+		*r = make(result, len(values))
+	}
+	for i, v := range values {
+		(*r)[i] = append((*r)[i], v)
+	}
 }
 
 // table returns the results as a table. Its ratios are those of each run to the run of
@@ -32,23 +25,31 @@ func (r *result) add(m measured) {
 func (c Comparison) table(results []result) string {
 	var out strings.Builder
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "way\twall s\tCPU s\t%s/s\tCPU ms/%s\tresident MiB\t", c.Unit, c.Unit)
-	if c.Extra != nil {
-		fmt.Fprint(t, c.ExtraTitle, "\t")
+	line := func(way string, figure, ratio func(i int) string) {
+		cells := []string{way}
+		for i := range c.Figures {
+			cells = append(cells, figure(i))
+		}
+		for i, f := range c.Figures {
+			if f.Ratio != "" {
+				cells = append(cells, ratio(i))
+			}
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
 	}
-	base := results[0]
-	fmt.Fprintf(t, "wall, of %[1]s\tCPU, of %[1]s\t\n", c.Ways[0].Name)
-	for i, r := range results {
-		fmt.Fprintf(t, "%s\t%v\t%v\t%s\t%s\t%s\t", c.Ways[i].Name, spreadOf(r.wall), spreadOf(r.cpu),
-			number(c.Work/spreadOf(r.wall).median), number(spreadOf(r.cpu).median*1000/c.Work), number(spreadOf(r.resident).median))
-		if c.Extra != nil {
-			fmt.Fprint(t, number(spreadOf(r.extra).median), "\t")
-		}
-		if i == 0 {
-			fmt.Fprint(t, "1\t1\t\n")
-			continue
-		}
-		fmt.Fprintf(t, "%v\t%v\t\n", spreadOf(ratios(r.wall, base.wall)), spreadOf(ratios(r.cpu, base.cpu)))
+	line("way", func(i int) string { return c.Figures[i].Title }, func(i int) string { return c.Figures[i].Ratio + ", of " + c.Ways[0].Name })
+	for way, r := range results {
+		line(c.Ways[way].Name, func(i int) string {
+			if c.Figures[i].Ratio == "" {
+				return number(spreadOf(r[i]).median)
+			}
+			return spreadOf(r[i]).String()
+		}, func(i int) string {
+			if way == 0 {
+				return "1"
+			}
+			return spreadOf(ratios(r[i], results[0][i])).String()
+		})
 	}
 	_ = t.Flush() // a strings.Builder does not fail
 	return out.String()
