@@ -21,10 +21,17 @@ func newSimulate(std stdio) *cobra.Command {
 	var policies []string
 	var seed uint64
 	var asJSON bool
+	help := `simulate runs many clients against a server that is down for a while, in virtual
+time, once per retry policy, and compares the results.
+
+Policies: ` + strings.Join(backoff.Names(), ", ") + "."
+	for _, s := range retrysim.Scenarios() {
+		help += "\n\nScenario " + s.Name + ": " + s.About + "."
+	}
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Compare the load of retry policies on a server after an outage",
-		Long:  simulateHelp(),
+		Long:  help,
 		Example: `  gcsup simulate
   gcsup simulate --scenario overload --policy none,full --svg load.svg`,
 		Args: cmdline.NoArgs,
@@ -82,16 +89,4 @@ func newSimulate(std stdio) *cobra.Command {
 	flags.StringVar(&svg, "svg", "", "draw load over time into `FILE`")
 	cmdline.Common(flags, "scenario", "clients", "outage", "policy", "json", "svg")
 	return cmd
-}
-
-func simulateHelp() string {
-	var b strings.Builder
-	b.WriteString(`simulate runs many clients against a server that is down for a while, in virtual
-time, once per retry policy, and compares the results.
-
-Policies: ` + strings.Join(backoff.Names(), ", ") + ".")
-	for _, s := range retrysim.Scenarios() {
-		b.WriteString("\n\nScenario " + s.Name + ": " + s.About + ".")
-	}
-	return b.String()
 }

@@ -8,10 +8,6 @@
 // [WriteTable], [WriteJSON] and [WriteSVG] write the results. The same
 // scenario, policies and seed give the same bytes.
 //
-// [RunWriters] simulates machines that upload small files to a bucket that
-// limits the rate of writes. It uses the types of package backoff. [WriteWritersSVG]
-// writes the results.
-//
 // # The model
 //
 // A request takes no time. The server serves Capacity requests per second. It
@@ -25,7 +21,9 @@
 // clients that fail at the same time always retry at the same time. They are
 // simulated as one event with a count.
 //
-// The bucket of RunWriters has an index of names in ranges. Each accepts 1,000
-// requests per second. A range that had a load of 80 % for 20 minutes is
-// divided at the median of its recent names. Names are random or grow.
+// A scenario can have a bucket instead of the server, as docs/backoff.md describes
+// it: its index of names has ranges, and each accepts 1,000 requests per second. A
+// range that had a load of 80 % for 20 minutes is divided at the median of its recent
+// names. Names are random or grow. The clients are then files in flight, or machines
+// that use backoff.Limiter and backoff.Rate.
 package retrysim

@@ -9,16 +9,16 @@ import (
 // goroutines. TestGateModel compares it with backoff.Gate, which documents the
 // reasons.
 type gate struct {
-	row      int    // refusals since the last served request
-	first    uint32 // number of the client of the first of these refusals, from 1; 0 if there is none
-	several  bool   // another client was refused too
-	failing  int    // clients that were refused and have not been served or left since
-	limit    int    // retries that may be under way; 0 if the gate is open
+	row      int  // refusals since the last served request
+	first    int  // number of the client of the first of these refusals; 0 if there is none
+	several  bool // another client was refused too
+	failing  int  // clients that were refused and have not been served or left since
+	limit    int  // retries that may be under way; 0 if the gate is open
 	underWay int
 	probes   int   // refused retries since the last served one
 	next     int64 // ns; when a retry is admitted at the latest
 	tick     int64 // ns; time of the queued event that admits a client at next; 0 if there is none
-	waiting  []event
+	waiting  []client
 }
 
 // The defaults of backoff.Gate.Threshold and backoff.Policy.Maximum.
@@ -27,44 +27,36 @@ const (
 	defaultMaximum = 32 * time.Second
 )
 
-// gateOf returns the gate of e's client, or nil if it has none.
-func (r *run) gateOf(e event) *gate {
-	if r.gates == nil {
-		return nil
-	}
-	return &r.gates[int(e.client)/r.scenario.group]
-}
-
-// refused records that the request of e was refused. It returns e without its retry
-// under way. pace returns the policy's wait after that many failed probes.
-func (g *gate) refused(e event, pace func(probes int) time.Duration) event {
-	if e.tries == 1 {
+// refused records that the request of c was refused. pace returns the policy's wait after
+// that many failed probes.
+func (g *gate) refused(c *client, now int64, pace func(probes int) time.Duration) {
+	if c.tries == 1 {
 		g.failing++
 	}
 	g.row++
 	if g.first == 0 {
-		g.first = e.client + 1
+		g.first = c.number
 	}
-	g.several = g.several || g.first != e.client+1
+	g.several = g.several || g.first != c.number
 	switch {
 	case g.limit == 0:
 		if g.several && g.row >= gateThreshold {
-			g.limit, g.next = 1, e.at
+			g.limit, g.next = 1, now
 		}
-	case e.retrying:
+	case c.retrying:
 		if g.limit /= 2; g.limit <= 1 {
 			g.limit = 1
-			g.next = e.at + int64(pace(g.probes))
+			g.next = now + int64(pace(g.probes))
 			g.probes++
 		}
 	}
-	return g.release(e)
+	g.release(c)
 }
 
-// served records that the request of e was served. Only a retry opens the gate.
-func (g *gate) served(e event) event {
+// served records that the request of c was served. Only a retry opens the gate.
+func (g *gate) served(c *client) {
 	g.row, g.first, g.several = 0, 0, false
-	if e.tries > 0 {
+	if c.tries > 0 {
 		g.failing--
 		if g.limit > 0 {
 			g.probes = 0
@@ -73,47 +65,44 @@ func (g *gate) served(e event) event {
 			}
 		}
 	}
-	return g.release(e)
+	g.release(c)
 }
 
-// left records that the client of e stops after a refusal.
-func (g *gate) left(e event) {
+// left records that c stops after a refusal.
+func (g *gate) left(c client) {
 	if g.failing--; g.failing == 0 {
 		g.row, g.first, g.several, g.probes, g.limit = 0, 0, false, 0, 0
 	}
-	if g.first == e.client+1 {
+	if g.first == c.number {
 		g.first = 0
 	}
 }
 
-func (g *gate) release(e event) event {
-	if e.retrying {
-		e.retrying = false
+func (g *gate) release(c *client) {
+	if c.retrying {
+		c.retrying = false
 		g.underWay--
 	}
-	return e
 }
 
 // admit admits all retries that may be made now.
-func (r *run) admit(g *gate, now int64) {
+func (r *run) admit(g *gate) {
 	for len(g.waiting) > 0 {
 		free := g.limit == 0 || g.limit > 1 && g.underWay < g.limit
-		if !free && now < g.next {
+		if !free && r.now < g.next {
 			if g.tick != g.next {
 				g.tick = g.next
-				r.wheel.push(event{at: g.next, client: g.waiting[0].client})
+				r.at(g.next, func() { g.tick = 0; r.admit(g) })
 			}
 			return
 		}
-		e := g.waiting[0]
+		c := g.waiting[0]
 		g.waiting = g.waiting[1:]
-		e.at = now + int64(r.scenario.reply)
-		e.passed = true
 		if g.limit > 0 {
-			e.retrying = true
+			c.retrying = true
 			g.underWay++
-			g.next = now + int64(cmp.Or(r.policy.Maximum, defaultMaximum))
+			g.next = r.now + int64(cmp.Or(r.policy.Maximum, defaultMaximum))
 		}
-		r.wheel.push(e)
+		r.after(r.scenario.reply, func() { r.request(c) })
 	}
 }

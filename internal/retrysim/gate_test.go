@@ -33,14 +33,17 @@ func TestGateModel(t *testing.T) {
 				// Without refusals after the outage, the order of events at the
 				// same time does not matter.
 				s.Clients, s.group, s.Capacity, s.parts, s.pause, s.spread = 32, 32, 1000, 3, 2*time.Second, 20*time.Second
-				r := newRun(s, name, policy, seed)
-				r.gates = make([]gate, 1)
-				if err := r.play(t.Context()); err != nil {
+				r, err := newRun(s, name, sharedGate, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := r.play(t.Context())
+				if err != nil {
 					t.Fatal(err)
 				}
 				want := realGate(t, s, policy, seed)
-				if !slices.Equal(r.result.Load, want) {
-					t.Fatalf("%s, seed %d, %+v: load of the model\n%v\nwant that of the gate\n%v", name, seed, s, r.result.Load, want)
+				if !slices.Equal(got.Load, want) {
+					t.Fatalf("%s, seed %d, %+v: load of the model\n%v\nwant that of the gate\n%v", name, seed, s, got.Load, want)
 				}
 			}
 		}
@@ -59,7 +62,7 @@ func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (loa
 			defer mu.Unlock()
 			now := time.Since(start)
 			for len(load) <= int(now/time.Second) {
-				load = append(load, Second{})
+				load = append(load, Second{Capacity: int64(s.Capacity)})
 			}
 			served := server.admit(int64(now), 1)
 			load[now/time.Second].Requests++

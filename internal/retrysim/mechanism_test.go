@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/backoff"
 	"gcsup/internal/testsize"
 )
 
 // eventHeap is a heap of events, with which the tests and a benchmark compare
-// the wheel.
+// the queue.
 type eventHeap []event
 
 func (h eventHeap) Len() int           { return len(h) }
@@ -27,15 +26,15 @@ func (h *eventHeap) Pop() any {
 	return last
 }
 
-func TestWheelOrder(t *testing.T) {
+func TestQueueOrder(t *testing.T) {
 	seed := testsize.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	waits := []int64{1, 1 << 10, 1 << slotWidth, 1 << (slotWidth + 3), int64(time.Second), int64(time.Minute)}
 	for range 20 {
-		var w wheel
+		var q queue
 		var h eventHeap
 		push := func(e event) {
-			w.push(e)
+			q.push(e)
 			heap.Push(&h, e)
 		}
 		for range 200 {
@@ -43,7 +42,7 @@ func TestWheelOrder(t *testing.T) {
 		}
 		for i := 0; len(h) > 0; i++ {
 			want := heap.Pop(&h).(event)
-			got, ok := w.pop()
+			got, ok := q.pop()
 			if !ok || got.at != want.at {
 				t.Fatalf("pop %d = %v, %v, want %v", i, got.at, ok, want.at)
 			}
@@ -51,27 +50,32 @@ func TestWheelOrder(t *testing.T) {
 				push(event{at: got.at + r.Int64N(waits[r.IntN(len(waits))])})
 			}
 		}
-		if e, ok := w.pop(); ok {
-			t.Fatalf("pop of an empty wheel = %v", e)
+		if e, ok := q.pop(); ok {
+			t.Fatalf("pop of an empty queue = %v", e)
 		}
 	}
 }
 
-// TestWheelSameTime checks that events of the same time are popped in the order
+// TestQueueSameTime checks that events of the same time are popped in the order
 // of their push, even if they are pushed while that time is processed.
-func TestWheelSameTime(t *testing.T) {
+func TestQueueSameTime(t *testing.T) {
 	for _, at := range []int64{5, 5 << slotWidth} {
-		var w wheel
-		for i := range uint32(100) {
-			w.push(event{at: at, client: i})
+		var q queue
+		var last int
+		push := func(i int) { q.push(event{at: at, do: func() { last = i }}) }
+		for i := range 100 {
+			push(i)
 		}
-		for i := range uint32(200) {
-			e, ok := w.pop()
-			if !ok || e.client != i {
-				t.Fatalf("pop %d = %v, %v", i, e.client, ok)
+		for i := range 200 {
+			e, ok := q.pop()
+			if !ok {
+				t.Fatalf("pop %d found no event", i)
+			}
+			if e.do(); last != i {
+				t.Fatalf("pop %d = event %d", i, last)
 			}
 			if i < 100 {
-				w.push(event{at: at, client: i + 100})
+				push(i + 100)
 			}
 		}
 	}
@@ -113,8 +117,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// queue is the interface of the queues that the benchmark compares.
-type queue interface {
+// pushPopper is the interface of the queues that the benchmark compares.
+type pushPopper interface {
 	push(event)
 	pop() (event, bool)
 }
@@ -125,13 +129,13 @@ func (q *heapQueue) push(e event)       { heap.Push(&q.h, e) }
 func (q *heapQueue) pop() (event, bool) { return heap.Pop(&q.h).(event), true }
 
 // BenchmarkQueue measures one pop and one push in a queue of a million events,
-// for the wheel and for a heap. The last line reports the ratio.
+// for the queue and for a heap. The last line reports the ratio.
 func BenchmarkQueue(b *testing.B) {
 	cost := map[string]float64{}
 	for _, bench := range []struct {
 		name string
-		q    queue
-	}{{"heap", new(heapQueue)}, {"wheel", new(wheel)}} {
+		q    pushPopper
+	}{{"heap", new(heapQueue)}, {"slots", new(queue)}} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 0))
 			waits := make([]int64, 1<<16)
@@ -146,11 +150,9 @@ func BenchmarkQueue(b *testing.B) {
 			if h, ok := bench.q.(*heapQueue); ok {
 				h.h = start
 			} else {
-				w := new(wheel)
 				for _, e := range start {
-					w.push(e)
+					bench.q.push(e)
 				}
-				bench.q = w
 			}
 			i := 0
 			for b.Loop() {
@@ -160,8 +162,8 @@ func BenchmarkQueue(b *testing.B) {
 				i++
 			}
 			cost[bench.name] = float64(b.Elapsed()) / float64(b.N)
-			if bench.name == "wheel" && cost["heap"] > 0 {
-				b.ReportMetric(cost["heap"]/cost["wheel"], "times-faster-than-heap")
+			if bench.name == "slots" && cost["heap"] > 0 {
+				b.ReportMetric(cost["heap"]/cost["slots"], "times-faster-than-heap")
 			}
 		})
 	}
@@ -174,21 +176,25 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{10, maxEvents} {
-		r := newRun(s, "full", backoff.Policy{Jitter: backoff.FullJitter}, 1)
+		r, err := newRun(s, "full", nothing, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		r.limit = limit
-		if err := r.play(t.Context()); err != nil {
+		result, err := r.play(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
 		var table, lines strings.Builder
-		if err := WriteTable(&table, s, []Result{r.result}); err != nil {
+		if err := WriteTable(&table, s, []Result{result}); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteJSON(&lines, []Result{r.result}); err != nil {
+		if err := WriteJSON(&lines, []Result{result}); err != nil {
 			t.Fatal(err)
 		}
 		cut := limit == 10
-		if r.result.CutOff != cut || strings.Contains(table.String(), "cut off") != cut || strings.Contains(lines.String(), `"cut_off":true`) != cut {
-			t.Errorf("limit %d: CutOff = %v\n%s%s", limit, r.result.CutOff, table.String(), lines.String())
+		if result.CutOff != cut || strings.Contains(table.String(), "cut off") != cut || strings.Contains(lines.String(), `"cut_off":true`) != cut {
+			t.Errorf("limit %d: CutOff = %v\n%s%s", limit, result.CutOff, table.String(), lines.String())
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestOracle(t *testing.T) {
 					tries[i]++
 				}
 			}
-			if got.Requests != requests || got.Wasted != requests-int64(s.Clients) || got.All != all || got.MaxWait != longest || got.Failed != 0 {
+			if got.Requests != requests || got.Wasted != requests-int64(s.Clients) || got.All != retrysim.Time(all) || got.MaxWait != retrysim.Time(longest) || got.Failed != 0 {
 				t.Errorf("%s, %+v: %d requests, %d wasted, all after %v, longest wait %v, %d failed\nwant %d, %d, %v, %v, 0",
 					name, s, got.Requests, got.Wasted, got.All, got.MaxWait, got.Failed, requests, requests-int64(s.Clients), all, longest)
 			}
@@ -148,7 +148,7 @@ func TestResults(t *testing.T) {
 			if (r.Failed == 0) != (r.All >= 0) || r.All >= 0 && (r.P50 > r.P99 || r.P99 > r.All || r.P50 < 0) {
 				t.Errorf("%s, %s: %d failed, 50 %% %v, 99 %% %v, all %v", s.Name, r.Policy, r.Failed, r.P50, r.P99, r.All)
 			}
-			if r.MaxWait <= 0 || r.MaxWait >= backoff.Limit {
+			if r.MaxWait <= 0 || r.MaxWait >= retrysim.Time(backoff.Limit) {
 				t.Errorf("%s, %s: longest wait %v", s.Name, r.Policy, r.MaxWait)
 			}
 		}
@@ -214,7 +214,7 @@ func TestFleet(t *testing.T) {
 func TestUploads(t *testing.T) {
 	s := scenario(t, "uploads")
 	s.Outage = 10 * time.Second
-	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != 0 || got.All < 40*time.Second {
+	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != 0 || got.All < retrysim.Time(40*time.Second) {
 		t.Errorf("outage of 10 s: %d of %d failed, all after %v", got.Failed, s.Clients, got.All)
 	}
 	// The server always has too little capacity. Every upload is refused more
@@ -311,7 +311,7 @@ func TestRunRefuses(t *testing.T) {
 func TestWriteJSON(t *testing.T) {
 	var b bytes.Buffer
 	if err := retrysim.WriteJSON(&b, []retrysim.Result{
-		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31999999999},
+		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: retrysim.Time(1500 * time.Millisecond), P99: retrysim.Time(2 * time.Second), All: 2123456789, MaxWait: 31999999999},
 		{Policy: "bidmanager", Requests: 6, Wasted: 6, P50: -1, P99: -1, All: -1, Failed: 1},
 	}); err != nil {
 		t.Fatal(err)
@@ -359,13 +359,7 @@ func TestWriteSVG(t *testing.T) {
 			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") || b.Len() > 1<<20 {
 				t.Errorf("%s: malformed or too large SVG of %d bytes", s.Name, b.Len())
 			}
-			for d := xml.NewDecoder(&b); ; {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: not XML: %v", s.Name, err)
-				}
-			}
+			checkXML(t, b.String())
 		}
 	}
 }
@@ -393,6 +387,35 @@ func TestCharts(t *testing.T) {
 	}
 }
 
+// TestWritersCharts does the same for the chart of the bucket.
+func TestWritersCharts(t *testing.T) {
+	if testing.Short() || testsize.Full(1, 0) == 0 {
+		t.Skip("simulates many requests in one goroutine")
+	}
+	results, err := retrysim.WritersResults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := retrysim.WriteSVG(&b, retrysim.Writers()[0], results); err != nil {
+		t.Fatal(err)
+	}
+	checkXML(t, b.String())
+	checkChart(t, "backoff-bucket.svg", b.Bytes())
+}
+
+// checkXML checks that a chart is XML.
+func checkXML(t *testing.T, chart string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(chart)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("not XML: %v", err)
+		}
+	}
+}
+
 // checkChart compares a file in docs with a chart, or updates it.
 func checkChart(t *testing.T, file string, chart []byte) {
 	t.Helper()
@@ -415,7 +438,7 @@ func TestWriteTable(t *testing.T) {
 	s := scenario(t, "gate")
 	var b bytes.Buffer
 	if err := retrysim.WriteTable(&b, s, []retrysim.Result{
-		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31 * time.Second},
+		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: retrysim.Time(1500 * time.Millisecond), P99: retrysim.Time(2 * time.Second), All: 2123456789, MaxWait: retrysim.Time(31 * time.Second)},
 		{Policy: "bidmanager", P50: -1, P99: -1, All: -1, Failed: 100},
 	}); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"gcsup/backoff"
 )
@@ -19,25 +20,12 @@ const (
 	maxEvents = 200_000_000
 )
 
-// A Result is the result of one policy.
-type Result struct {
-	Policy   string // with the suffix "+gate" if clients shared gates, "+fleet" if groups heard of each other too
-	Requests int64
-	Wasted   int64         // requests that were not served
-	Peak     int64         // most requests in a second in which the server was up
-	P50      time.Duration // when half of the clients had been served; -1 for never
-	P99      time.Duration // when 99 % had been served; -1 for never
-	All      time.Duration // when all had been served; -1 for never
-	Failed   int           // clients that stopped, or were not served by the end of the run
-	MaxWait  time.Duration // longest backoff of a client, without waits at a gate
-	Load     []Second      // load in each second
-	CutOff   bool          // the run was stopped because of too many requests; "never" and Failed are meaningless
-}
-
-// Second is the load in one second.
-type Second struct {
-	Requests, Served int64
-}
+// What the clients of a group share, as a suffix of the name of the policy.
+const (
+	nothing     = ""
+	sharedGate  = "+gate"
+	sharedFleet = "+fleet"
+)
 
 // Run simulates the scenario once for each of the policies, and returns the
 // results in the same order. policies are names for [backoff.Named].
@@ -48,236 +36,291 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 	if len(policies) == 0 {
 		return nil, errors.New("simulation: no policy")
 	}
+	shares := []string{nothing}
+	if s.group > 0 {
+		shares = append(shares, sharedGate)
+	}
+	if s.fleet {
+		shares = append(shares, sharedFleet)
+	}
 	var runs []*run
-	for _, name := range policies {
-		policy, err := backoff.Named(name)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, newRun(s, name, policy, seed))
-		if s.group > 0 {
-			gated := newRun(s, name, policy, seed)
-			gated.result.Policy += "+gate"
-			gated.gates = make([]gate, (s.Clients+s.group-1)/s.group)
-			runs = append(runs, gated)
-		}
-		if s.fleet {
-			all := newRun(s, name, policy, seed)
-			all.result.Policy += "+fleet"
-			all.gates = make([]gate, (s.Clients+s.group-1)/s.group)
-			all.fleet = newFleet(s.Clients, s.group)
-			runs = append(runs, all)
+	for _, policy := range policies {
+		for _, shared := range shares {
+			r, err := newRun(s, policy, shared, seed)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
 		}
 	}
 
-	// Runs share no data. One per processor runs at a time, which also bounds
-	// the memory.
-	var wg sync.WaitGroup
-	errs := make([]error, len(runs))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	results := make([]Result, len(runs))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0)) // also bounds the memory
 	for i, r := range runs {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			errs[i] = r.play(ctx)
-			results[i] = r.result
+		all.Go(func() (err error) {
+			results[i], err = r.play(ctx)
+			return err
 		})
 	}
-	wg.Wait()
-	return results, errors.Join(errs...)
+	return results, all.Wait()
 }
 
 // run is the simulation of one policy.
 type run struct {
 	scenario Scenario
+	shared   string
 	policy   backoff.Policy
-	limit    int    // of events, maxEvents
-	tries    uint32 // retries in a row before a client stops; 0 if it never stops
-	gates    []gate // nil if clients do not share gates
-	fleet    *fleet // nil if the groups are independent
+	tries    int // retries in a row before a client stops; 0 if it never stops
+	limit    int // of events, maxEvents
 	random   *rand.Rand
-	server   *server
-	wheel    *wheel
-	result   Result
-	done     int64 // clients with all parts served
-	last     int64 // ns; when the last request was served
+	service  service
+	fleet    *fleet // nil if the groups are independent
+
+	queue  queue
+	now    int64 // ns
+	last   int64 // ns; when the last request was served
+	result Result
+	done   []time.Duration // when each client had all parts served, in this order
 }
 
-func newRun(s Scenario, name string, policy backoff.Policy, seed uint64) *run {
+// client is one client, or several that are refused at the same times.
+type client struct {
+	number   int // from 1; 0 for several
+	count    int64
+	tries    int      // refused requests since the last served one
+	left     int      // parts that are not served yet
+	gate     *gate    // nil without gates
+	worker   *worker  // nil without a fleet
+	machine  *machine // nil without a limiter
+	retrying bool     // the gate counts this retry as under way
+}
+
+func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
+	policy, err := backoff.Named(name)
+	if err != nil {
+		return nil, err
+	}
 	r := &run{
 		scenario: s,
+		shared:   shared,
 		policy:   policy,
 		limit:    maxEvents,
 		random:   rand.New(rand.NewPCG(seed, 0)),
-		server:   newServer(s),
-		result:   Result{Policy: name, P50: -1, P99: -1, All: -1},
+		service:  newServer(s),
+		result:   Result{Policy: name + shared},
 	}
 	if name == "bidmanager" {
-		r.tries = uint32(backoff.Tries(0))
+		r.tries = backoff.Tries(0)
 	}
-	return r
+	if s.bucket {
+		r.service = newBucket(s.sequential, r.random)
+	}
+	return r, nil
 }
 
-func (r *run) play(ctx context.Context) error {
-	r.wheel = new(wheel)
-	defer func() { r.wheel = nil }()
+func (r *run) play(ctx context.Context) (Result, error) {
+	defer func() { r.queue = queue{} }() // the memory of a run that is cut off
 	r.begin()
-	if r.fleet != nil {
-		r.beginBeats()
-	}
+	up := int64(r.scenario.start + r.scenario.Outage)
 	for events := 0; ; events++ {
 		if events == r.limit {
 			r.result.CutOff = true
 			break
 		}
 		if events%(1<<16) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return Result{}, context.Cause(ctx)
 		}
-		e, ok := r.wheel.pop()
-		if !ok || e.at > int64(maxTime) || e.at > max(r.last, r.server.up)+int64(maxIdle) {
+		e, ok := r.queue.pop()
+		if !ok || e.at > r.scenario.end() || e.at > max(r.last, up)+int64(maxIdle) {
 			break
 		}
-		r.event(e)
+		r.now = e.at
+		e.do()
 	}
-	r.result.Wasted = r.result.Requests
-	for second, load := range r.result.Load {
-		r.result.Wasted -= load.Served
-		if int64(second+1)*int64(time.Second) <= r.server.down || int64(second)*int64(time.Second) >= r.server.up {
-			r.result.Peak = max(r.result.Peak, load.Requests)
-		}
-	}
-	r.result.Failed = r.scenario.Clients - int(r.done)
-	return nil
+	r.finish()
+	return r.result, nil
 }
+
+// at and after queue an event.
+func (r *run) at(at int64, do func())              { r.queue.push(event{at, do}) }
+func (r *run) after(wait time.Duration, do func()) { r.at(r.now+int64(wait), do) }
 
 // begin queues the first requests.
 func (r *run) begin() {
 	s := r.scenario
-	first := event{count: uint32(s.Clients), left: uint16(s.parts)}
-	if s.spread == 0 && r.gates == nil {
-		r.wheel.push(first)
+	if s.spread == 0 && r.shared == nothing {
+		r.at(0, func() { r.try(client{count: int64(s.Clients), left: s.parts}) })
 		return
 	}
-	first.count = 1
-	for client := range s.Clients {
+	if r.shared == sharedFleet {
+		r.fleet = newFleet(s)
+	}
+	var shared *gate
+	for i := range s.Clients {
+		c := client{number: i + 1, count: 1, left: s.parts}
+		if r.shared != nothing {
+			if i%s.group == 0 {
+				shared = new(gate)
+			}
+			c.gate = shared
+		}
+		if r.fleet != nil {
+			c.worker = r.fleet.workers[i/s.group]
+		}
+		first := int64(0)
 		if s.spread > 0 {
-			first.at = r.random.Int64N(int64(s.spread))
+			first = r.random.Int64N(int64(s.spread))
 		}
-		first.client = uint32(client)
-		r.wheel.push(first)
+		if s.auto {
+			m := newMachine(i, s.Clients)
+			r.at(first, func() { r.start(m) })
+		} else {
+			r.at(first, func() { r.try(c) })
+		}
 	}
-}
-
-// event makes the requests of e.
-func (r *run) event(e event) {
-	if e.beat {
-		r.beat(e)
-		return
-	}
-	now, g := e.at, r.gateOf(e)
-	switch {
-	case e.count == 0:
-		g.tick = 0
-		r.admit(g, now)
-		return
-	case g != nil && e.tries > 0 && !e.passed && g.limit > 0:
-		g.waiting = append(g.waiting, e)
-		r.admit(g, now)
-		return
-	}
-	if r.fleet != nil && r.hold(e) {
-		return
-	}
-	e.passed = false
-	served := r.server.admit(e.at, int64(e.count))
-	r.count(e, served)
 	if r.fleet != nil {
-		r.answered(e, served > 0) // the events of gates have one client each
-	}
-	if served > 0 {
-		r.served(e, uint32(served))
-	}
-	if refused := e.count - uint32(served); refused > 0 {
-		e.count = refused
-		e.tries++
-		r.refused(e)
-	}
-	if g != nil {
-		r.admit(g, now)
+		for _, w := range r.fleet.workers {
+			r.at(r.random.Int64N(int64(r.fleet.interval)), func() { r.beat(w) })
+		}
 	}
 }
 
-// refused queues e for the end of its wait, or stops its client.
-func (r *run) refused(e event) {
-	goesOn := r.tries == 0 || e.tries <= r.tries
-	g := r.gateOf(e)
-	if g == nil {
-		if goesOn {
-			r.wait(e)
-		}
+// try makes the request of c, or has it wait for its gate or machine.
+func (r *run) try(c client) {
+	switch {
+	case c.machine != nil:
+		c.machine.retries = append(c.machine.retries, c)
+		r.start(c.machine)
+	case c.gate != nil && c.tries > 0 && c.gate.limit > 0:
+		c.gate.waiting = append(c.gate.waiting, c)
+		r.admit(c.gate)
+	default:
+		r.request(c)
+	}
+}
+
+func (r *run) request(c client) {
+	if c.worker != nil && c.worker.held {
+		c.worker.postpone(c)
 		return
 	}
-	random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
-	e = g.refused(e, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
-	if goesOn {
-		r.after(e.at, e, random)
+	served := r.service.admit(r.now, c.count)
+	r.count(c.count, served)
+	if r.scenario.bucket {
+		r.after(r.scenario.reply, func() { r.answer(c, served) })
 	} else {
-		g.left(e)
+		r.answer(c, served)
 	}
 }
 
-func (r *run) count(e event, served int64) {
-	second := int(e.at / int64(time.Second))
-	for len(r.result.Load) <= second {
-		r.result.Load = append(r.result.Load, Second{})
+// count adds requests of this moment to the load.
+func (r *run) count(requests, served int64) {
+	second := r.now / int64(time.Second)
+	for int64(len(r.result.Load)) <= second {
+		r.result.Load = append(r.result.Load, Second{Capacity: r.service.perSecond()})
 	}
-	r.result.Load[second].Requests += int64(e.count)
+	r.result.Load[second].Requests += requests
 	r.result.Load[second].Served += served
-	r.result.Requests += int64(e.count)
 }
 
-// served records that count of the clients of e were served.
-func (r *run) served(e event, count uint32) {
-	r.last = e.at
-	if g := r.gateOf(e); g != nil {
-		e = g.served(e)
+// answer tells the clients of c that so many of their requests were served.
+func (r *run) answer(c client, served int64) {
+	if served > 0 {
+		r.served(c, served)
 	}
-	e.count, e.tries = count, 0
-	if e.left--; e.left > 0 {
-		e.at += int64(r.scenario.pause)
-		r.wheel.push(e)
+	if c.count > served {
+		r.refused(c, c.count-served)
+	}
+	if c.gate != nil {
+		r.admit(c.gate)
+	}
+}
+
+// served goes on with count of the clients of c, whose request was served.
+func (r *run) served(c client, count int64) {
+	r.last = r.now
+	if c.gate != nil {
+		c.gate.served(&c)
+	}
+	c.count, c.tries = count, 0
+	c.left--
+	if w := c.worker; w != nil {
+		w.row, w.last = 0, r.now
+		if c.left == 0 {
+			w.left--
+		}
+	}
+	if c.left > 0 {
+		r.after(r.scenario.pause, func() { r.try(c) })
 		return
 	}
-	before := r.done
-	r.done += int64(count)
-	clients := int64(r.scenario.Clients)
-	for _, share := range []struct {
-		percent int64
-		when    *time.Duration
-	}{{50, &r.result.P50}, {99, &r.result.P99}, {100, &r.result.All}} {
-		if target := (clients*share.percent + 99) / 100; before < target && r.done >= target {
-			*share.when = time.Duration(e.at)
+	for range count {
+		r.done = append(r.done, time.Duration(r.now))
+	}
+	if c.machine != nil {
+		c.machine.accepted(r.now)
+		r.start(c.machine)
+	}
+}
+
+// refused queues the next try of count of the clients of c, unless they stop.
+func (r *run) refused(c client, count int64) {
+	c.count = count
+	c.tries++
+	stops := r.tries > 0 && c.tries > r.tries
+	if c.worker != nil {
+		c.worker.row++
+	}
+	if c.machine != nil {
+		c.machine.refused(r.now)
+	}
+	switch {
+	case c.gate != nil:
+		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
+		c.gate.refused(&c, r.now, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
+		if stops {
+			c.gate.left(c)
+		} else {
+			r.wait(c, random)
+		}
+	case stops:
+	case r.policy.Jitter == backoff.NoJitter:
+		r.wait(c, 0)
+	default:
+		c.count = 1 // each client has its own random wait
+		for range count {
+			r.wait(c, r.random.Float64())
 		}
 	}
 }
 
-// wait queues e for the end of its wait.
-func (r *run) wait(e event) {
-	now, together := e.at, e.count
-	if r.policy.Jitter != backoff.NoJitter {
-		e.count = 1 // each client has its own random wait
-		for range together {
-			r.after(now, e, r.random.Float64())
-		}
-		return
-	}
-	r.after(now, e, r.random.Float64())
+// wait queues the next try of c for the end of its wait.
+func (r *run) wait(c client, random float64) {
+	wait := r.policy.Delay(c.tries-1, random)
+	r.result.MaxWait = max(r.result.MaxWait, Time(wait))
+	r.after(wait, func() { r.try(c) })
 }
 
-func (r *run) after(now int64, e event, random float64) {
-	wait := r.policy.Delay(int(e.tries)-1, random)
-	r.result.MaxWait = max(r.result.MaxWait, wait)
-	e.at = now + int64(wait)
-	r.wheel.push(e)
+// finish computes the result.
+func (r *run) finish() {
+	down, up := r.scenario.start, r.scenario.start+r.scenario.Outage
+	for i, load := range r.result.Load {
+		r.result.Requests += load.Requests
+		r.result.Wasted += load.Requests - load.Served
+		if second := time.Duration(i) * time.Second; second+time.Second <= down || second >= up {
+			r.result.Peak = max(r.result.Peak, load.Requests)
+		}
+	}
+	r.result.P50, r.result.P99, r.result.All = r.when(50), r.when(99), r.when(100)
+	r.result.Failed = max(r.scenario.Clients-len(r.done), 0)
+}
+
+// when returns when that part of the clients had been served.
+func (r *run) when(percent int) Time {
+	n := (r.scenario.Clients*percent + 99) / 100
+	if n > len(r.done) {
+		return -1
+	}
+	return Time(r.done[n-1])
 }

@@ -1,6 +1,7 @@
 package retrysim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -30,8 +31,13 @@ type Scenario struct {
 	parts   int           // requests of each client, served one after the other
 	pause   time.Duration // time between two parts
 	group   int           // number of clients that share a gate; each policy runs with and without gates
-	reply   time.Duration // duration of a retry that a gate admits
+	reply   time.Duration // duration of a retry that a gate admits, and of each request to a bucket
 	fleet   bool          // each policy also runs with groups that are the workers of a gcsup-fleet
+
+	bucket     bool          // the service is a bucket, which limits the rate of writes
+	sequential bool          // names in the bucket grow, like timestamps; otherwise they are random
+	auto       bool          // each client is a machine, which uploads files without end
+	length     time.Duration // when the simulation ends at the latest; 0 for maxTime
 }
 
 // Scenarios returns all scenarios, the default one first.
@@ -84,6 +90,8 @@ func Lookup(name string) (Scenario, error) {
 	}
 	return Scenario{}, fmt.Errorf("simulation: no scenario %q: choose one of %s", name, strings.Join(names, ", "))
 }
+
+func (s Scenario) end() int64 { return int64(cmp.Or(s.length, maxTime)) }
 
 func (s Scenario) validate() error {
 	switch {

@@ -1,16 +1,22 @@
 package retrysim
 
-import (
-	"math/bits"
-	"time"
-)
+import "time"
 
 // request is the credit that a server uses to serve one request. In this unit,
 // a capacity of c requests per second adds c units per nanosecond, and the
 // arithmetic is exact.
 const request = int64(time.Second)
 
-// server decides which requests are served.
+// service decides which requests are served.
+type service interface {
+	// admit returns how many of count requests at the time now are served. now must not
+	// decrease.
+	admit(now, count int64) int64
+	// perSecond returns how many requests are served per second if there is no outage.
+	perSecond() int64
+}
+
+// server is the service of an outage.
 type server struct {
 	capacity int64
 	down, up int64 // ns; the outage is down <= t < up
@@ -38,8 +44,8 @@ func newServer(s Scenario) *server {
 	return v
 }
 
-// admit returns how many of count requests at the time now are served. now must
-// not decrease.
+func (v *server) perSecond() int64 { return v.capacity }
+
 func (v *server) admit(now, count int64) int64 {
 	if v.down <= now && now < v.up {
 		return 0
@@ -71,7 +77,5 @@ func (v *server) earned(t0, t1 int64) int64 {
 // ramped returns the credit of the first t ns after the outage, while capacity
 // grows in proportion to the time: the area of a triangle.
 func (v *server) ramped(t int64) int64 {
-	hi, lo := bits.Mul64(uint64(v.capacity*t), uint64(t)) // MaxCapacity keeps the first product in 64 bits
-	area, _ := bits.Div64(hi, lo, uint64(2*v.ramp))
-	return int64(area)
+	return int64(float64(v.capacity) * float64(t) * float64(t) / float64(2*v.ramp))
 }

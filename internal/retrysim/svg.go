@@ -23,11 +23,18 @@ func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 	for _, r := range results {
 		c.top = max(c.top, r.Peak)
 	}
+	title := fmt.Sprintf("%d clients, %d requests/s, outage of %v", s.Clients, s.Capacity, s.Outage)
+	legend := "dashed: capacity; grey: outage; worst second: with the server up"
+	if s.bucket {
+		c.top = bucketTop
+		title = fmt.Sprintf("Small files into a bucket that starts with %d writes/s", rangeCapacity)
+		legend = "dashed: capacity"
+	}
 	height := head + len(results)*(panel+gap) - gap + foot
 	c.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`, width, height, width, height)
 	c.line(`<rect width="100%%" height="100%%" fill="#fff"/>`)
-	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%d clients, %d requests/s, outage of %v</text>`, left, s.Clients, s.Capacity, s.Outage)
-	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; dashed: capacity; grey: outage; worst second: with the server up</text>`, left, served, refused)
+	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%s</text>`, left, title)
+	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; %s</text>`, left, served, refused, legend)
 	for i, r := range results {
 		c.panel(head+i*(panel+gap), s, r)
 	}
@@ -36,6 +43,10 @@ func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 	_, err := io.WriteString(w, c.b.String())
 	return err
 }
+
+// bucketTop is the end of the y axis for a bucket, in which many machines begin with a much
+// higher load.
+const bucketTop = 3500
 
 const served, refused = "#1a73e8", "#d93025"
 
@@ -79,8 +90,10 @@ func (c *chart) panel(y int, s Scenario, r Result) {
 	base := y + panel
 	title := fmt.Sprintf("%d requests, %d wasted, worst second %d, ", r.Requests, r.Wasted, r.Peak)
 	switch {
+	case s.bucket:
+		title = fmt.Sprintf("%d files, %.1f %% refused after the first minute", r.Requests-r.Wasted, 100*r.RefusedAfter(time.Minute))
 	case r.All >= 0:
-		title += "all served after " + text(r.All)
+		title += "all served after " + r.All.String()
 	default:
 		title += fmt.Sprintf("%d never served", r.Failed)
 	}
@@ -89,7 +102,7 @@ func (c *chart) panel(y int, s Scenario, r Result) {
 	c.line(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#eee"/>`, from, y, c.x((s.start+s.Outage).Seconds())-from, panel)
 	c.area(base, refused, r.Load, func(l Second) int64 { return l.Requests })
 	c.area(base, served, r.Load, func(l Second) int64 { return l.Served })
-	c.line(`<path d="M%d %.1fH%d" stroke="#555" stroke-dasharray="4 3"/>`, left, c.y(base, float64(s.Capacity)), width-right)
+	c.line(`<path d="%s" stroke="#555" stroke-dasharray="4 3"/>`, c.capacity(base, r.Load))
 	c.line(`<path d="M%d %dV%dH%d" fill="none" stroke="#000"/>`, left, y, base, width-right)
 	c.line(`<text x="%d" y="%d" text-anchor="end">%d</text>`, left-6, y+10, c.top)
 	c.line(`<text x="%d" y="%d" text-anchor="end">0</text>`, left-6, base)
@@ -112,6 +125,23 @@ func (c *chart) area(base int, color string, load []Second, value func(Second) i
 		}
 	}
 	c.line(`H%dV%dZ"/>`, width-right, base)
+}
+
+// capacity returns a path with a line at each capacity. The last one continues.
+func (c *chart) capacity(base int, load []Second) string {
+	var path string
+	before := int64(0)
+	for i, second := range load {
+		if second.Capacity == before {
+			continue
+		}
+		if i > 0 {
+			path += fmt.Sprintf("H%.0f", c.x(float64(i)))
+		}
+		path += fmt.Sprintf("M%.0f %.1f", c.x(float64(i)), c.y(base, float64(second.Capacity)))
+		before = second.Capacity
+	}
+	return fmt.Sprintf("%sH%d", path, width-right)
 }
 
 // axis draws the labels of the x axis, at most a dozen.

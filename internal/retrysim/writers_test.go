@@ -1,69 +1,72 @@
-package retrysim_test
+package retrysim
 
 import (
-	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
-	"io"
-	"strings"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
-	"gcsup/internal/retrysim"
 	"gcsup/internal/testsize"
 )
 
-// writers returns the simulations of docs/backoff.md.
-func writers() []retrysim.Writers {
-	all := []retrysim.Writers{
-		{Name: "one machine, 32 files at a time", Machines: 1, Jobs: 32},
-		{Name: "one machine, 512 files at a time", Machines: 1, Jobs: 512},
-		{Name: "one machine, auto", Machines: 1},
-		{Name: "one machine, auto, names like timestamps", Machines: 1, Sequential: true},
-		{Name: "100 machines, 32 files at a time", Machines: 100, Jobs: 32},
-		{Name: "100 machines, auto", Machines: 100},
+// Writers returns the simulations of docs/backoff.md, in which machines upload small files to a
+// bucket. Without auto a client is a place for a file in flight.
+func Writers() []Scenario {
+	all := []Scenario{
+		{Name: "one machine, 32 files at a time", Clients: 32},
+		{Name: "one machine, 512 files at a time", Clients: 512},
+		{Name: "one machine, auto", Clients: 1, auto: true},
+		{Name: "one machine, auto, names like timestamps", Clients: 1, auto: true, sequential: true},
+		{Name: "100 machines, 32 files at a time", Clients: 100 * 32},
+		{Name: "100 machines, auto", Clients: 100, auto: true},
 	}
 	for i := range all {
-		all[i].Latency, all[i].Length = 150*time.Millisecond, 30*time.Minute
+		s := &all[i]
+		s.bucket, s.Capacity, s.parts, s.spread = true, rangeCapacity, math.MaxInt, time.Second
+		s.reply, s.length = 150*time.Millisecond, 30*time.Minute
 	}
 	return all
 }
 
-// writersResults runs the simulations once for all tests.
-var writersResults = sync.OnceValues(func() ([]retrysim.WritersResult, error) {
-	var results []retrysim.WritersResult
+// WritersResults runs these simulations once for all tests. The policies of the results are the
+// names of the scenarios.
+var WritersResults = sync.OnceValues(func() ([]Result, error) {
+	var results []Result
 	var errs []error
-	for _, w := range writers() {
-		r, err := retrysim.RunWriters(context.Background(), w, 1)
-		results, errs = append(results, r), append(errs, err)
+	for _, s := range Writers() {
+		r, err := Run(context.Background(), s, []string{"cloudstorage"}, 1)
+		if err == nil {
+			r[0].Policy = s.Name
+		}
+		results, errs = append(results, r...), append(errs, err)
 	}
 	return results, errors.Join(errs...)
 })
 
 // simulated returns the results by name.
-func simulated(t *testing.T) map[string]retrysim.WritersResult {
+func simulated(t *testing.T) map[string]Result {
 	t.Helper()
 	if testing.Short() || testsize.Full(1, 0) == 0 {
 		t.Skip("simulates many requests in one goroutine")
 	}
-	results, err := writersResults()
+	results, err := WritersResults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]retrysim.WritersResult{}
+	byName := map[string]Result{}
 	for _, r := range results {
-		byName[r.Name] = r
+		byName[r.Policy] = r
 	}
 	return byName
 }
 
 // between returns the accepted requests from a minute to another, and the capacity.
-func between(r retrysim.WritersResult, from, to int) (served, capacity int64) {
+func between(r Result, from, to int) (served, capacity int64) {
 	for second := from * 60; second < to*60; second++ {
 		served += r.Load[second].Served
-		capacity += r.Capacity[second]
+		capacity += r.Load[second].Capacity
 	}
 	return served, capacity
 }
@@ -88,19 +91,19 @@ func TestWriters(t *testing.T) {
 		if many := r[fixed].RefusedAfter(time.Minute); many < 0.02 {
 			t.Errorf("%s: %.2f %% of the requests are refused, want many", fixed, 100*many)
 		}
-		if r[name].Refused*20 > r[fixed].Refused {
-			t.Errorf("%s: %d requests are refused, want a twentieth of the %d of %s", name, r[name].Refused, r[fixed].Refused, fixed)
+		if r[name].Wasted*20 > r[fixed].Wasted {
+			t.Errorf("%s: %d requests are refused, want a twentieth of the %d of %s", name, r[name].Wasted, r[fixed].Wasted, fixed)
 		}
 	}
-	if slow := r["one machine, 32 files at a time"]; slow.Refused > 0 || slow.Files*3 > r["one machine, auto"].Files {
-		t.Errorf("%s: %d files, %d refused, want a third of auto and none", slow.Name, slow.Files, slow.Refused)
+	if slow := r["one machine, 32 files at a time"]; slow.Wasted > 0 || slow.Requests*3 > r["one machine, auto"].Requests {
+		t.Errorf("%s: %d files, %d refused, want a third of auto and none", slow.Policy, slow.Requests, slow.Wasted)
 	}
 }
 
 // TestWritersSequential checks that a bucket cannot spread names that grow.
 func TestWritersSequential(t *testing.T) {
 	r := simulated(t)["one machine, auto, names like timestamps"]
-	if last := r.Capacity[len(r.Capacity)-1]; last < 2000 {
+	if last := r.Load[len(r.Load)-1].Capacity; last < 2000 {
 		t.Errorf("capacity %d at the end: the range was not divided", last)
 	}
 	for second, load := range r.Load {
@@ -116,19 +119,24 @@ func TestWritersSequential(t *testing.T) {
 	}
 }
 
+// TestWritersCounts checks that requests are answered after the time of a reply.
 func TestWritersCounts(t *testing.T) {
-	for name, r := range simulated(t) {
-		var requests, served int64
-		for _, load := range r.Load {
-			requests += load.Requests
-			served += load.Served
+	for _, s := range Writers() {
+		s.length = 20 * time.Second
+		r, err := newRun(s, "cloudstorage", nothing, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.play(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
 		// The replies to the last requests are missing.
-		if missing := served - r.Files; missing < 0 || missing > 3*1000*150/1000 {
-			t.Errorf("%s: %d files, %d accepted", name, r.Files, served)
+		if missing := got.Requests - got.Wasted - int64(len(r.done)); s.auto && (missing < 0 || missing > 1100*150/1000) {
+			t.Errorf("%s: %d files, %d accepted", s.Name, len(r.done), got.Requests-got.Wasted)
 		}
-		if missing := requests - served - r.Refused; missing < 0 || missing > 5000 {
-			t.Errorf("%s: %d refused, %d answered with 429", name, requests-served, r.Refused)
+		if want := int64(18 * s.Clients * 1000 / 150); s.Clients == 32 && (got.Wasted > 0 || got.Requests < want || got.Requests > want*20/18) {
+			t.Errorf("%s: %d requests, %d wasted, want %d in 18 s", s.Name, got.Requests, got.Wasted, want)
 		}
 	}
 }
@@ -137,26 +145,7 @@ func TestWritersCounts(t *testing.T) {
 func TestWritersCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := retrysim.RunWriters(ctx, writers()[0], 1); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, Writers()[0], []string{"cloudstorage"}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want canceled", err)
 	}
-}
-
-// TestWritersCharts compares the chart of docs/backoff.md with the simulation. To update it, run
-// go test ./internal/retrysim -run Charts -update.
-func TestWritersCharts(t *testing.T) {
-	simulated(t)
-	results, _ := writersResults() // of simulated
-	var b bytes.Buffer
-	if err := retrysim.WriteWritersSVG(&b, 3500, results); err != nil {
-		t.Fatal(err)
-	}
-	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
-		if _, err := d.Token(); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatalf("not XML: %v", err)
-		}
-	}
-	checkChart(t, "backoff-bucket.svg", b.Bytes())
 }

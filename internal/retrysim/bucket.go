@@ -1,6 +1,7 @@
 package retrysim
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"time"
@@ -19,39 +20,47 @@ const (
 
 // bucket decides which writes are accepted.
 type bucket struct {
-	ranges []*keyRange // sorted; the first starts at 0
-	second int64       // the one that is counted
+	ranges     []*keyRange // sorted; the first starts at 0
+	second     int64       // the one that is counted
+	random     *rand.Rand  // for names
+	sequential bool        // names grow with the time
 }
 
 // keyRange is a part of the index of names. A name is a number from 0 to 1.
 type keyRange struct {
-	from    float64
-	server  *server
-	writes  int64 // of this second, refused ones included
-	loaded  int64 // seconds with load, less those without
-	recent  [recentKeys]float64
-	written int64
+	from   float64
+	server *server
+	writes int64     // of this second, refused ones included
+	loaded int64     // seconds with load, less those without
+	recent []float64 // the last recentKeys keys
 }
 
-func newBucket() *bucket { return &bucket{ranges: []*keyRange{newKeyRange(0, 0)}} }
-
-func newKeyRange(from float64, now int64) *keyRange {
-	s := newServer(Scenario{Capacity: rangeCapacity})
-	s.last = now
-	return &keyRange{from: from, server: s}
+func newBucket(sequential bool, random *rand.Rand) *bucket {
+	return &bucket{ranges: []*keyRange{newKeyRange(0)}, random: random, sequential: sequential}
 }
 
-// admit returns whether a write of a name is accepted. now must not decrease.
-func (b *bucket) admit(now int64, key float64) bool {
+func newKeyRange(from float64) *keyRange {
+	return &keyRange{from: from, server: newServer(Scenario{Capacity: rangeCapacity})}
+}
+
+func (b *bucket) perSecond() int64 { return int64(len(b.ranges)) * rangeCapacity }
+
+// admit decides on count writes of one name.
+func (b *bucket) admit(now, count int64) int64 {
 	for second := now / int64(time.Second); b.second < second; b.second++ {
 		b.endSecond(now)
 	}
-	i := sort.Search(len(b.ranges), func(i int) bool { return b.ranges[i].from > key }) - 1
-	r := b.ranges[i]
-	r.recent[r.written%recentKeys] = key
-	r.written++
-	r.writes++
-	return r.server.admit(now, 1) == 1
+	key := b.random.Float64()
+	if b.sequential {
+		key = float64(now) / float64(maxTime)
+	}
+	r := b.ranges[sort.Search(len(b.ranges), func(i int) bool { return b.ranges[i].from > key })-1]
+	if len(r.recent) == recentKeys {
+		r.recent = r.recent[1:]
+	}
+	r.recent = append(r.recent, key)
+	r.writes += count
+	return r.server.admit(now, count)
 }
 
 // endSecond divides the ranges that had load for long enough.
@@ -72,13 +81,12 @@ func (b *bucket) endSecond(now int64) {
 // split divides a range at the median of its recent names. The load of random names is thereby
 // halved. Sequential names all go to the second half.
 func (b *bucket) split(r *keyRange, now int64) {
-	keys := slices.Sorted(slices.Values(r.recent[:min(r.written, recentKeys)]))
-	middle := keys[len(keys)/2]
+	middle := slices.Sorted(slices.Values(r.recent))[len(r.recent)/2]
 	if middle == r.from {
 		return // one name
 	}
-	half := newKeyRange(middle, now)
-	half.server.credit = 0
-	r.loaded, r.written = 0, 0
+	half := newKeyRange(middle)
+	half.server.credit, half.server.last = 0, now
+	r.loaded, r.recent = 0, nil
 	b.ranges = slices.Insert(b.ranges, slices.Index(b.ranges, r)+1, half)
 }
