@@ -19,7 +19,8 @@ var leaseChecks = []check{
 	{"lease of a dead process", Leases, holderDead},
 	{"fencing numbers", Leases, fences},
 	{"delete under a lease", Leases, deletedUnderLease},
-	{"save without a lease", Leases, script("b denied; a acquire; a save 1; b denied; a save-without 2; a release; b denied; a denied")},
+	{"save without a lease", Leases, script(`b !save 7; b !delete; a acquire; a save 1; b !save 7; b !delete; a store-save 2; a release;
+		b !save 7; b !delete; a !save 7; a !delete`)},
 	{"release", Leases, script("a acquire; a release; b acquire; b release 1; a acquire; a save 2; a release 3; b acquire; b save 4; b release; a acquire; a release")},
 	{"release fails", Leases, releaseFails},
 	{"concurrent calls of a lease", Leases, concurrentLease},
@@ -29,8 +30,8 @@ var leaseChecks = []check{
 
 // lease checks the methods of a lease.
 func lease(s *subject) {
-	s.steps("a acquire; b refused; a refused; a save 1; b refused; a save 2; b refused; a save 3; b refused")
-	b, l := s.processes["b"], s.upload("id").lease
+	s.steps("a acquire; b !acquire; a !acquire; b !lock; a save 1; b !acquire; a save 2; b !acquire; a save 3; b !acquire")
+	b, l := s.processes["b"], s.processes["a"].leases["id"]
 	if err := l.Context().Err(); err != nil {
 		s.Errorf("Context ended while the lease is held: %v", err)
 	}
@@ -54,26 +55,14 @@ func lease(s *subject) {
 		s.Errorf("the context of a request does not end with that of Begin")
 	}
 	end()
-	if _, end, err := l.Begin(ended()); err == nil {
-		end() // ends the context
-	} else {
-		s.interrupted(err, "Begin")
-	}
 	_, err = l.Load(ended())
-	s.interrupted(err, "Load of a lease")
-	s.interrupted(l.Save(ended(), version("id", 1)), "Save of a lease")
-	s.interrupted(l.Delete(ended()), "Delete of a lease")
+	s.means(err, nil, "Load of a lease with a context that is done")
+	s.calls("a ~begin; a ~save 1; a ~delete")
 	s.calls("a begin; a release")
 	if l.Context().Err() != nil {
 		s.Errorf("Context ended with Release")
 	}
-	s.calls("b lock; b unlock")
-	if l, err := state.Acquire(ended(), b.Store, "id"); err == nil {
-		s.succeeded(l.Release(s.brief(patience), nil))
-	} else {
-		s.interrupted(err, "Acquire")
-	}
-	s.calls("a acquire") // a failed Acquire holds nothing
+	s.calls("b lock; b unlock; b ~acquire; a acquire") // a failed Acquire holds nothing
 }
 
 // leaseRace checks that of many calls of Acquire at most one succeeds at a time.
@@ -95,17 +84,17 @@ func leaseRace(s *subject) {
 // renewed checks that a lease does not expire while its holder runs.
 func renewed(s *subject) {
 	s.steps("a acquire; a save 1; a lock locked; a begin")
-	b, u := s.processes["b"], s.upload("id")
+	l, u := s.processes["a"].leases["id"], s.upload("id")
 	renewals := map[int64]bool{}
 	for range 3 * 8 {
 		s.pause(2)
-		renewals[s.refused(b, u).Renewal] = true
-		s.refused(b, s.upload("locked"))
+		s.calls("b !acquire; b !lock locked")
+		renewals[u.last.Renewal] = true
 	}
 	if len(renewals) < 2 {
 		s.Errorf("HeldError.Renewal did not change while the lease was renewed")
 	}
-	if u.request.Err() != nil || u.lease.Context().Err() != nil {
+	if u.request.Err() != nil || l.Context().Err() != nil {
 		s.Errorf("a context of the lease ended while it was renewed: %v", context.Cause(u.request))
 	}
 	s.steps("a begin; a save locked 1; a save 2; a release; a unlock locked; b acquire; b release")
@@ -116,7 +105,7 @@ func renewed(s *subject) {
 func ranOut(s *subject) {
 	s.steps("a acquire; a save 1; a begin; a pause")
 	u := s.upload("id")
-	l, fence := u.lease, u.fence
+	l := s.processes["a"].leases["id"]
 	if !isDone(u.request, s.limit()) {
 		s.Errorf("the context of a request did not end when the lease expired")
 	}
@@ -127,83 +116,63 @@ func ranOut(s *subject) {
 	if l.Context().Err() != nil {
 		s.Errorf("Context ended, but no other process acquired the lease")
 	}
-	s.calls("a resume; a begin; b refused")
-	if l.Fence() != fence || l.Context().Err() != nil {
-		s.Errorf("the lease was renewed, but it has another fencing number, or its Context ended")
+	s.calls("a resume; a begin; b !acquire")
+	if l.Context().Err() != nil {
+		s.Errorf("the lease was renewed, but its Context ended")
 	}
 	s.steps("a save 2; a release")
 }
 
-// loss is a call that a process makes after another one acquired its lease.
-type loss struct {
-	name string
-	call func(s *subject, p *process, l *held, t *state.Token) error
-}
-
-var losses = []loss{
-	{"Begin", func(s *subject, _ *process, l *held, _ *state.Token) error { return s.tryBegin(l, patience) }},
-	{"Lease.Save", func(s *subject, _ *process, l *held, t *state.Token) error { return l.Save(s.brief(patience), t) }},
-	{"Lease.Delete", func(s *subject, _ *process, l *held, _ *state.Token) error { return l.Delete(s.brief(patience)) }},
-	{"Save", func(s *subject, p *process, _ *held, t *state.Token) error { return p.Store.Save(s.brief(patience), t) }},
-	{"Delete", func(s *subject, p *process, _ *held, t *state.Token) error {
-		return p.Store.Delete(s.brief(patience), t.ID)
-	}},
-	{"Release", func(s *subject, _ *process, l *held, t *state.Token) error {
-		l.released = true
-		return l.Release(s.brief(patience), t)
-	}},
-}
+// losses are the calls of a process after another one acquired its lease.
+var losses = []string{"begin", "save 3", "delete", "store-save 3", "store-delete", "release 3"}
 
 // taken checks that every call of a holder fails after its lease has expired and
 // another process has acquired it. Each loss is the next call of a holder; the last
 // holder makes none.
 func taken(s *subject) {
 	id := func(i int) string { return fmt.Sprint("lost-", i) }
-	var before []*held
+	a, b := s.processes["a"], s.processes["b"]
 	for i := range len(losses) + 1 {
 		s.steps("a acquire %[1]s; a save %[1]s 1; a begin %[1]s", id(i))
-		before = append(before, s.upload(id(i)).lease)
 	}
-	a, b := s.processes["a"], s.processes["b"]
 	s.calls("a pause")
-	for i := range before {
-		s.refused(b, s.upload(id(i)))
+	for i := range len(losses) + 1 {
+		s.calls("b !acquire %s", id(i))
 	}
-	for i, l := range before {
-		request := s.upload(id(i)).request
+	for i := range len(losses) + 1 {
+		u := s.upload(id(i))
+		request := u.request
 		s.calls("b acquire %s", id(i))
 		if request.Err() == nil {
 			s.Errorf("a process acquired the lease while a request of the holder could be sent")
 		}
-		if s.tryBegin(l, s.place.TTL/64) == nil {
+		if s.tryBegin(a.leases[id(i)], s.place.TTL/64) == nil {
 			s.Errorf("a request of the holder began after another process acquired the lease")
 		}
-		s.observe(b, s.upload(id(i)))
+		s.observe(b, u)
 		s.calls("b save %s 2", id(i))
 	}
 	s.calls("a resume")
-	for i, l := range before {
-		made := "no call"
+	for i := range len(losses) + 1 {
+		l := a.leases[id(i)]
 		if i < len(losses) {
-			made = losses[i].name
-			s.means(losses[i].call(s, a, l, version(id(i), 3)), state.ErrInUse, "%s under a lease that another process acquired", made)
+			s.steps("a !%s %s", losses[i], id(i))
 		}
-		s.observe(b, s.upload(id(i)))
 		if l.released {
 			continue
 		}
 		if !isDone(l.Context(), s.limit()) {
-			s.Errorf("Context does not end after %s, but another process acquired the lease", made)
+			s.Errorf("Context does not end, but another process acquired the lease")
 		} else {
 			s.means(context.Cause(l.Context()), state.ErrInUse, "the cause of Context")
 		}
 		for _, loss := range losses {
-			s.means(loss.call(s, a, l, version(id(i), 3)), state.ErrInUse, "%s after Context ended", loss.name)
+			s.calls("a !%s %s", loss, id(i))
 		}
 	}
-	for i := range before {
+	for i := range len(losses) + 1 {
 		s.steps("b begin %s", id(i))
-		if l := s.upload(id(i)).lease; l.Context().Err() != nil {
+		if l := b.leases[id(i)]; l.Context().Err() != nil {
 			s.Errorf("the new holder lost its lease: %v", context.Cause(l.Context()))
 		}
 		s.steps("b save %[1]s 4; b release %[1]s", id(i))
@@ -216,12 +185,13 @@ func taken(s *subject) {
 // lease is not renewed.
 func holderDead(s *subject) {
 	s.steps("a acquire; a save 1; a lock locked; a begin")
-	b, u := s.processes["b"], s.upload("id")
+	u := s.upload("id")
 	request := u.request
-	s.calls("a kill")
-	left := s.refused(b, u)
+	s.calls("a kill; b !acquire")
+	left := u.last
 	s.pause(1)
-	if e := s.refused(b, u); e.Renewal != left.Renewal || e.Left > left.Left {
+	s.calls("b !acquire")
+	if e := u.last; e.Renewal != left.Renewal || e.Left > left.Left {
 		s.Errorf("HeldError of a dead holder changed from %+v to %+v", *left, *e)
 	}
 	s.calls("b acquire")
@@ -242,20 +212,11 @@ func fences(s *subject) {
 // deletedUnderLease checks that after Delete under a lease, the lease is held until
 // Release, or lost finally when another process acquires it.
 func deletedUnderLease(s *subject) {
-	for n, again := range []string{"a save %[1]s 2; b refused %[1]s; a delete %[1]s; a release %[1]s", "a begin %[1]s; b refused %[1]s; a release %[1]s", "a release %[1]s"} {
+	for n, again := range []string{"a save %[1]s 2; b !acquire %[1]s; a delete %[1]s; a release %[1]s", "a begin %[1]s; b !acquire %[1]s; a release %[1]s", "a release %[1]s"} {
 		id := fmt.Sprint("id-", n)
 		s.steps("a acquire %[1]s; a save %[1]s 1; a delete %[1]s", id)
-		u := s.upload(id)
-		l := u.lease
-		other, err := state.Acquire(s.brief(patience), s.processes["b"].Store, id)
-		if err == nil { // the lease ended with Delete
-			h := s.hold(other)
-			s.means(s.tryBegin(l, patience), state.ErrInUse, "Begin under a lease that ended with Delete, and that another process acquired")
-			s.means(l.Save(s.brief(patience), version(id, 3)), state.ErrInUse, "Save under such a lease")
-			s.observe(s.processes["b"], u)
-			h.released = true
-			s.succeeded(h.Release(s.brief(patience), nil))
-			s.steps("a acquire %s", id)
+		if err := s.try(step{process: "b", call: "acquire", id: id}, s.brief(patience)); err == nil { // the lease ended with Delete
+			s.steps("a !begin %[1]s; a !save %[1]s 3; b release %[1]s; a acquire %[1]s", id)
 		} else {
 			s.means(err, state.ErrInUse, "Acquire of a lease that is held")
 		}
@@ -267,7 +228,7 @@ func deletedUnderLease(s *subject) {
 // releaseFails checks that a lease expires if it cannot be released.
 func releaseFails(s *subject) {
 	s.steps("a acquire; a save 1; a pause")
-	l := s.upload("id").lease
+	l := s.processes["a"].leases["id"]
 	l.released = true
 	if err := l.Release(s.brief(s.place.TTL/8), version("id", 2)); err == nil || errors.Is(err, state.ErrInUse) {
 		s.Errorf("Release that does not reach the place returned %v, want an error, and not state.ErrInUse", err)
@@ -281,7 +242,7 @@ func releaseFails(s *subject) {
 // concurrentLease checks that the methods of a lease may be called concurrently.
 func concurrentLease(s *subject) {
 	s.steps("a acquire; a save 1")
-	l, t := s.upload("id").lease, version("id", 1)
+	l, t := s.processes["a"].leases["id"], version("id", 1)
 	use := func() {
 		_, end, err := l.Begin(s.brief(patience))
 		if err != nil {

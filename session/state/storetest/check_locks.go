@@ -12,11 +12,11 @@ import (
 
 // lockChecks check the locks, and the state that a process leaves when it dies.
 var lockChecks = []check{
-	{"lock", "", script(`a lock; b refused; a refused; b refused; b lock other; b unlock other; a save 1; b refused; a save 2; b refused; a unlock;
-		b lock; a refused; b save 3; b delete; a refused; b unlock; a lock; b refused; a unlock`)},
+	{"lock", "", script(`a lock; b !lock; a !lock; b !lock; b lock other; b unlock other; a save 1; b !lock; a save 2; b !lock; a unlock;
+		b lock; a !lock; b save 3; b delete; a !lock; b unlock; a lock; b !lock; a unlock`)},
 	{"holder of a lock", "", lockHolder},
-	{"unlock twice", "", script("a lock; a unlock; a again; b lock; a again; a refused; b unlock; a lock; b again; b refused; a unlock; b lock")},
-	{"reads without the lock", "", script("a lock; a save 1; b refused; a save 2; a unlock; a lock; a lock other; a unlock other; a unlock; b lock")},
+	{"unlock twice", "", script("a lock; a unlock; a again; b lock; a again; a !lock; b unlock; a lock; b again; b !lock; a unlock; b lock")},
+	{"reads without the lock", "", script("a lock; a save 1; b !lock; a save 2; a unlock; a lock; a lock other; a unlock other; a unlock; b lock")},
 	{"lock race", "", lockRace},
 	{"lock check", LockChecks, lockCheck},
 	{"crash between calls", "", crash("lock; save 1; save 2; delete; delete; save 3; unlock; lock; save 4; unlock; lock; delete; unlock")},
@@ -26,9 +26,9 @@ var lockChecks = []check{
 
 // lockHolder checks that the HeldError of a lock describes its holder: see heldError.
 func lockHolder(s *subject) {
-	s.steps("a lock; b refused; a save 1")
+	s.steps("a lock; b !lock; a save 1")
 	s.yield()
-	s.steps("b refused; a refused; a unlock; b lock; a refused")
+	s.steps("b !lock; a !lock; a unlock; b lock; a !lock")
 }
 
 // lockRace checks that of many calls of Lock at most one succeeds at a time.
@@ -104,7 +104,7 @@ func crash(script string) func(*subject) {
 		s.observeFrom(next)
 		for _, name := range names {
 			if s.upload(name).holder != nil {
-				s.calls("b refused %s", name)
+				s.calls("b !lock %s", name)
 			}
 		}
 		for _, name := range names {
@@ -130,10 +130,10 @@ func crashDuringCalls(s *subject) {
 		s.calls("%[1]s lock %[1]s", name)
 		left[name] = s.dieSaving(s.processes[name], round+1)
 	}
-	next := s.start("b", s.place.Open())
+	s.start("b", s.place.Open())
 	for name, tokens := range left {
 		s.calls("b acquire %s", name)
-		s.loadsOneOf(next, s.upload(name), tokens...)
+		s.loadsOneOf(s.upload(name), tokens...)
 		s.calls("b save %[1]s 1; b release %[1]s", name)
 	}
 }

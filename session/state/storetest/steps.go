@@ -11,26 +11,32 @@ import (
 	"gcsup/session/state"
 )
 
-// step is one call of one process. As text it is "process call [id] [version]", where the
-// ID is "id" if it is missing. The calls are
-//   - lock, acquire, which waits until the lease of a holder that is dead or paused has
-//     expired, unlock, again (all earlier unlocks of the upload), and release;
-//   - refused: Lock and Acquire must fail, unless the lease may have ended with Delete;
-//   - save, delete and begin, under the lease if there is one;
-//   - save-without, which is Save of the Store under a lease, and set-aside;
-//   - denied: Save and Delete of the Store, which must fail;
+// step is one call of one process. As text it is "process call [id] [version]". The ID is
+// "id" if it is missing. The calls are
+//   - lock, unlock, again (all earlier unlocks of the upload), acquire and release. acquire
+//     waits until the lease of a holder that is dead or paused has expired;
+//   - save, delete and begin, under the lease if the process has one;
+//   - store-save and store-delete, which are those of the Store;
+//   - set-aside;
 //   - kill, pause and resume of the process.
+//
+// A call must succeed. With "!" before it, it must fail because the upload is in use. With
+// "~", its context is done: it must have its complete effect, or none.
 type step struct {
 	process, call, id string
-	version           int // 0 means no Token
+	outcome           byte // '!', '~' or 0
+	version           int  // 0 means no Token
 }
 
 // parse returns the steps of a script. They are separated by semicolons.
-func parse(script string) []step {
+func parse(format string, args ...any) []step {
 	var steps []step
-	for text := range strings.SplitSeq(script, ";") {
+	for text := range strings.SplitSeq(fmt.Sprintf(format, args...), ";") {
 		fields := strings.Fields(text)
-		st := step{process: fields[0], call: fields[1], id: "id"}
+		st := step{process: fields[0], call: strings.TrimLeft(fields[1], "!~"), id: "id"}
+		if st.call != fields[1] {
+			st.outcome = fields[1][0]
+		}
 		for _, field := range fields[2:] {
 			if n, err := strconv.Atoi(field); err == nil {
 				st.version = n
@@ -47,7 +53,7 @@ func parse(script string) []step {
 // upload.
 func (s *subject) steps(format string, args ...any) {
 	s.Helper()
-	for _, st := range parse(fmt.Sprintf(format, args...)) {
+	for _, st := range parse(format, args...) {
 		s.do(st)
 		for _, p := range s.processes {
 			s.observe(p, s.upload(st.id))
@@ -55,10 +61,10 @@ func (s *subject) steps(format string, args ...any) {
 	}
 }
 
-// calls makes the calls of a script, and checks only that they succeed.
+// calls makes the calls of a script, and checks only their outcome.
 func (s *subject) calls(format string, args ...any) {
 	s.Helper()
-	for _, st := range parse(fmt.Sprintf(format, args...)) {
+	for _, st := range parse(format, args...) {
 		s.do(st)
 	}
 }
@@ -68,25 +74,55 @@ func script(calls string) func(*subject) {
 	return func(s *subject) { s.steps("%s", calls) }
 }
 
-// do makes one call, which must succeed.
+// do makes one call, and checks its outcome.
 func (s *subject) do(st step) {
 	s.Helper()
 	s.at = fmt.Sprintf("%s %s %s: ", st.process, st.call, st.id)
+	u := s.upload(st.id)
+	exclusive := st.call == "lock" || st.call == "acquire"
+	switch st.outcome {
+	case 0:
+		s.succeeded(s.try(st, s.brief(patience)))
+	case '!':
+		if exclusive && u.unsure {
+			return // the lease may have ended with Delete
+		}
+		err := s.try(st, s.brief(patience))
+		s.means(err, state.ErrInUse, "the call")
+		if exclusive {
+			s.heldError(u, err, st.call == "acquire")
+		}
+	case '~':
+		saved := u.saved
+		err := s.try(st, ended())
+		s.means(err, nil, "the call, with a context that is done")
+		switch {
+		case err == nil && st.call == "lock":
+			s.succeeded(s.try(step{process: st.process, call: "unlock", id: st.id}, nil))
+		case err == nil && st.call == "acquire":
+			s.succeeded(s.try(step{process: st.process, call: "release", id: st.id}, s.brief(patience)))
+		case err != nil && st.call == "save":
+			s.loadsOneOf(u, saved, version(u.id, st.version))
+		case err != nil && st.call == "delete":
+			s.loadsOneOf(u, saved, nil)
+		}
+	}
+}
+
+// try makes a call. If it succeeds, try records what all processes must see from now on.
+func (s *subject) try(st step, ctx context.Context) error {
+	s.Helper()
 	p, u, t := s.processes[st.process], s.upload(st.id), version(st.id, st.version)
-	ctx := s.brief(patience)
+	lease := p.leases[u.id]
 	switch st.call {
 	case "lock":
 		unlock, err := p.Store.Lock(ctx, u.id)
-		s.succeeded(err)
+		if err != nil {
+			return err
+		}
 		s.atEnd(unlock)
 		s.grip(p, u)
-		u.lease, u.unlock = nil, unlock
-	case "refused":
-		if !u.unsure {
-			s.refused(p, u)
-		}
-	case "acquire":
-		s.acquire(p, u)
+		u.unlock = unlock
 	case "unlock":
 		var other sync.WaitGroup
 		other.Go(u.unlock) // not in the goroutine that locked it
@@ -96,37 +132,43 @@ func (s *subject) do(st step) {
 		for _, unlock := range u.past {
 			unlock()
 		}
+	case "acquire":
+		return s.acquire(ctx, p, u, st.outcome == 0)
 	case "release":
-		u.lease.released = true
-		s.succeeded(u.lease.Release(ctx, t))
-		u.holder, u.unsure, u.lease = nil, false, nil
+		lease.released = true
+		if err := lease.Release(ctx, t); err != nil {
+			return err
+		}
+		u.holder, u.unsure = nil, false
+		delete(p.leases, u.id)
 		if t != nil {
 			u.saved = t
 		}
-	case "save":
-		s.save(ctx, p, u, t)
-	case "save-without":
-		s.succeeded(p.Store.Save(ctx, t))
-		u.saved = t
-	case "delete":
-		if u.lease != nil {
-			s.succeeded(u.lease.Delete(ctx))
-		} else {
-			s.succeeded(p.Store.Delete(ctx, u.id))
-		}
-		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0
-	case "set-aside":
-		s.succeeded(state.SetAside(ctx, p.Store, u.id))
-		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0
 	case "begin":
-		request, end, err := u.lease.Begin(s.Context())
-		s.succeeded(err)
+		if st.outcome == 0 {
+			ctx = s.Context() // the request may last long
+		}
+		request, end, err := lease.Begin(ctx)
+		if err != nil {
+			return err
+		}
 		s.Cleanup(end)
 		u.request = request
-		s.kept(u)
-	case "denied":
-		s.means(p.Store.Save(ctx, version(u.id, 7)), state.ErrInUse, "Save without a lease")
-		s.means(p.Store.Delete(ctx, u.id), state.ErrInUse, "Delete without a lease")
+		s.kept(u, lease)
+	case "save", "store-save":
+		return s.save(ctx, p, u, t, st.call == "save")
+	case "delete", "store-delete", "set-aside":
+		remove := func() error { return p.Store.Delete(ctx, u.id) }
+		switch {
+		case st.call == "set-aside":
+			remove = func() error { return state.SetAside(ctx, p.Store, u.id) }
+		case st.call == "delete" && lease != nil:
+			remove = func() error { return lease.Delete(ctx) }
+		}
+		if err := remove(); err != nil {
+			return err
+		}
+		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0
 	case "kill":
 		p.Kill()
 		s.left(p)
@@ -139,6 +181,7 @@ func (s *subject) do(st step) {
 	default:
 		s.Fatalf("no such call")
 	}
+	return nil
 }
 
 func (s *subject) succeeded(err error) {
@@ -148,41 +191,47 @@ func (s *subject) succeeded(err error) {
 	}
 }
 
-func (s *subject) save(ctx context.Context, p *process, u *upload, t *state.Token) {
+// save saves a Token, under the lease if the process has one and may use it.
+func (s *subject) save(ctx context.Context, p *process, u *upload, t *state.Token, leased bool) error {
 	s.Helper()
-	if u.lease != nil {
-		s.succeeded(u.lease.Save(ctx, t))
-	} else {
-		s.succeeded(p.Store.Save(ctx, t))
+	lease, save := p.leases[u.id], p.Store.Save
+	if leased && lease != nil {
+		save = lease.Save
+	}
+	if err := save(ctx, t); err != nil {
+		return err
 	}
 	u.saved, u.damage = t, nil
-	s.kept(u)
+	s.kept(u, lease)
+	return nil
 }
 
-// acquire acquires an upload that is free, or whose holder is dead or paused.
-func (s *subject) acquire(p *process, u *upload) {
+// acquire acquires an upload. If wait is set, it waits for a holder that is dead or paused.
+func (s *subject) acquire(ctx context.Context, p *process, u *upload, wait bool) error {
 	s.Helper()
 	for began := time.Now(); ; s.pause(1) {
-		l, err := state.Acquire(s.brief(patience), p.Store, u.id)
+		l, err := state.Acquire(ctx, p.Store, u.id)
 		if err == nil {
 			s.grip(p, u)
-			u.lease = s.hold(l)
+			p.leases[u.id] = s.hold(l)
 			break
 		}
-		if u.holder == nil {
-			s.Fatalf("%v", err)
+		if !wait || u.holder == nil || !u.holder.absent {
+			return err
 		}
-		s.heldError(u, err)
+		s.heldError(u, err, true)
 		if d := time.Since(began); d > s.limit() {
 			s.Fatalf("the lease has not expired after %v, with a TTL of %v", d, s.place.TTL)
 		}
+		ctx = s.brief(patience)
 	}
-	if fence := u.lease.Fence(); s.place.TTL > 0 {
+	if fence := p.leases[u.id].Fence(); s.place.TTL > 0 {
 		if fence <= u.fence {
 			s.Errorf("the fencing number is %d, after one of %d", fence, u.fence)
 		}
 		u.fence = fence
 	}
+	return nil
 }
 
 // grip records a new holder.
@@ -191,14 +240,15 @@ func (s *subject) grip(p *process, u *upload) {
 		u.earlier = u.seen
 	}
 	u.holder, u.unsure, u.seen = p, false, nil
+	delete(p.leases, u.id)
 }
 
-// kept records that the holder has the lock or lease: it acquired it again if it had
-// ended with Delete.
-func (s *subject) kept(u *upload) {
+// kept records that the holder has the lock or lease: if it had ended with Delete, the
+// holder acquired it again.
+func (s *subject) kept(u *upload, lease *held) {
 	s.Helper()
-	if u.lease != nil && s.place.TTL > 0 {
-		fence := u.lease.Fence()
+	if lease != nil && s.place.TTL > 0 {
+		fence := lease.Fence()
 		if fence != u.fence && !u.unsure {
 			s.Errorf("the fencing number changed from %d to %d", u.fence, fence)
 		}
@@ -209,17 +259,12 @@ func (s *subject) kept(u *upload) {
 	}
 }
 
-// left records that a process is dead or paused. Its locks have ended, and its leases may
-// expire.
+// left records that a process is dead or paused. Its locks have ended. Its leases expire.
 func (s *subject) left(p *process) {
 	p.absent = true
 	for _, u := range s.uploads {
-		switch {
-		case u.holder != p:
-		case s.place.TTL == 0:
-			u.holder, u.lease = nil, nil
-		default:
-			u.unsure = true
+		if u.holder == p && s.place.TTL == 0 {
+			u.holder = nil
 		}
 	}
 }

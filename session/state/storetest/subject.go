@@ -35,6 +35,7 @@ type process struct {
 	Process
 	name   string
 	absent bool // it is dead or paused
+	leases map[string]*held
 	resume func()
 }
 
@@ -44,13 +45,13 @@ type upload struct {
 	saved   *state.Token // nil if there is none
 	damage  error        // the error of Load; nil if the upload is not damaged
 	holder  *process     // nil if no process has the lock or lease
-	unsure  bool         // the lease may have ended
-	lease   *held        // nil if the holder called Lock
+	unsure  bool         // the lease may have ended with Delete
 	request context.Context
 	unlock  func()
 	past    []func()         // earlier results of Lock
 	fence   int64            // of the last lease
 	seen    *state.HeldError // of the holder; nil if it was not seen
+	last    *state.HeldError // the latest one of the holder
 	earlier *state.HeldError // of an earlier holder
 }
 
@@ -75,7 +76,7 @@ func newSubject(t testing.TB, place Place) *subject {
 func (s *subject) start(name string, p Process) *process {
 	s.Helper()
 	s.features(p)
-	s.processes[name] = &process{Process: p, name: name}
+	s.processes[name] = &process{Process: p, name: name, leases: make(map[string]*held)}
 	return s.processes[name]
 }
 
@@ -141,12 +142,6 @@ func (s *subject) means(err, want error, format string, args ...any) {
 	}
 }
 
-// interrupted checks the error of a call whose context is that of ended.
-func (s *subject) interrupted(err error, call string) {
-	s.Helper()
-	s.means(err, nil, "%s with a context that is done", call)
-}
-
 // observe checks what a process sees of an upload.
 func (s *subject) observe(p *process, u *upload) {
 	s.Helper()
@@ -154,11 +149,11 @@ func (s *subject) observe(p *process, u *upload) {
 		return
 	}
 	s.loads(u, func(ctx context.Context) (*state.Token, error) { return p.Store.Load(ctx, u.id) })
-	if u.holder == p && u.lease != nil {
-		s.loads(u, u.lease.Load)
+	if l := p.leases[u.id]; u.holder == p && l != nil {
+		s.loads(u, l.Load)
 	}
 	s.lists(p)
-	if checker, ok := p.Store.(state.LockChecker); ok && !u.unsure {
+	if checker, ok := p.Store.(state.LockChecker); ok && !u.unsure && (u.holder == nil || !u.holder.absent) {
 		if got, err := checker.Locked(s.brief(patience), u.id); err != nil || got != (u.holder != nil) {
 			s.Fatalf("Locked of %s in process %s returned %v, %v; want %v", u.id, p.name, got, err, u.holder != nil)
 		}
@@ -199,9 +194,9 @@ func (s *subject) loads(u *upload, load func(context.Context) (*state.Token, err
 
 // loadsOneOf fails the test unless one of the Tokens is saved. A nil Token stands for
 // ErrNoToken.
-func (s *subject) loadsOneOf(p *process, u *upload, want ...*state.Token) {
+func (s *subject) loadsOneOf(u *upload, want ...*state.Token) {
 	s.Helper()
-	got, err := p.Store.Load(s.brief(patience), u.id)
+	got, err := s.processes["b"].Store.Load(s.brief(patience), u.id)
 	if errors.Is(err, state.ErrNoToken) {
 		got, err = nil, nil
 	}
@@ -241,53 +236,26 @@ func (s *subject) encode(t *state.Token) []byte {
 	return data
 }
 
-const describeLimit = 1500
-
 // describe returns a Token without its secret.
 func describe(t *state.Token) string {
 	if t == nil {
 		return "nothing"
 	}
-	text := fmt.Sprintf("%+v", *t)
-	if len(text) > describeLimit {
-		text = text[:describeLimit] + "…"
-	}
-	return text
-}
-
-// refused fails the test unless Lock and Acquire report at once, with a HeldError, that
-// the upload is in use.
-func (s *subject) refused(p *process, u *upload) *state.HeldError {
-	s.Helper()
-	unlock, err := p.Store.Lock(s.brief(patience), u.id)
-	if err == nil {
-		s.atEnd(unlock)
-		s.Fatalf("Lock of %s in process %s succeeded, but process %s holds it", u.id, p.name, u.holder.name)
-	}
-	e := s.heldError(u, err)
-	if s.place.TTL == 0 {
-		return e
-	}
-	l, err := state.Acquire(s.brief(patience), p.Store, u.id)
-	if err == nil {
-		s.hold(l)
-		s.Fatalf("Acquire of %s in process %s succeeded, but process %s holds it", u.id, p.name, u.holder.name)
-	}
-	if e = s.heldError(u, err); e.Left <= 0 || e.Left > 2*s.place.TTL || e.TTL != s.place.TTL {
-		s.Errorf("HeldError has Left %v and TTL %v, with a TTL of %v", e.Left, e.TTL, s.place.TTL)
-	}
-	return e
+	return fmt.Sprintf("%.1500s", fmt.Sprintf("%+v", *t))
 }
 
 // heldError checks that err describes the holder of u: it does not change while the lock
 // is held, and a later holder has a later Since. A Store that does not know the holder
 // has zero fields.
-func (s *subject) heldError(u *upload, err error) *state.HeldError {
+func (s *subject) heldError(u *upload, err error, acquire bool) {
 	s.Helper()
 	s.means(err, state.ErrInUse, "the error of an upload that is in use")
 	e, ok := errors.AsType[*state.HeldError](err)
 	if !ok {
 		s.Fatalf("the error of an upload that is in use is a %T, want a *state.HeldError", err)
+	}
+	if ttl := s.place.TTL; acquire && ttl > 0 && (e.Left <= 0 || e.Left > 2*ttl || e.TTL != ttl) {
+		s.Errorf("HeldError has Left %v and TTL %v, with a TTL of %v", e.Left, e.TTL, s.place.TTL)
 	}
 	if e.PID < 0 || e.Holder() == "" {
 		s.Errorf("HeldError has the PID %d and the holder %q", e.PID, e.Holder())
@@ -296,13 +264,13 @@ func (s *subject) heldError(u *upload, err error) *state.HeldError {
 		if e.Host != seen.Host || e.PID != seen.PID || e.Message != seen.Message || !e.Since.Equal(seen.Since) {
 			s.Errorf("the HeldError of one holder changed from %+v to %+v", *seen, *e)
 		}
-		return e
+		u.last = e
+		return
 	}
-	u.seen = e
+	u.seen, u.last = e, e
 	if earlier := u.earlier; earlier != nil && !s.skewed && (e.Since.Before(earlier.Since) || e.Since.IsZero() != earlier.Since.IsZero()) {
 		s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", e.Since, earlier.Since)
 	}
-	return e
 }
 
 // held is a lease.
@@ -369,12 +337,9 @@ func (s *subject) together(writers []func(), readers ...func()) {
 
 // isDone waits until ctx is done, for at most d.
 func isDone(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return true
-	case <-timer.C:
-		return false
+	case <-time.After(d):
 	}
+	return ctx.Err() != nil
 }
