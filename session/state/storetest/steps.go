@@ -23,6 +23,7 @@ import (
 // A call must succeed. With "!" before it, it must fail because the upload is in use. With
 // "~", its context is done: it must have its complete effect, or none.
 type step struct {
+	text              string // for messages
 	process, call, id string
 	outcome           byte // '!', '~' or 0
 	version           int  // 0 means no Token
@@ -33,7 +34,7 @@ func parse(format string, args ...any) []step {
 	var steps []step
 	for text := range strings.SplitSeq(fmt.Sprintf(format, args...), ";") {
 		fields := strings.Fields(text)
-		st := step{process: fields[0], call: strings.TrimLeft(fields[1], "!~"), id: "id"}
+		st := step{text: strings.Join(fields, " "), process: fields[0], call: strings.TrimLeft(fields[1], "!~"), id: "id"}
 		if st.call != fields[1] {
 			st.outcome = fields[1][0]
 		}
@@ -77,7 +78,7 @@ func script(calls string) func(*subject) {
 // do makes one call, and checks its outcome.
 func (s *subject) do(st step) {
 	s.Helper()
-	s.at = fmt.Sprintf("%s %s %s: ", st.process, st.call, st.id)
+	s.at = st.text + ": "
 	u := s.upload(st.id)
 	exclusive := st.call == "lock" || st.call == "acquire"
 	switch st.outcome {
@@ -88,14 +89,14 @@ func (s *subject) do(st step) {
 			return // the lease may have ended with Delete
 		}
 		err := s.try(st, s.brief(patience))
-		s.means(err, state.ErrInUse, "the call")
+		s.means(err, state.ErrInUse, "the error")
 		if exclusive {
 			s.heldError(u, err, st.call == "acquire")
 		}
 	case '~':
 		saved := u.saved
 		err := s.try(st, ended())
-		s.means(err, nil, "the call, with a context that is done")
+		s.means(err, nil, "the error, with a context that is done")
 		switch {
 		case err == nil && st.call == "lock":
 			s.succeeded(s.try(step{process: st.process, call: "unlock", id: st.id}, nil))

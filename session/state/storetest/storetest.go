@@ -105,8 +105,9 @@ type check struct {
 	run   func(*subject)
 }
 
-// check makes a check, and compares all uploads at its end.
+// check makes a check, and compares all uploads before and after it.
 func (s *subject) check(c check) {
+	s.observeAll()
 	c.run(s)
 	s.at = "at the end: "
 	s.observeAll()
