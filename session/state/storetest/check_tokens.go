@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -20,8 +19,8 @@ var tokenChecks = []check{
 	{"invalid IDs", "", invalidIDs},
 	{"damaged", "", damaged},
 	{"newer version", "", newerVersion},
-	{"concurrent saves", "", concurrentSaves},
-	{"concurrent saves and deletes", "", concurrentDeletes},
+	{"concurrent saves", "", concurrent(false)},
+	{"concurrent saves and deletes", "", concurrent(true)},
 	{"canceled", "", canceled},
 }
 
@@ -115,50 +114,38 @@ func newerVersion(s *subject) {
 	s.steps("a lock; a unlock")
 }
 
-// concurrentSaves checks that several goroutines may save the same upload
-// concurrently, and that a reader without the lock always loads one of the Tokens.
-func concurrentSaves(s *subject) {
-	s.steps("a lock; a save 1")
-	a, short, long := s.processes["a"].Store, version("id", 1), version("id", 2)
-	save := func(t *state.Token) func() {
-		return func() {
-			if err := a.Save(s.brief(patience), t); err != nil {
-				s.Errorf("Save while another goroutine saves the same upload: %v", err)
+// concurrent returns a check that goroutines may save the same upload concurrently, or save
+// and delete it, and that a reader without the lock always loads one of the Tokens.
+func concurrent(deletes bool) func(*subject) {
+	return func(s *subject) {
+		s.steps("a lock; a save 1")
+		a, b := s.processes["a"], s.processes["b"]
+		call := func(change func(ctx context.Context) error) func() {
+			return func() {
+				if err := change(s.brief(patience)); err != nil {
+					s.Errorf("a call while other goroutines change the same upload: %v", err)
+				}
 			}
 		}
-	}
-	read := func(p *process) func() {
-		return func() {
-			got, err := p.Store.Load(s.brief(patience), "id")
-			if err != nil || !s.same(got, short) && !s.same(got, long) {
-				s.Errorf("Load while the upload is saved returned %s, %v", describe(got), err)
-			}
-			s.lists(p)
+		short, other := version("id", 1), version("id", 2)
+		save := call(func(ctx context.Context) error { return a.Store.Save(ctx, short) })
+		change := call(func(ctx context.Context) error { return a.Store.Save(ctx, other) })
+		if deletes {
+			other = nil
+			change = call(func(ctx context.Context) error { return a.Store.Delete(ctx, "id") })
 		}
-	}
-	s.together([]func(){save(short), save(long), save(short), save(long)}, read(s.processes["a"]), read(s.processes["b"]))
-	s.steps("a save 1; a unlock")
-}
-
-// concurrentDeletes checks that goroutines may save and delete one upload.
-func concurrentDeletes(s *subject) {
-	s.steps("a lock")
-	a, b, t := s.processes["a"].Store, s.processes["b"].Store, version("id", 1)
-	change := func(call func(ctx context.Context) error) func() {
-		return func() {
-			if err := call(s.brief(patience)); err != nil {
-				s.Errorf("a call while other goroutines save and delete the upload: %v", err)
-			}
-			if got, err := b.Load(s.brief(patience), "id"); !errors.Is(err, state.ErrNoToken) && (err != nil || !s.same(got, t)) {
-				s.Errorf("Load while the upload is saved and deleted returned %s, %v", describe(got), err)
+		read := func(p *process) func() {
+			return func() {
+				s.loadsOneOf(p, "id", short, other)
+				if !deletes {
+					s.lists(p)
+				}
 			}
 		}
+		s.together([]func(){save, change, save, change}, read(a), read(b))
+		s.upload("id").unsure = s.place.TTL > 0
+		s.steps("a save 1; a delete; a unlock")
 	}
-	save := change(func(ctx context.Context) error { return a.Save(ctx, t) })
-	remove := change(func(ctx context.Context) error { return a.Delete(ctx, "id") })
-	s.together([]func(){save, remove, save, remove})
-	s.upload("id").unsure = s.place.TTL > 0
-	s.steps("a delete")
 }
 
 // canceled checks that a call whose context is done has its complete effect or none.

@@ -17,7 +17,7 @@ import (
 //     waits until the lease of a holder that is dead or paused has expired;
 //   - save, delete and begin, under the lease if the process has one;
 //   - store-save and store-delete, which are those of the Store;
-//   - set-aside;
+//   - set-aside, and wait, which only lets time pass;
 //   - kill, pause and resume of the process.
 //
 // A call must succeed. With "!" before it, it must fail because the upload is in use. With
@@ -94,7 +94,7 @@ func (s *subject) do(st step) {
 			s.heldError(u, err, st.call == "acquire")
 		}
 	case '~':
-		saved := u.saved
+		want := []*state.Token{u.saved, version(u.id, st.version)}
 		err := s.try(st, ended())
 		s.means(err, nil, "the error, with a context that is done")
 		switch {
@@ -102,10 +102,8 @@ func (s *subject) do(st step) {
 			s.succeeded(s.try(step{process: st.process, call: "unlock", id: st.id}, nil))
 		case err == nil && st.call == "acquire":
 			s.succeeded(s.try(step{process: st.process, call: "release", id: st.id}, s.brief(patience)))
-		case err != nil && st.call == "save":
-			s.loadsOneOf(u, saved, version(u.id, st.version))
-		case err != nil && st.call == "delete":
-			s.loadsOneOf(u, saved, nil)
+		case err != nil && (st.call == "save" || st.call == "delete"):
+			u.saved, u.unsure = s.loadsOneOf(s.processes["b"], u.id, want...), s.place.TTL > 0
 		}
 	}
 }
@@ -170,6 +168,8 @@ func (s *subject) try(st step, ctx context.Context) error {
 			return err
 		}
 		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0
+	case "wait":
+		s.yield()
 	case "kill":
 		p.Kill()
 		s.left(p)
