@@ -97,7 +97,7 @@ func renewed(s *subject) {
 	if u.request.Err() != nil || l.Context().Err() != nil {
 		s.Errorf("a context of the lease ended while it was renewed: %v", context.Cause(u.request))
 	}
-	s.steps("a begin; a save locked 1; a save 2; a release; a unlock locked; b acquire; b release")
+	s.steps("a begin; a save locked 1; a save 3; a release; a unlock locked; b acquire; b release")
 }
 
 // ranOut checks that requests end when the lease expires, and that it is renewed if
@@ -150,7 +150,7 @@ func taken(s *subject) {
 			s.Errorf("a request of the holder began after another process acquired the lease")
 		}
 		s.observe(b, u)
-		s.calls("b save %s 2", id(i))
+		s.calls("b save %s 5", id(i))
 	}
 	s.calls("a resume")
 	for i := range len(losses) + 1 {
@@ -175,7 +175,7 @@ func taken(s *subject) {
 		if l := b.leases[id(i)]; l.Context().Err() != nil {
 			s.Errorf("the new holder lost its lease: %v", context.Cause(l.Context()))
 		}
-		s.steps("b save %[1]s 4; b release %[1]s", id(i))
+		s.steps("b save %[1]s 7; b release %[1]s", id(i))
 	}
 	s.steps("a acquire %s", id(0))
 }
@@ -205,7 +205,7 @@ func holderDead(s *subject) {
 // acquire and kept.
 func fences(s *subject) {
 	for range 3 {
-		s.steps("a acquire; a release; b acquire; b save 1; b release 2; a acquire; a begin; a save 3; a release; b acquire; b delete; b release")
+		s.steps("a acquire; a release; b acquire; b save 1; b release 5; a acquire; a begin; a save 3; a release; b acquire; b delete; b release")
 	}
 }
 
@@ -215,7 +215,7 @@ func deletedUnderLease(s *subject) {
 	for n, again := range []string{"a save %[1]s 2; b !acquire %[1]s; a delete %[1]s; a release %[1]s", "a begin %[1]s; b !acquire %[1]s; a release %[1]s", "a release %[1]s"} {
 		id := fmt.Sprint("id-", n)
 		s.steps("a acquire %[1]s; a save %[1]s 1; a delete %[1]s", id)
-		if err := s.try(step{process: "b", call: "acquire", id: id}, s.brief(patience)); err == nil { // the lease ended with Delete
+		if err := s.try(s.brief(patience), step{process: "b", call: "acquire", id: id}); err == nil { // the lease ended with Delete
 			s.steps("a !begin %[1]s; a !save %[1]s 3; b release %[1]s; a acquire %[1]s", id)
 		} else {
 			s.means(err, state.ErrInUse, "Acquire of a lease that is held")

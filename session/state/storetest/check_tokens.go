@@ -118,21 +118,24 @@ func newerVersion(s *subject) {
 // and delete it, and that a reader without the lock always loads one of the Tokens.
 func concurrent(deletes bool) func(*subject) {
 	return func(s *subject) {
-		s.steps("a lock; a save 1")
+		s.steps("a lock")
 		a, b := s.processes["a"], s.processes["b"]
+		short, other := version("id", 1), version("id", 2)
 		call := func(change func(ctx context.Context) error) func() {
 			return func() {
 				if err := change(s.brief(patience)); err != nil {
 					s.Errorf("a call while other goroutines change the same upload: %v", err)
 				}
+				s.loadsOneOf(b, "id", short, other)
 			}
 		}
-		short, other := version("id", 1), version("id", 2)
 		save := call(func(ctx context.Context) error { return a.Store.Save(ctx, short) })
 		change := call(func(ctx context.Context) error { return a.Store.Save(ctx, other) })
 		if deletes {
 			other = nil
 			change = call(func(ctx context.Context) error { return a.Store.Delete(ctx, "id") })
+		} else {
+			s.steps("a save 1")
 		}
 		read := func(p *process) func() {
 			return func() {

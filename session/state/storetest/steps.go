@@ -83,25 +83,25 @@ func (s *subject) do(st step) {
 	exclusive := st.call == "lock" || st.call == "acquire"
 	switch st.outcome {
 	case 0:
-		s.succeeded(s.try(st, s.brief(patience)))
+		s.succeeded(s.try(s.brief(patience), st))
 	case '!':
 		if exclusive && u.unsure {
 			return // the lease may have ended with Delete
 		}
-		err := s.try(st, s.brief(patience))
+		err := s.try(s.brief(patience), st)
 		s.means(err, state.ErrInUse, "the error")
 		if exclusive {
 			s.heldError(u, err, st.call == "acquire")
 		}
 	case '~':
 		want := []*state.Token{u.saved, version(u.id, st.version)}
-		err := s.try(st, ended())
+		err := s.try(ended(), st)
 		s.means(err, nil, "the error, with a context that is done")
 		switch {
 		case err == nil && st.call == "lock":
-			s.succeeded(s.try(step{process: st.process, call: "unlock", id: st.id}, nil))
+			s.succeeded(s.try(s.brief(patience), step{process: st.process, call: "unlock", id: st.id}))
 		case err == nil && st.call == "acquire":
-			s.succeeded(s.try(step{process: st.process, call: "release", id: st.id}, s.brief(patience)))
+			s.succeeded(s.try(s.brief(patience), step{process: st.process, call: "release", id: st.id}))
 		case err != nil && (st.call == "save" || st.call == "delete"):
 			u.saved, u.unsure = s.loadsOneOf(s.processes["b"], u.id, want...), s.place.TTL > 0
 		}
@@ -109,7 +109,7 @@ func (s *subject) do(st step) {
 }
 
 // try makes a call. If it succeeds, try records what all processes must see from now on.
-func (s *subject) try(st step, ctx context.Context) error {
+func (s *subject) try(ctx context.Context, st step) error {
 	s.Helper()
 	p, u, t := s.processes[st.process], s.upload(st.id), version(st.id, st.version)
 	lease := p.leases[u.id]
