@@ -2,118 +2,26 @@ package storetest
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gcsup/session/state"
 )
 
-// lockChecks check the locks.
+// lockChecks check the locks, and the state that a process leaves when it dies.
 var lockChecks = []check{
-	{"lock", "", lock},
-	{"holder of a lock", "", lockHolder},
-	{"unlock twice", "", unlockTwice},
-	{"reads without the lock", "", readsWithoutLock},
+	{"lock", "", script(`a lock; b !lock; a !lock; b !lock; b lock other; b unlock other; a save 1; b !lock; a save 2; b !lock; a unlock;
+		b lock; a !lock; b save 3; b delete; a !lock; b unlock; a lock; b !lock; a unlock`)},
+	{"holder of a lock", "", script("a lock; b !lock; a save 1; a wait; b !lock; a !lock; a unlock; b lock; a !lock")},
+	{"unlock twice", "", script("a lock; a unlock; a again; b lock; a again; a !lock; b unlock; a lock; b again; b !lock; a unlock; b lock")},
+	{"reads without the lock", "", script("a lock; a save 1; b !lock; a save 2; a unlock; a lock; a lock none; a unlock none; a unlock; b lock")},
 	{"lock race", "", lockRace},
 	{"lock check", LockChecks, lockCheck},
-}
-
-// lock checks that a lock excludes other processes and goroutines until unlock.
-func lock(s *subject) {
-	a, b := s.start(), s.start()
-	unlock := s.lock(a, "id")
-	for range 2 {
-		s.locked(b, "id")
-		s.locked(a, "id") // in the same process
-	}
-	s.lock(b, "other")()
-	s.save(a, token("id", 1))
-	s.locked(b, "id")
-	s.save(a, token("id", 2))
-	s.locked(b, "id")
-	unlock()
-	unlock = s.lock(b, "id")
-	s.saved(from(b, "id"), token("id", 2))
-	s.locked(a, "id")
-	s.save(b, token("id", 3))
-	s.remove(b, "id")
-	if s.place.TTL == 0 {
-		s.locked(a, "id") // Delete does not unlock. It may end a lease: deletedUnderLease
-	}
-	unlock()
-	unlock = s.lock(a, "id") // of an upload that is not saved
-	s.locked(b, "id")
-	unlock()
-	s.list(b)
-}
-
-// lockHolder checks that the HeldError of a lock describes its holder: it does not change
-// while the lock is held, and a later holder has a later Since. A Store that does not know
-// the holder has zero fields.
-func lockHolder(s *subject) {
-	a, b := s.start(), s.start()
-	unlock := s.lock(a, "id")
-	first := s.locked(b, "id")
-	if first.PID < 0 || first.Holder() == "" {
-		s.Errorf("HeldError has the PID %d and the holder %q", first.PID, first.Holder())
-	}
-	s.save(a, token("id", 1))
-	s.yield()
-	s.sameHolder(first, s.locked(b, "id"))
-	s.sameHolder(first, s.locked(a, "id"))
-	unlock()
-	s.lock(b, "id")
-	if second := s.locked(a, "id"); second.Since.Before(first.Since) || second.Since.IsZero() != first.Since.IsZero() {
-		s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", second.Since, first.Since)
-	}
-}
-
-// unlockTwice checks that only the first call of unlock has an effect, in any
-// goroutine.
-func unlockTwice(s *subject) {
-	a, b := s.start(), s.start()
-	first := s.lock(a, "id")
-	first()
-	first()
-	second := s.lock(b, "id")
-	first()
-	s.locked(a, "id")
-	second()
-	third := s.lock(a, "id")
-	first()
-	second()
-	s.locked(b, "id")
-	var other sync.WaitGroup
-	other.Go(third) // not in the goroutine that locked it
-	other.Wait()
-	s.lock(b, "id")
-}
-
-// readsWithoutLock checks that Load and List do not change or lock anything.
-func readsWithoutLock(s *subject) {
-	a, b := s.start(), s.start()
-	unlock := s.lock(a, "id")
-	s.save(a, token("id", 1))
-	read := func(want *state.Token) {
-		s.Helper()
-		for range 3 {
-			s.saved(from(b, "id"), want)
-			s.saved(from(b, "none"), nil)
-			s.list(b, "id")
-		}
-	}
-	read(token("id", 1))
-	s.locked(b, "id")
-	s.save(a, token("id", 2))
-	read(token("id", 2))
-	unlock()
-	read(token("id", 2))
-	unlock = s.lock(a, "id")
-	s.lock(a, "none")()
-	s.saved(from(a, "id"), token("id", 2))
-	unlock()
-	s.list(a, "id")
+	{"crash between calls", "", crash("lock; save 1; save 2; delete; delete; save 3; unlock; lock; save 4; unlock; lock; delete; unlock")},
+	{"crash during calls", "", crashDuringCalls},
+	{"crash between calls of a lease", "", crash("acquire; begin; save 1; begin; save 2; release 3; acquire; delete; begin; save 4; release; acquire; delete; release")},
 }
 
 // lockRace checks that of many calls of Lock at most one succeeds at a time.
@@ -124,76 +32,142 @@ func lockRace(s *subject) {
 // race lets goroutines of three processes compete for an exclusive right.
 func race(s *subject, get func(context.Context, Process) (release func(), err error)) {
 	s.Helper()
-	processes := []Process{s.start(), s.start(), s.start()}
-	s.lock(processes[0], "id")()
+	s.steps("a lock; a unlock")
 	var holders, successes atomic.Int64
-	var all sync.WaitGroup
-	for i := range 6 {
-		all.Go(func() {
-			for range 6 {
-				release, err := get(s.brief(patience), processes[i%3])
-				if err != nil {
-					if !errors.Is(err, state.ErrInUse) {
-						s.Errorf("the error of a race is %v, want state.ErrInUse", err)
-					}
-					continue
-				}
-				if n := holders.Add(1); n != 1 {
-					s.Errorf("%d hold the right to one upload", n)
-				}
-				successes.Add(1)
-				// Others try meanwhile.
-				_, _ = processes[i%3].Store.Load(s.brief(patience), "id")
-				s.yield()
-				holders.Add(-1)
-				release()
+	compete := func(p Process) func() {
+		return func() {
+			release, err := get(s.brief(patience), p)
+			if err != nil {
+				s.means(err, state.ErrInUse, "the error of a race")
+				return
 			}
-		})
+			if n := holders.Add(1); n != 1 {
+				s.Errorf("%d hold the right to one upload", n)
+			}
+			successes.Add(1)
+			// Others try meanwhile.
+			_, _ = p.Store.Load(s.brief(patience), "id")
+			s.yield()
+			holders.Add(-1)
+			release()
+		}
 	}
-	all.Wait()
+	a, b, c := compete(s.processes["a"].Process), compete(s.processes["b"].Process), compete(s.place.Open())
+	s.together([]func(){a, b, c, a, b, c})
 	if successes.Load() == 0 {
 		s.Errorf("no process of a race succeeded")
 	}
-	s.lock(processes[1], "id")
+	s.steps("b lock")
 }
 
-// lockCheck checks that Locked reports the lock, and changes nothing.
+// lockCheck checks that Locked reports the lock, and prevents no call of Lock.
 func lockCheck(s *subject) {
-	a, b := s.start(), s.start()
-	want := func(id string, want bool) {
-		s.Helper()
-		for _, p := range []Process{a, b} {
-			got, err := p.Store.(state.LockChecker).Locked(s.brief(patience), id)
-			if err != nil || got != want {
-				s.Errorf("Locked of %s returned %v, %v; want %v", id, got, err, want)
-			}
-		}
-	}
-	want("id", false)
-	s.list(a)
-	unlock := s.lock(a, "id")
-	want("id", true)
-	want("other", false)
-	s.save(a, token("id", 1))
-	want("id", true)
-	unlock()
-	want("id", false)
-	s.saved(from(b, "id"), token("id", 1))
-	// It does not prevent Lock.
+	s.steps("a lock; a save 1; a unlock")
 	ctx, stop := context.WithCancel(s.Context())
 	defer stop()
 	var checker sync.WaitGroup
+	defer checker.Wait()
 	checker.Go(func() {
 		for ; ctx.Err() == nil; s.yield() {
-			_, _ = b.Store.(state.LockChecker).Locked(s.brief(patience), "id")
+			_, _ = s.processes["b"].Store.(state.LockChecker).Locked(s.brief(patience), "id")
 		}
 	})
 	for range 10 {
-		s.lock(a, "id")()
+		s.calls("a lock; a unlock")
 	}
 	stop()
-	checker.Wait()
-	want("id", false)
-	s.lock(b, "id")
-	want("id", true)
+	s.steps("b lock")
+}
+
+// crash returns a check that kills one process after each call of a script, and lets
+// another one resume. The processes die together, so that their leases expire together.
+func crash(script string) func(*subject) {
+	return func(s *subject) {
+		calls := strings.Split(script, ";")
+		var names []string
+		for n := range calls {
+			name := fmt.Sprint("crash-", n)
+			names = append(names, name)
+			s.start(name, s.place.Open())
+			for _, call := range calls[:n+1] {
+				s.calls("%s %s %s", name, call, name)
+			}
+		}
+		next := s.start("b", s.place.Open())
+		s.observeFrom(next)
+		for _, name := range names {
+			if s.upload(name).holder != nil {
+				s.calls("b !lock %s", name)
+			}
+		}
+		for _, name := range names {
+			s.calls("%s kill", name)
+		}
+		s.observeFrom(next)
+		for n, name := range names {
+			s.steps("b acquire %[1]s; b save %[1]s 9; b release %[1]s", name)
+			if n%2 == 0 {
+				s.steps("b lock %[1]s; b delete %[1]s; b unlock %[1]s", name)
+			}
+		}
+	}
+}
+
+// crashDuringCalls checks that a process that dies during Save leaves the previous
+// Token or the new one.
+func crashDuringCalls(s *subject) {
+	left := make(map[string][]*state.Token)
+	for round := range 6 {
+		name := fmt.Sprint("crash-", round)
+		s.start(name, s.place.Open())
+		s.calls("%[1]s lock %[1]s", name)
+		left[name] = s.dieSaving(s.processes[name], round+1)
+	}
+	s.start("b", s.place.Open())
+	for name, tokens := range left {
+		s.calls("b acquire %s", name)
+		s.upload(name).saved = s.loadsOneOf(s.processes["b"], name, tokens...)
+	}
+	for name := range left {
+		s.observe(s.processes["b"], s.upload(name)) // under the lease
+		s.steps("b save %[1]s 1; b release %[1]s", name)
+	}
+}
+
+// dieSaving kills a process during a save, after at least the given number of saves.
+// It returns the Tokens that the process may leave.
+func (s *subject) dieSaving(p *process, saves int) []*state.Token {
+	s.Helper()
+	var versions []*state.Token
+	for n := range saves + 40 {
+		versions = append(versions, version(p.name, n+1))
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	saved := 0 // the number of calls that returned nil
+	reached := make(chan struct{})
+	var saver sync.WaitGroup
+	saver.Go(func() {
+		for n, v := range versions {
+			if n == saves {
+				close(reached)
+			}
+			if err := p.Store.Save(ctx, v); err != nil {
+				if n < saves {
+					s.Errorf("Save: %v", err)
+					close(reached)
+				}
+				return
+			}
+			saved++
+		}
+	})
+	<-reached
+	s.calls("%s kill", p.name)
+	cancel()
+	saver.Wait()
+	if saved == 0 {
+		return []*state.Token{nil}
+	}
+	return versions[saved-1 : min(saved+1, len(versions))]
 }

@@ -13,7 +13,7 @@ type Check struct {
 func Checks() []Check {
 	var all []Check
 	for _, c := range checks {
-		all = append(all, Check{c.name, c.needs, func(t testing.TB, p Place) { c.run(newSubject(t, p)) }})
+		all = append(all, Check{c.name, c.needs, func(t testing.TB, p Place) { newSubject(t, p).check(c) }})
 	}
 	return all
 }

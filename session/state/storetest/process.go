@@ -2,14 +2,15 @@ package storetest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/rpc"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,28 +49,24 @@ func Start(t testing.TB, path string) Process {
 		kill()
 	})
 	r := &remote{client}
-	features, err := r.do(t.Context(), call{Op: opFeatures})
+	has, err := r.do(t.Context(), call{Method: "features"})
 	if err != nil {
 		t.Fatalf("start a process with the Store in %s: %v", path, err)
 	}
 	p := Process{Store: r, Kill: kill}
 	switch {
-	case features.LockChecks && features.Quarantine:
+	case !has.LockChecks && !has.Quarantine:
+		p.Store = struct{ state.Store }{r}
+	case !has.LockChecks:
 		p.Store = struct {
-			*remote
-			lockChecker
-			quarantine
-		}{r, lockChecker{r}, quarantine{r}}
-	case features.LockChecks:
+			state.Store
+			state.Quarantine
+		}{r, r}
+	case !has.Quarantine:
 		p.Store = struct {
-			*remote
-			lockChecker
-		}{r, lockChecker{r}}
-	case features.Quarantine:
-		p.Store = struct {
-			*remote
-			quarantine
-		}{r, quarantine{r}}
+			state.Store
+			state.LockChecker
+		}{r, r}
 	}
 	return p
 }
@@ -88,7 +85,7 @@ func Serve(open func(path string) (state.Store, error)) {
 		}
 	}
 	service := rpc.NewServer()
-	if rerr := service.RegisterName("Store", &server{store: store, failed: err, locks: make(map[int]func())}); rerr != nil {
+	if rerr := service.RegisterName("Store", &server{store: store, failed: err}); rerr != nil {
 		panic(rerr)
 	}
 	service.ServeConn(pipes{os.Stdin, os.Stdout}) // until the test ends
@@ -103,47 +100,31 @@ type pipes struct {
 
 func (p pipes) Close() error { return errors.Join(p.ReadCloser.Close(), p.WriteCloser.Close()) }
 
-// The methods of a Store.
-const (
-	opFeatures = iota
-	opLoad
-	opSave
-	opList
-	opDelete
-	opLock
-	opUnlock
-	opLocked
-	opSetAside
+// call describes a call of a Store in another process, and answer its result. Package rpc
+// needs types that are exported or have no name.
+type (
+	call = struct {
+		Method, ID string
+		Token      []byte // the result of state.Encode
+		Lock       int
+		Timeout    time.Duration // until the context ends; 0 if it is done
+	}
+	answer = struct {
+		Token                  []byte
+		IDs                    []string
+		Lock                   int
+		Locked                 bool
+		LockChecks, Quarantine bool // the Store has these features
+
+		Failed bool
+		Text   string           // of the error
+		Kinds  []int            // the indexes in kinds of the errors that it wraps
+		Held   *state.HeldError // that it wraps; nil if it wraps none
+	}
 )
 
-// call describes a call of a Store in another process.
-type call struct {
-	Op      int
-	ID      string
-	Token   []byte // the result of state.Encode
-	Lock    int
-	Timeout time.Duration // until the context ends; zero or negative if it is done
-}
-
-// answer is the result of a call.
-type answer struct {
-	Token                  []byte
-	IDs                    []string
-	Lock                   int
-	Locked                 bool
-	LockChecks, Quarantine bool // the Store has these features
-
-	Failed bool
-	Text   string           // of the error
-	Kinds  []int            // the indexes in kinds of the errors that it wraps
-	Held   *state.HeldError // that it wraps; nil if it wraps none
-}
-
 // kinds are the errors that callers of a Store distinguish.
-var kinds = []error{
-	state.ErrNoToken, state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInUse, state.ErrInsecurePermissions,
-	context.Canceled, context.DeadlineExceeded,
-}
+var kinds = slices.Concat(meanings, []error{state.ErrInsecurePermissions, context.Canceled, context.DeadlineExceeded})
 
 // remoteError is the error of a Store in another process.
 type remoteError struct {
@@ -159,34 +140,24 @@ type remote struct{ client *rpc.Client }
 
 // do makes a call. It returns when ctx ends, even if the call is still under way.
 func (r *remote) do(ctx context.Context, c call) (*answer, error) {
-	c.Timeout = time.Hour
-	if deadline, ok := ctx.Deadline(); ok {
+	deadline, ok := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
+		ctx = context.WithoutCancel(ctx) // the other process returns the error
+	case ok:
 		c.Timeout = time.Until(deadline)
-	}
-	if ctx.Err() != nil {
-		c.Timeout = 0
-	}
-	request, err := json.Marshal(c)
-	if err != nil {
-		return &answer{}, err
-	}
-	var reply []byte
-	sent := r.client.Go("Store.Do", request, &reply, make(chan *rpc.Call, 1))
-	if c.Timeout > 0 {
-		select {
-		case <-sent.Done:
-		case <-ctx.Done():
-			return &answer{}, context.Cause(ctx)
-		}
-	} else {
-		<-sent.Done
+	default:
+		c.Timeout = time.Hour
 	}
 	a := new(answer)
-	if err = sent.Error; err == nil {
-		err = json.Unmarshal(reply, a)
+	sent := r.client.Go("Store.Do", c, a, make(chan *rpc.Call, 1))
+	select {
+	case <-sent.Done:
+	case <-ctx.Done():
+		return new(answer), context.Cause(ctx)
 	}
-	if err != nil {
-		return a, fmt.Errorf("the process of the Store: %w", err)
+	if sent.Error != nil {
+		return a, fmt.Errorf("the process of the Store: %w", sent.Error)
 	}
 	if !a.Failed {
 		return a, nil
@@ -202,7 +173,7 @@ func (r *remote) do(ctx context.Context, c call) (*answer, error) {
 }
 
 func (r *remote) Load(ctx context.Context, id string) (*state.Token, error) {
-	a, err := r.do(ctx, call{Op: opLoad, ID: id})
+	a, err := r.do(ctx, call{Method: "Load", ID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -212,40 +183,36 @@ func (r *remote) Load(ctx context.Context, id string) (*state.Token, error) {
 func (r *remote) Save(ctx context.Context, t *state.Token) error {
 	data, err := state.Encode(t)
 	if err == nil {
-		_, err = r.do(ctx, call{Op: opSave, Token: data})
+		_, err = r.do(ctx, call{Method: "Save", Token: data})
 	}
 	return err
 }
 
 func (r *remote) List(ctx context.Context) ([]string, error) {
-	a, err := r.do(ctx, call{Op: opList})
+	a, err := r.do(ctx, call{Method: "List"})
 	return a.IDs, err
 }
 
 func (r *remote) Delete(ctx context.Context, id string) error {
-	_, err := r.do(ctx, call{Op: opDelete, ID: id})
+	_, err := r.do(ctx, call{Method: "Delete", ID: id})
 	return err
 }
 
 func (r *remote) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	a, err := r.do(ctx, call{Op: opLock, ID: id})
+	a, err := r.do(ctx, call{Method: "Lock", ID: id})
 	if err != nil {
 		return nil, err
 	}
-	return func() { _, _ = r.do(context.Background(), call{Op: opUnlock, Lock: a.Lock}) }, nil
+	return func() { _, _ = r.do(context.Background(), call{Method: "unlock", Lock: a.Lock}) }, nil
 }
 
-type lockChecker struct{ remote *remote }
-
-func (l lockChecker) Locked(ctx context.Context, id string) (bool, error) {
-	a, err := l.remote.do(ctx, call{Op: opLocked, ID: id})
+func (r *remote) Locked(ctx context.Context, id string) (bool, error) {
+	a, err := r.do(ctx, call{Method: "Locked", ID: id})
 	return a.Locked, err
 }
 
-type quarantine struct{ remote *remote }
-
-func (q quarantine) SetAside(ctx context.Context, id string) error {
-	_, err := q.remote.do(ctx, call{Op: opSetAside, ID: id})
+func (r *remote) SetAside(ctx context.Context, id string) error {
+	_, err := r.do(ctx, call{Method: "SetAside", ID: id})
 	return err
 }
 
@@ -253,72 +220,62 @@ func (q quarantine) SetAside(ctx context.Context, id string) error {
 type server struct {
 	store  state.Store
 	failed error // the error of opening the Store
-
-	mu    sync.Mutex
-	locks map[int]func()
+	locks  sync.Map
+	count  atomic.Int64
 }
 
-// Do makes one call. Package rpc needs arguments of exported types.
-func (s *server) Do(request []byte, reply *[]byte) error {
-	var c call
-	if err := json.Unmarshal(request, &c); err != nil {
-		return err
-	}
-	var a answer
+// Do makes one call.
+func (s *server) Do(c call, a *answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	defer cancel()
 	err := s.failed
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
-		defer cancel()
-		err = s.do(ctx, &c, &a)
+		err = s.do(ctx, &c, a)
 	}
-	if err != nil {
-		a.Failed, a.Text = true, err.Error()
-		for i, kind := range kinds {
-			if errors.Is(err, kind) {
-				a.Kinds = append(a.Kinds, i)
-			}
+	if err == nil {
+		return nil
+	}
+	a.Failed, a.Text = true, err.Error()
+	for i, kind := range kinds {
+		if errors.Is(err, kind) {
+			a.Kinds = append(a.Kinds, i)
 		}
-		a.Held, _ = errors.AsType[*state.HeldError](err)
 	}
-	*reply, err = json.Marshal(a)
-	return err
+	a.Held, _ = errors.AsType[*state.HeldError](err)
+	return nil
 }
 
 func (s *server) do(ctx context.Context, c *call, a *answer) (err error) {
-	switch c.Op {
-	case opFeatures:
+	switch c.Method {
+	case "features":
 		_, a.LockChecks = s.store.(state.LockChecker)
 		_, a.Quarantine = s.store.(state.Quarantine)
-	case opLoad:
+	case "Load":
 		var t *state.Token
 		if t, err = s.store.Load(ctx, c.ID); err == nil {
 			a.Token, err = state.Encode(t)
 		}
-	case opSave:
+	case "Save":
 		var t *state.Token
 		if t, err = state.Decode(c.Token); err == nil {
 			err = s.store.Save(ctx, t)
 		}
-	case opList:
+	case "List":
 		a.IDs, err = s.store.List(ctx)
-	case opDelete:
+	case "Delete":
 		err = s.store.Delete(ctx, c.ID)
-	case opLock:
+	case "Lock":
 		var unlock func()
 		if unlock, err = s.store.Lock(ctx, c.ID); err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			a.Lock = len(s.locks)
-			s.locks[a.Lock] = unlock
+			a.Lock = int(s.count.Add(1))
+			s.locks.Store(a.Lock, unlock)
 		}
-	case opUnlock:
-		s.mu.Lock()
-		unlock := s.locks[c.Lock]
-		s.mu.Unlock()
-		unlock()
-	case opLocked:
+	case "unlock":
+		unlock, _ := s.locks.Load(c.Lock)
+		unlock.(func())()
+	case "Locked":
 		a.Locked, err = s.store.(state.LockChecker).Locked(ctx, c.ID)
-	case opSetAside:
+	case "SetAside":
 		err = s.store.(state.Quarantine).SetAside(ctx, c.ID)
 	}
 	return err

@@ -81,7 +81,6 @@ func run(t *testing.T, open func(t *testing.T) Place, in func(*testing.T, func(*
 	var without []Feature
 	in(t, func(t *testing.T) {
 		s := newSubject(t, open(t))
-		s.start()
 		if without = s.place.Without; slices.Contains(without, Leases) {
 			without = append(slices.Clip(without), Clocks)
 		}
@@ -94,7 +93,7 @@ func run(t *testing.T, open func(t *testing.T) Place, in func(*testing.T, func(*
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			in(t, func(t *testing.T) { c.run(newSubject(t, open(t))) })
+			in(t, func(t *testing.T) { newSubject(t, open(t)).check(c) })
 		})
 	}
 }
@@ -106,7 +105,15 @@ type check struct {
 	run   func(*subject)
 }
 
-var checks = slices.Concat(tokenChecks, lockChecks, crashChecks, leaseChecks)
+// check makes a check, and compares all uploads before and after it.
+func (s *subject) check(c check) {
+	s.observeAll()
+	c.run(s)
+	s.at = "at the end: "
+	s.observeAll()
+}
+
+var checks = slices.Concat(tokenChecks, lockChecks, leaseChecks)
 
 // features checks that the features of the Store are those that the Place states.
 func (s *subject) features(p Process) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,18 +17,47 @@ import (
 // patience bounds one call. A Store that waits for a lock exceeds it.
 const patience = 30 * time.Second
 
-// subject is the place under test.
+// subject is the place under test, and what its processes must see there.
 type subject struct {
 	testing.TB
-	place Place
+	place     Place
+	processes map[string]*process
+	uploads   map[string]*upload
+	skewed    bool   // the clocks of the processes differ
+	at        string // the step that runs, for messages
 
 	mu   sync.Mutex
 	ends []func()
 }
 
-// newSubject returns the subject of one check.
+// process is a process of the place.
+type process struct {
+	Process
+	name   string
+	absent bool // it is dead or paused
+	leases map[string]*held
+	resume func()
+}
+
+// upload is what the contract requires of one upload after the steps so far.
+type upload struct {
+	id      string
+	saved   *state.Token // nil if there is none
+	damage  error        // the error of Load; nil if the upload is not damaged
+	holder  *process     // nil if no process has the lock or lease
+	unsure  bool         // the lease may have ended with Delete
+	request context.Context
+	unlock  func()
+	past    []func()         // earlier results of Lock
+	fence   int64            // of the last lease
+	seen    *state.HeldError // of the holder; nil if it was not seen
+	last    *state.HeldError // the latest one of the holder
+	earlier *state.HeldError // of an earlier holder
+}
+
+// newSubject returns the subject of one check, with two processes.
 func newSubject(t testing.TB, place Place) *subject {
-	s := &subject{TB: t, place: place}
+	s := &subject{TB: t, place: place, processes: make(map[string]*process), uploads: make(map[string]*upload)}
 	t.Cleanup(func() {
 		// Concurrently: those of a dead process may block.
 		var all sync.WaitGroup
@@ -36,7 +66,25 @@ func newSubject(t testing.TB, place Place) *subject {
 			all.Go(end)
 		}
 	})
+	s.upload("none")
+	s.start("a", place.Open())
+	s.start("b", place.Open())
 	return s
+}
+
+// start adds a process, or replaces one of that name.
+func (s *subject) start(name string, p Process) *process {
+	s.Helper()
+	s.features(p)
+	s.processes[name] = &process{Process: p, name: name, leases: make(map[string]*held)}
+	return s.processes[name]
+}
+
+func (s *subject) upload(id string) *upload {
+	if s.uploads[id] == nil {
+		s.uploads[id] = &upload{id: id}
+	}
+	return s.uploads[id]
 }
 
 // atEnd calls f when the check has ended, even if its process is dead. f frees what
@@ -47,22 +95,16 @@ func (s *subject) atEnd(f func()) {
 	s.ends = append(s.ends, f)
 }
 
-// start opens the place as a new process.
-func (s *subject) start() Process {
+// Errorf names the step.
+func (s *subject) Errorf(format string, args ...any) {
 	s.Helper()
-	return s.started(s.place.Open())
+	s.TB.Errorf("%s%s", s.at, fmt.Sprintf(format, args...))
 }
 
-// startAhead opens the place as a process whose clock is ahead.
-func (s *subject) startAhead(ahead time.Duration) Process {
+// Fatalf names the step.
+func (s *subject) Fatalf(format string, args ...any) {
 	s.Helper()
-	return s.started(s.place.OpenAhead(ahead))
-}
-
-func (s *subject) started(p Process) Process {
-	s.Helper()
-	s.features(p)
-	return p
+	s.TB.Fatalf("%s%s", s.at, fmt.Sprintf(format, args...))
 }
 
 // brief returns a context for one call, which ends after d.
@@ -72,6 +114,12 @@ func (s *subject) brief(d time.Duration) context.Context {
 	return ctx
 }
 
+// meanings are the errors that have a meaning in the contract.
+var meanings = []error{state.ErrNoToken, state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInUse}
+
+// errOther is the cause of the contexts of ended: the error of another upload.
+var errOther = fmt.Errorf("another upload: %w", errors.Join(meanings...))
+
 // ended returns a context that is done.
 func ended() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -79,119 +127,98 @@ func ended() context.Context {
 	return ctx
 }
 
-// errOther is the cause of the contexts of ended: the error of another upload.
-var errOther = fmt.Errorf("another upload: %w", errors.Join(state.ErrNoToken, state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInUse))
-
-// interrupted fails the test if err, of a call whose context is that of ended, wraps an
-// error that has a meaning in the contract.
-func (s *subject) interrupted(err error, call string) {
+// means fails the test unless err wraps want, and no other error that has a meaning. A
+// nil want stands for none of them.
+func (s *subject) means(err, want error, format string, args ...any) {
 	s.Helper()
-	for _, kind := range []error{state.ErrNoToken, state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInUse} {
-		if errors.Is(err, kind) {
-			s.Errorf("%s with a context that is done: %v, which wraps %q", call, err, kind)
+	for _, kind := range meanings {
+		if errors.Is(err, kind) != (kind == want) {
+			s.Errorf("%s: %v, want only the meaning %v", fmt.Sprintf(format, args...), err, want)
+			break
 		}
 	}
-	s.secret(err)
-}
-
-// inUse fails the test unless err wraps ErrInUse.
-func (s *subject) inUse(err error, format string, args ...any) {
-	s.Helper()
-	if !errors.Is(err, state.ErrInUse) {
-		s.Errorf("%s: %v, want state.ErrInUse", fmt.Sprintf(format, args...), err)
-	}
-	s.secret(err)
-}
-
-// secret fails the test if err has the secret of a session.
-func (s *subject) secret(err error) {
-	s.Helper()
 	if err != nil && strings.Contains(err.Error(), uploadID) {
 		s.Errorf("the error has the secret of the session: %v", err)
 	}
 }
 
-// lock locks an upload. The test need not call unlock.
-func (s *subject) lock(p Process, id string) (unlock func()) {
+// observe checks what a process sees of an upload.
+func (s *subject) observe(p *process, u *upload) {
 	s.Helper()
-	unlock, err := p.Store.Lock(s.brief(patience), id)
-	if err != nil {
-		s.Fatalf("Lock of %s: %v", id, err)
+	if p.absent {
+		return
 	}
-	s.atEnd(unlock)
-	return unlock
+	s.loads(u, func(ctx context.Context) (*state.Token, error) { return p.Store.Load(ctx, u.id) })
+	if l := p.leases[u.id]; u.holder == p && l != nil {
+		s.loads(u, l.Load)
+	}
+	s.lists(p)
+	if checker, ok := p.Store.(state.LockChecker); ok && !u.unsure && (u.holder == nil || !u.holder.absent) {
+		if got, err := checker.Locked(s.brief(patience), u.id); err != nil || got != (u.holder != nil) {
+			s.Fatalf("Locked of %s in process %s returned %v, %v; want %v", u.id, p.name, got, err, u.holder != nil)
+		}
+	}
 }
 
-// locked fails the test unless Lock reports at once that the upload is in use, with a
-// HeldError, which it returns.
-func (s *subject) locked(p Process, id string) *state.HeldError {
+// observeAll checks what all processes see of all uploads.
+func (s *subject) observeAll() {
 	s.Helper()
-	unlock, err := p.Store.Lock(s.brief(patience), id)
-	if err == nil {
-		unlock()
+	for _, p := range s.processes {
+		s.observeFrom(p)
 	}
-	s.inUse(err, "Lock of %s, which is locked", id)
-	e, ok := errors.AsType[*state.HeldError](err)
-	if !ok {
-		s.Fatalf("Lock of %s, which is locked: %T, want a *state.HeldError", id, err)
-	}
-	return e
 }
 
-// sameHolder fails the test unless both errors name the same holder, which has held the
-// lock or lease without a break.
-func (s *subject) sameHolder(a, b *state.HeldError) {
+// observeFrom checks what one process sees of all uploads.
+func (s *subject) observeFrom(p *process) {
 	s.Helper()
-	if a.Host != b.Host || a.PID != b.PID || a.Message != b.Message || !a.Since.Equal(b.Since) {
-		s.Errorf("the HeldError of one holder changed from %+v to %+v", *a, *b)
+	for _, u := range s.uploads {
+		s.observe(p, u)
 	}
 }
 
-// save saves a Token.
-func (s *subject) save(p Process, t *state.Token) {
-	s.Helper()
-	if err := p.Store.Save(s.brief(patience), t); err != nil {
-		s.Fatalf("Save of %s: %v", t.ID, err)
-	}
-}
-
-// remove deletes a saved upload.
-func (s *subject) remove(p Process, id string) {
-	s.Helper()
-	if err := p.Store.Delete(s.brief(patience), id); err != nil {
-		s.Fatalf("Delete of %s: %v", id, err)
-	}
-}
-
-// loader is a Store, or a Lease, whose Load needs no ID.
-type loader func(ctx context.Context) (*state.Token, error)
-
-func from(p Process, id string) loader {
-	return func(ctx context.Context) (*state.Token, error) { return p.Store.Load(ctx, id) }
-}
-
-// saved fails the test unless Load returns one of want. A nil Token stands for
-// ErrNoToken. It returns what was loaded.
-func (s *subject) saved(load loader, want ...*state.Token) *state.Token {
+// loads fails the test unless load, of a Store or a Lease, returns what is saved. It
+// returns the Token.
+func (s *subject) loads(u *upload, load func(context.Context) (*state.Token, error)) *state.Token {
 	s.Helper()
 	got, err := load(s.brief(patience))
+	want := u.damage
+	if want == nil && u.saved == nil {
+		want = state.ErrNoToken
+	}
+	s.means(err, want, "Load of %s", u.id)
+	if want == nil && (err != nil || !s.same(got, u.saved)) {
+		s.Fatalf("Load of %s returned %s, %v; want %s", u.id, describe(got), err, describe(u.saved))
+	}
+	return got
+}
+
+// loadsOneOf fails the test unless one of the Tokens is saved, and returns it. A nil Token
+// stands for ErrNoToken.
+func (s *subject) loadsOneOf(p *process, id string, want ...*state.Token) *state.Token {
+	s.Helper()
+	got, err := p.Store.Load(s.brief(patience), id)
 	if errors.Is(err, state.ErrNoToken) {
 		got, err = nil, nil
 	}
-	if err != nil {
-		s.Fatalf("Load: %v", err)
+	if err != nil || !slices.ContainsFunc(want, func(w *state.Token) bool { return s.same(got, w) }) {
+		s.Errorf("Load of %s returned %s, %v; want one of %d others", id, describe(got), err, len(want))
 	}
-	for _, w := range want {
-		if s.same(got, w) {
-			return got
+	return got
+}
+
+// lists fails the test unless List returns the saved uploads.
+func (s *subject) lists(p *process) {
+	s.Helper()
+	var want []string
+	for id, u := range s.uploads {
+		if u.saved != nil || u.damage != nil {
+			want = append(want, id)
 		}
 	}
-	var names []string
-	for _, w := range want {
-		names = append(names, describe(w))
+	slices.Sort(want)
+	if got, err := p.Store.List(s.brief(patience)); err != nil || !slices.Equal(got, want) {
+		s.Errorf("List in process %s returned %q, %v; want %q", p.name, got, err, want)
 	}
-	s.Fatalf("Load returned %s, want %s", describe(got), strings.Join(names, " or "))
-	return nil
 }
 
 // same reports whether two Tokens are equal, including the secret.
@@ -209,46 +236,52 @@ func (s *subject) encode(t *state.Token) []byte {
 	return data
 }
 
-const describeLimit = 1500
-
 // describe returns a Token without its secret.
 func describe(t *state.Token) string {
 	if t == nil {
 		return "nothing"
 	}
-	text := fmt.Sprintf("%+v", *t)
-	if len(text) > describeLimit {
-		text = text[:describeLimit] + "…"
-	}
-	return text
+	return fmt.Sprintf("%.1500s", fmt.Sprintf("%+v", *t))
 }
 
-// list fails the test unless List returns the IDs.
-func (s *subject) list(p Process, want ...string) {
+// heldError checks that err describes the holder of u: it does not change while the lock
+// is held, and a later holder has a later Since. A Store that does not know the holder
+// has zero fields.
+func (s *subject) heldError(u *upload, err error, acquire bool) {
 	s.Helper()
-	got, err := p.Store.List(s.brief(patience))
-	if err != nil || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
-		s.Errorf("List returned %q, %v; want %q", got, err, want)
+	s.means(err, state.ErrInUse, "the error of an upload that is in use")
+	e, ok := errors.AsType[*state.HeldError](err)
+	if !ok {
+		s.Fatalf("the error of an upload that is in use is a %T, want a *state.HeldError", err)
 	}
-}
-
-// put stores bytes instead of a saved upload.
-func (s *subject) put(id string, data []byte) {
-	s.Helper()
-	if err := s.place.Put(id, data); err != nil {
-		s.Fatalf("Put of %s: %v", id, err)
+	if ttl := s.place.TTL; acquire && ttl > 0 && (e.Left <= 0 || e.Left > 2*ttl || e.TTL != ttl) {
+		s.Errorf("HeldError has Left %v and TTL %v, with a TTL of %v", e.Left, e.TTL, s.place.TTL)
+	}
+	if e.PID < 0 || e.Holder() == "" {
+		s.Errorf("HeldError has the PID %d and the holder %q", e.PID, e.Holder())
+	}
+	if seen := u.seen; seen != nil {
+		if e.Host != seen.Host || e.PID != seen.PID || e.Message != seen.Message || !e.Since.Equal(seen.Since) {
+			s.Errorf("the HeldError of one holder changed from %+v to %+v", *seen, *e)
+		}
+		u.last = e
+		return
+	}
+	u.seen, u.last = e, e
+	if earlier := u.earlier; earlier != nil && !s.skewed && (e.Since.Before(earlier.Since) || e.Since.IsZero() != earlier.Since.IsZero()) {
+		s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", e.Since, earlier.Since)
 	}
 }
 
 // held is a lease.
 type held struct {
 	state.Lease
-	s        *subject
 	released bool
 }
 
+// hold releases a lease at the end of the check, unless that was done.
 func (s *subject) hold(l state.Lease) *held {
-	h := &held{Lease: l, s: s}
+	h := &held{Lease: l}
 	s.atEnd(func() {
 		if !h.released {
 			_ = h.Lease.Release(ended(), nil)
@@ -257,75 +290,13 @@ func (s *subject) hold(l state.Lease) *held {
 	return h
 }
 
-// acquire acquires a lease.
-func (s *subject) acquire(p Process, id string) *held {
-	s.Helper()
-	l, err := state.Acquire(s.brief(patience), p.Store, id)
-	if err != nil {
-		s.Fatalf("Acquire of %s: %v", id, err)
-	}
-	return s.hold(l)
-}
-
-// refused fails the test unless Acquire returns a HeldError, which it returns.
-func (s *subject) refused(p Process, id string) *state.HeldError {
-	s.Helper()
-	l, err := state.Acquire(s.brief(patience), p.Store, id)
-	if err == nil {
-		s.hold(l)
-		s.Fatalf("Acquire of %s succeeded, but another process holds the lease", id)
-	}
-	return s.heldError(err)
-}
-
-func (s *subject) heldError(err error) *state.HeldError {
-	s.Helper()
-	s.inUse(err, "Acquire of a lease that is held")
-	e, ok := errors.AsType[*state.HeldError](err)
-	if !ok {
-		s.Fatalf("Acquire of a lease that is held: %T, want a *state.HeldError", err)
-	}
-	if e.Left <= 0 || e.Left > 2*s.place.TTL || e.TTL != s.place.TTL {
-		s.Errorf("HeldError has Left %v and TTL %v, with a TTL of %v", e.Left, e.TTL, s.place.TTL)
-	}
-	return e
-}
-
-// release releases a lease.
-func (h *held) release(last *state.Token) {
-	h.s.Helper()
-	h.released = true
-	if err := h.Release(h.s.brief(patience), last); err != nil {
-		h.s.Fatalf("Release: %v", err)
-	}
-}
-
-// save saves a Token under the lease.
-func (h *held) save(t *state.Token) {
-	h.s.Helper()
-	if err := h.Save(h.s.brief(patience), t); err != nil {
-		h.s.Fatalf("Save under a lease: %v", err)
-	}
-}
-
-// begin fails the test unless a request may begin. It returns its context.
-func (h *held) begin() context.Context {
-	h.s.Helper()
-	request, end, err := h.Begin(h.s.Context())
-	if err != nil {
-		h.s.Fatalf("Begin: %v", err)
-	}
-	h.s.Cleanup(end)
-	return request
-}
-
-// mayBegin reports whether a request may begin.
-func (h *held) mayBegin(d time.Duration) bool {
-	_, end, err := h.Begin(h.s.brief(d))
+// tryBegin returns the error of Begin under a lease.
+func (s *subject) tryBegin(l *held, d time.Duration) error {
+	_, end, err := l.Begin(s.brief(d))
 	if err == nil {
 		end()
 	}
-	return err == nil
+	return err
 }
 
 // limit bounds the time after the death of a holder in which its lease must become
@@ -339,21 +310,36 @@ func (s *subject) yield() { time.Sleep(500 * time.Microsecond) }
 // pause waits for a part of a TTL.
 func (s *subject) pause(parts time.Duration) { time.Sleep(s.place.TTL * parts / 16) }
 
-// takeOver acquires the lock or lease of a process that is dead or paused. A lock
-// must be free at once, and a lease when it has expired.
-func (s *subject) takeOver(p Process, id string) *held {
-	s.Helper()
-	for began := time.Now(); ; s.pause(1) {
-		l, err := state.Acquire(s.brief(patience), p.Store, id)
-		if err == nil {
-			return s.hold(l)
-		}
-		if s.place.TTL == 0 {
-			s.Fatalf("Acquire of %s, whose holder is dead: %v", id, err)
-		}
-		s.heldError(err)
-		if d := time.Since(began); d > s.limit() {
-			s.Fatalf("the lease of %s has not expired after %v, with a TTL of %v", id, d, s.place.TTL)
-		}
+// together calls each writer some times, in a goroutine of its own, and each reader until
+// the writers have ended.
+func (s *subject) together(writers []func(), readers ...func()) {
+	var writing, reading sync.WaitGroup
+	ctx, stop := context.WithCancel(s.Context())
+	defer stop()
+	for _, write := range writers {
+		writing.Go(func() {
+			for range 8 {
+				write()
+			}
+		})
 	}
+	for _, read := range readers {
+		reading.Go(func() {
+			for ; ctx.Err() == nil; s.yield() {
+				read()
+			}
+		})
+	}
+	writing.Wait()
+	stop()
+	reading.Wait()
+}
+
+// isDone waits until ctx is done, for at most d.
+func isDone(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	return ctx.Err() != nil
 }

@@ -20,9 +20,12 @@ func sessionURI() session.URI {
 	return secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + uploadID)
 }
 
-// token returns a Token of version n.
-func token(id string, n int) *state.Token {
-	return &state.Token{
+// version returns version n of a Token, or nil if n is 0. Those of even versions are longer.
+func version(id string, n int) *state.Token {
+	if n == 0 {
+		return nil
+	}
+	t := &state.Token{
 		ID: id, Endpoint: session.DefaultEndpoint, Spec: session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"key": "value"}},
 		Session: state.Session{
 			URI: sessionURI(), Created: time.Date(2026, 11, 22, 10, 11, 12, 131415161, time.UTC),
@@ -30,21 +33,18 @@ func token(id string, n int) *state.Token {
 		},
 		SourcePath: "/data/disk.img", Source: chunk.Identity{Size: 1 << 40, ModTimeNS: 1, ChangeTimeNS: 2, Device: 3, Inode: 4},
 	}
-}
-
-// long returns a Token that is longer than the result of token.
-func long(id string, n int) *state.Token {
-	long := token(id, n)
-	for i := range 300 {
-		long.Checkpoints = append(long.Checkpoints, chunk.Checkpoint{Offset: int64(i+1) << 20, CRC32C: uint32(i)})
+	if n%2 == 0 {
+		for i := range 300 {
+			t.Checkpoints = append(t.Checkpoints, chunk.Checkpoint{Offset: int64(i+1) << 20, CRC32C: uint32(i)})
+		}
 	}
-	return long
+	return t
 }
 
 // full returns Tokens. Each field has a value in at least one of them.
 func full(t testing.TB) []*state.Token {
 	t.Helper()
-	everything := token("everything", 1)
+	everything := version("everything", 1)
 	everything.Endpoint = "https://storage.example.com:8443"
 	key, err := session.NewEncryptionKey([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
@@ -65,18 +65,18 @@ func full(t testing.TB) []*state.Token {
 	everything.Committed, everything.HighWater, everything.Restarts, everything.RejectedAt = 1<<39, 1<<39+5, 3, 1<<39+1
 	everything.Checkpoints = []chunk.Checkpoint{{Offset: 0}, {Offset: 1 << 39, CRC32C: 1<<32 - 1}}
 
-	bytes := token("bytes", 1)
+	bytes := version("bytes", 1)
 	bytes.SourcePath = "/data/\xff\xfe\n'\"\\ disk.img" // not UTF-8
 	bytes.Spec.PredefinedACL, bytes.Spec.KMSKeyName = "private", "projects/p/locations/l/keyRings/r/cryptoKeys/k"
 	bytes.Spec.IfGenerationNotMatch, bytes.Spec.IfMetagenerationMatch = new(int64(1<<62)), new(int64(5))
 	bytes.MovedTo, bytes.MovedFrom = "new-id", "old-id"
 
-	gzip := token("gzip", 1)
+	gzip := version("gzip", 1)
 	gzip.SourcePath, gzip.SourceIdentity = "", "row 17 \u0000 of a table"
 	gzip.Spec.Gzip = true
 	gzip.Gzip = &state.GzipState{Size: 1 << 30, Source: chunk.Checkpoint{Offset: 1 << 35, CRC32C: 99}}
 
-	parts := token("parts", 1)
+	parts := version("parts", 1)
 	parts.Source.Size, parts.URI = 3<<20+1, session.URI{}
 	parts.Committed, parts.HighWater, parts.Checkpoints = 0, 0, nil
 	parts.Parts = &state.Parts{
@@ -89,7 +89,7 @@ func full(t testing.TB) []*state.Token {
 		},
 	}
 
-	multipart := token("multipart", 1)
+	multipart := version("multipart", 1)
 	multipart.Source.Size, multipart.URI = 11<<20, session.URI{}
 	multipart.Committed, multipart.HighWater, multipart.Checkpoints = 0, 0, nil
 	multipart.Parts = &state.Parts{
@@ -97,11 +97,13 @@ func full(t testing.TB) []*state.Token {
 		List: []state.Part{{ETag: `"39a59594290b0f9a30662a56d695b71d"`, CRC32C: 1<<32 - 1}, {}, {}},
 	}
 
-	stream := token("stream", 1)
+	stream := version("stream", 1)
 	stream.SourcePath, stream.Source = "", chunk.Identity{}
 	stream.URI, stream.Committed, stream.HighWater, stream.Checkpoints = session.URI{}, 0, 0, nil
 	stream.Spool = &state.Spool{Dir: "/var/spool/gcsup ü"}
-	return []*state.Token{everything, bytes, gzip, parts, stream, multipart, long("long", 3), token("zero", 0)}
+	zero := version("zero", 1)
+	zero.Committed, zero.HighWater = 0, 0
+	return []*state.Token{everything, bytes, gzip, parts, stream, multipart, version("long", 2), zero}
 }
 
 // edited returns a saved Token with a changed field in the envelope.
@@ -127,7 +129,7 @@ var damages = map[string]func(t testing.TB, data []byte) []byte{
 	"zeros":            func(_ testing.TB, data []byte) []byte { return make([]byte, len(data)) },
 	"other text":       func(testing.TB, []byte) []byte { return []byte("not an upload") },
 	"twice":            func(_ testing.TB, data []byte) []byte { return slices.Concat(data, data) },
-	"of another ID":    func(t testing.TB, _ []byte) []byte { return (&subject{TB: t}).encode(token("another", 1)) },
+	"of another ID":    func(t testing.TB, _ []byte) []byte { return (&subject{TB: t}).encode(version("another", 1)) },
 	"an older version": func(t testing.TB, data []byte) []byte { return edited(t, data, "v", 0) },
 	"a changed bit": func(_ testing.TB, data []byte) []byte {
 		data = slices.Clone(data)
