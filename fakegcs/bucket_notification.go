@@ -114,7 +114,7 @@ func (s *store) addNotification(bucket string, body []byte) (notification, *apiE
 	}
 	switch {
 	case n.Topic == "":
-		return n, refuse(http.StatusBadRequest, "required", "Required parameter: topic")
+		return n, errRequired("topic")
 	case n.PayloadFormat != "JSON_API_V1" && n.PayloadFormat != "NONE":
 		return n, invalid("Invalid payload_format '%s'. It must be JSON_API_V1 or NONE.", n.PayloadFormat)
 	case slices.ContainsFunc(n.EventTypes, func(t string) bool { return !slices.Contains(eventTypes, t) }):

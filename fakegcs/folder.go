@@ -249,7 +249,7 @@ func (a folderAPI) insert(q *request) (folderResource, *apiError) {
 		return folderResource{}, invalid("Invalid %s: %v", q.noun(), err)
 	}
 	if strings.Trim(given.Name, "/") == "" {
-		return folderResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
+		return folderResource{}, errRequired("name")
 	}
 	name, now := folderName(given.Name), a.now()
 	a.mu.Lock()

@@ -198,7 +198,7 @@ func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 		for name, raw := range fields {
 			if name == "acl" {
 				var err *apiError
-				if acl, err = parseACL(raw, objectRoles); err != nil {
+				if acl, err = parseACL(raw, objectACLs.roles); err != nil {
 					return nil, checksums{}, err
 				}
 				delete(fields, name)

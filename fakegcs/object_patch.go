@@ -144,7 +144,7 @@ func (o *Object) change(body []byte, now time.Time) *apiError {
 				o.Retention = nil // null in both fields removes it
 			}
 		case name == "acl":
-			rules, refused := parseACL(raw, objectRoles)
+			rules, refused := parseACL(raw, objectACLs.roles)
 			switch {
 			case refused != nil:
 				return refused

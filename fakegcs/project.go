@@ -73,7 +73,7 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 	case faults.OpHMACInsert:
 		account := q.query.Get("serviceAccountEmail")
 		if account == "" {
-			return refuse(http.StatusBadRequest, "required", "Required parameter: serviceAccountEmail").reply(false)
+			return errRequired("serviceAccountEmail").reply(false)
 		}
 		k := p.add(project, account, now)
 		return jsonReply(http.StatusOK, map[string]any{
