@@ -41,10 +41,8 @@ func (a bucketAPI) answer(q *request) *reply {
 		return a.layout(q)
 	case faults.OpBucketPermissions:
 		return a.permissions(q)
-	case faults.OpPolicyGet:
-		return a.policy(q)
-	case faults.OpPolicySet:
-		return a.setPolicy(q)
+	case faults.OpPolicyGet, faults.OpPolicySet:
+		return a.answerPolicy(q)
 	case faults.OpBucketLock:
 		res, err = a.lock(q)
 	case faults.OpBucketDelete:

@@ -146,6 +146,18 @@ func readMetadata(r io.Reader) ([]byte, *apiError) {
 	return data, nil
 }
 
+// decode reads the body of q, a resource called what, into v.
+func (q *request) decode(what string, v any) *apiError {
+	body, refused := readMetadata(q.in)
+	if refused != nil {
+		return refused
+	}
+	if err := strictjson.Decode(body, v); err != nil {
+		return invalid("Invalid %s: %v", what, err)
+	}
+	return nil
+}
+
 // checkMetadata applies https://cloud.google.com/storage/quotas#objects.
 func checkMetadata(m map[string]string) *apiError {
 	size := 0
