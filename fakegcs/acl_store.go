@@ -39,9 +39,9 @@ func (s *store) access(l aclList, base string, edit aclEdit) ([]aclEntry, *apiEr
 	case err != nil:
 		return nil, err
 	case b.uniform() && v == nil:
-		return nil, errUniformBucket(verb)
+		return nil, errUniform(verb, "a bucket")
 	case b.uniform():
-		return nil, errUniform(verb)
+		return nil, errUniform(verb, "an object")
 	case v != nil && edit != nil:
 		o := v.clone()
 		if o.ACL, err = edit(b, slices.Clone(v.rules())); err != nil {

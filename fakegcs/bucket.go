@@ -282,7 +282,7 @@ func (r *bucketResource) checkLists(fields map[string]json.RawMessage) *apiError
 			continue
 		}
 		if r.uniform() {
-			return errUniformBucket("update")
+			return errUniform("update", "a bucket")
 		}
 		if err := r.checkPublicRules(r.acl(name == defaultACL)); err != nil {
 			return err

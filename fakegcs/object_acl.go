@@ -116,19 +116,14 @@ func (b *bucket) own(o *Object) *apiError {
 		}
 		return b.checkPublicRules(o.ACL)
 	case o.ACL != nil:
-		return errUniform("insert")
+		return errUniform("insert", "an object")
 	}
 	o.Owner = nil
 	return nil
 }
 
-// errUniform is the error for an ACL of an object in a bucket without ACLs.
-func errUniform(verb string) *apiError { return errUniformFor(verb, "an object") }
-
-// errUniformBucket is errUniform for a list of the bucket.
-func errUniformBucket(verb string) *apiError { return errUniformFor(verb, "a bucket") }
-
-func errUniformFor(verb, what string) *apiError {
+// errUniform is the error for an ACL of a bucket or an object in a bucket without ACLs.
+func errUniform(verb, what string) *apiError {
 	return invalid("Cannot %s legacy ACL for %s when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb, what)
 }
 
