@@ -2,6 +2,7 @@ package fakegcs
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,87 +31,128 @@ type aclList struct {
 	ofObjects  bool   // the list for new objects of the bucket
 }
 
-// aclRoles are the roles that a rule of the list can have.
-func (l aclList) aclRoles() []string {
+// aclSchema has the kind of the entries of a list, and the roles that they can have.
+type aclSchema struct {
+	kind  string
+	roles []string
+}
+
+var (
+	objectACLs = aclSchema{"storage#objectAccessControl", []string{"READER", "OWNER"}}
+	bucketACLs = aclSchema{"storage#bucketAccessControl", []string{"READER", "WRITER", "OWNER"}}
+)
+
+func (l aclList) schema() aclSchema {
 	if l.object == "" && !l.ofObjects {
-		return []string{"READER", "WRITER", "OWNER"}
+		return bucketACLs
 	}
-	return objectRoles
+	return objectACLs
+}
+
+// aclEntry is an ACLRule in a reply of the service,
+// https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls,
+// https://cloud.google.com/storage/docs/json_api/v1/bucketAccessControls.
+type aclEntry struct {
+	Kind       string       `json:"kind"`
+	ID         string       `json:"id,omitempty"`
+	SelfLink   string       `json:"selfLink,omitempty"`
+	Bucket     string       `json:"bucket,omitempty"`
+	Object     string       `json:"object,omitempty"`
+	Generation int64        `json:"generation,omitempty,string"`
+	Entity     string       `json:"entity"`
+	Role       string       `json:"role"`
+	Email      string       `json:"email,omitempty"`
+	Domain     string       `json:"domain,omitempty"`
+	Team       *projectTeam `json:"projectTeam,omitempty"`
+	Etag       string       `json:"etag"`
+}
+
+type projectTeam struct {
+	ProjectNumber string `json:"projectNumber"`
+	Team          string `json:"team"`
+}
+
+// entries returns rules of the list as the service shows them.
+func (l aclList) entries(base, etag string, rules []ACLRule) []aclEntry {
+	var out []aclEntry
+	for _, r := range rules {
+		e := aclEntry{Kind: l.schema().kind, Entity: r.Entity, Role: r.Role, Etag: etag}
+		if !l.ofObjects {
+			e.Bucket, e.Object, e.Generation = l.bucket, l.object, l.generation
+			id, path := l.bucket, url.PathEscape(l.bucket)
+			if l.object != "" {
+				id, path = fmt.Sprintf("%s/%s/%d", id, l.object, l.generation), path+"/o/"+linkEscape(l.object)
+			}
+			e.ID, e.SelfLink = id+"/"+r.Entity, base+"/storage/v1/b/"+path+"/acl/"+url.PathEscape(r.Entity)
+		}
+		switch kind, name, _ := strings.Cut(r.Entity, "-"); kind {
+		case "user", "group":
+			if strings.Contains(name, "@") {
+				e.Email = name
+			}
+		case "domain":
+			e.Domain = name
+		case "project":
+			team, number, _ := strings.Cut(name, "-")
+			e.Team = &projectTeam{number, team}
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // aclAPI processes the requests for access control lists.
 type aclAPI struct{ *store }
 
 func (a aclAPI) answer(q *request) *reply {
-	rules, err := a.perform(q)
-	if err != nil {
+	l := aclList{bucket: q.bucket, object: q.object, ofObjects: q.rest[0] == defaultACL}
+	entries, err := a.perform(q, l)
+	switch {
+	case err != nil:
 		return err.reply(false)
-	}
-	l, _ := q.aclList() // perform has parsed it
-	var entries []any
-	for _, r := range rules.list {
-		entries = append(entries, rules.entry(q.base(), l, r))
-	}
-	switch q.op {
-	case faults.OpACLDelete:
+	case q.op == faults.OpACLDelete:
 		return newReply(http.StatusNoContent)
-	case faults.OpACLList:
-		kind := "storage#objectAccessControls"
-		if l.object == "" && !l.ofObjects {
-			kind = "storage#bucketAccessControls"
-		}
-		return jsonReply(http.StatusOK, map[string]any{"kind": kind, "items": entries})
+	case q.op == faults.OpACLList:
+		return jsonReply(http.StatusOK, map[string]any{"kind": l.schema().kind + "s", "items": entries})
 	}
 	return jsonReply(http.StatusOK, entries[0])
 }
 
-// aclList returns the list that q names.
-func (q *request) aclList() (aclList, *apiError) {
-	l := aclList{bucket: q.bucket, object: q.object, ofObjects: q.rest[0] == defaultACL}
-	if l.object == "" {
-		return l, nil
+// perform performs the operation of q, and returns the entries of the reply.
+func (a aclAPI) perform(q *request, l aclList) (_ []aclEntry, err *apiError) {
+	if l.object != "" {
+		if l.generation, err = generationParam(q.query.Get("generation")); err != nil {
+			return nil, err
+		}
 	}
-	var err *apiError
-	l.generation, err = generationParam(q.query.Get("generation"))
-	return l, err
-}
-
-// perform performs the operation of q, and returns the rules of the reply.
-func (a aclAPI) perform(q *request) (aclRules, *apiError) {
-	l, err := q.aclList()
-	if err != nil {
-		return aclRules{}, err
+	entity := ""
+	if len(q.rest) > 1 {
+		entity = q.rest[1]
 	}
+	var edit aclEdit
 	switch q.op {
-	case faults.OpACLList:
-		return a.rules(l)
-	case faults.OpACLInsert:
-		rule, err := readRule(q, "")
+	case faults.OpACLInsert, faults.OpACLPatch:
+		rule, err := readRule(q, entity, l.schema().roles)
 		if err != nil {
-			return aclRules{}, err
+			return nil, err
 		}
-		return a.setRule(l, rule, true)
+		entity, edit = rule.Entity, setRule(rule, q.op == faults.OpACLInsert || q.Method == http.MethodPut)
+	case faults.OpACLDelete:
+		edit = l.dropRule(entity)
 	}
-	entity := q.rest[1]
-	switch q.op {
-	case faults.OpACLGet:
-		all, err := a.rules(l)
-		if err != nil {
-			return aclRules{}, err
-		}
-		return all.only(entity)
-	case faults.OpACLPatch:
-		rule, err := readRule(q, entity)
-		if err != nil {
-			return aclRules{}, err
-		}
-		return a.setRule(l, rule, q.Method == http.MethodPut)
+	entries, err := a.access(l, q.base(), edit)
+	if err != nil || q.op == faults.OpACLDelete || q.op == faults.OpACLList {
+		return entries, err
 	}
-	return aclRules{}, a.dropRule(l, entity)
+	i := slices.IndexFunc(entries, func(e aclEntry) bool { return e.Entity == entity })
+	if i < 0 {
+		return nil, errNoRule(entity)
+	}
+	return entries[i : i+1], nil
 }
 
 // readRule reads a rule from the body of q. entity is that of the URL, or "".
-func readRule(q *request, entity string) (ACLRule, *apiError) {
+func readRule(q *request, entity string, roles []string) (ACLRule, *apiError) {
 	body, refused := readMetadata(q.in)
 	if refused != nil {
 		return ACLRule{}, refused
@@ -129,91 +171,9 @@ func readRule(q *request, entity string) (ACLRule, *apiError) {
 	}
 	switch {
 	case r.Entity == "":
-		return r, refuse(http.StatusBadRequest, "required", "Required parameter: entity")
+		return r, errRequired("entity")
 	case r.Role == "":
-		return r, refuse(http.StatusBadRequest, "required", "Required parameter: role")
+		return r, errRequired("role")
 	}
-	return r, nil
-}
-
-// aclRules are rules of a list, with what their entries in a reply need.
-type aclRules struct {
-	list   []ACLRule
-	object *Object // of which they are, or nil
-	etag   string
-}
-
-// only returns the rule for an entity.
-func (r aclRules) only(entity string) (aclRules, *apiError) {
-	i := indexRule(r.list, entity)
-	if i < 0 {
-		return aclRules{}, refuse(http.StatusNotFound, "notFound", "The specified entity %s is not in the access control list.", entity)
-	}
-	r.list = r.list[i : i+1]
-	return r, nil
-}
-
-func indexRule(list []ACLRule, entity string) int {
-	return slices.IndexFunc(list, func(r ACLRule) bool { return r.Entity == entity })
-}
-
-// entry returns a rule as the service shows it.
-func (r aclRules) entry(base string, l aclList, rule ACLRule) any {
-	if r.object != nil {
-		return r.object.entry(base, rule)
-	}
-	return bucketEntry(base, l.bucket, l.ofObjects, rule, r.etag)
-}
-
-// bucketEntry returns a rule of a list of a bucket as the service shows it.
-// https://cloud.google.com/storage/docs/json_api/v1/bucketAccessControls
-func bucketEntry(base, bucket string, ofObjects bool, rule ACLRule, etag string) bucketACLEntry {
-	e := bucketACLEntry{aclEntity: newACLEntity(rule, etag)}
-	if ofObjects {
-		e.Kind = "storage#objectAccessControl"
-		return e
-	}
-	e.Kind, e.Bucket, e.ID = "storage#bucketAccessControl", bucket, bucket+"/"+rule.Entity
-	e.SelfLink = base + "/storage/v1/b/" + url.PathEscape(bucket) + "/acl/" + url.PathEscape(rule.Entity)
-	return e
-}
-
-// bucketACLEntry is an entry of a list of a bucket.
-type bucketACLEntry struct {
-	Kind     string `json:"kind"`
-	ID       string `json:"id,omitempty"`
-	SelfLink string `json:"selfLink,omitempty"`
-	Bucket   string `json:"bucket,omitempty"`
-	aclEntity
-}
-
-// aclEntity is the part of an entry that all lists have.
-type aclEntity struct {
-	Entity string       `json:"entity"`
-	Role   string       `json:"role"`
-	Email  string       `json:"email,omitempty"`
-	Domain string       `json:"domain,omitempty"`
-	Team   *projectTeam `json:"projectTeam,omitempty"`
-	Etag   string       `json:"etag"`
-}
-
-type projectTeam struct {
-	ProjectNumber string `json:"projectNumber"`
-	Team          string `json:"team"`
-}
-
-func newACLEntity(r ACLRule, etag string) aclEntity {
-	e := aclEntity{Entity: r.Entity, Role: r.Role, Etag: etag}
-	switch kind, name, _ := strings.Cut(r.Entity, "-"); kind {
-	case "user", "group":
-		if strings.Contains(name, "@") {
-			e.Email = name
-		}
-	case "domain":
-		e.Domain = name
-	case "project":
-		team, number, _ := strings.Cut(name, "-")
-		e.Team = &projectTeam{number, team}
-	}
-	return e
+	return r, r.check(roles)
 }

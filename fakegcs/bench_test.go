@@ -66,6 +66,7 @@ func BenchmarkUpload(b *testing.B) {
 	}{
 		{"discard", fakegcs.Options{Discard: true, NoMD5: true}},
 		{"memory", fakegcs.Options{NoMD5: true}},
+		{"temporary file", fakegcs.Options{NoMD5: true, Memory: -1}},
 		{"directory", fakegcs.Options{NoMD5: true, Dir: "+"}},
 		{"discard+md5", fakegcs.Options{Discard: true}},
 		{"directory+md5", fakegcs.Options{Dir: "+"}},

@@ -233,8 +233,8 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 				return refused
 			}
 		case "acl", "defaultObjectAcl":
-			list := aclList{ofObjects: name == "defaultObjectAcl"}
-			rules, refused := parseACL(raw, list.aclRoles())
+			list := aclList{ofObjects: name == defaultACL}
+			rules, refused := parseACL(raw, list.schema().roles)
 			switch {
 			case refused != nil:
 				return refused
@@ -282,7 +282,7 @@ func (r *bucketResource) checkLists(fields map[string]json.RawMessage) *apiError
 			continue
 		}
 		if r.uniform() {
-			return errUniformBucket("update")
+			return errUniform("update", "a bucket")
 		}
 		if err := r.checkPublicRules(r.acl(name == defaultACL)); err != nil {
 			return err

@@ -18,40 +18,33 @@ var predefinedBucketACLs = map[string][]ACLRule{
 // withPredefinedACLs returns the body of a request that creates or changes a bucket with the
 // access control lists that its query names.
 func (q *request) withPredefinedACLs(body []byte) ([]byte, *apiError) {
-	lists := map[string][]ACLRule{}
-	for _, p := range []struct {
-		param, field string
-		known        map[string][]ACLRule
-	}{
-		{"predefinedAcl", "acl", predefinedBucketACLs},
-		{"predefinedDefaultObjectAcl", "defaultObjectAcl", predefinedACLs},
-	} {
-		name := q.query.Get(p.param)
-		if name == "" {
-			continue
-		}
-		rules, ok := p.known[name]
-		if !ok {
-			return nil, invalid("Invalid value '%s'. Values must match a predefined ACL.", name)
-		}
-		lists[p.field] = append([]ACLRule{}, rules...) // not nil
-	}
-	if len(lists) == 0 {
+	if !q.query.Has("predefinedAcl") && !q.query.Has("predefinedDefaultObjectAcl") {
 		return body, nil
 	}
-	fields := map[string]json.RawMessage{}
+	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); len(body) > 0 && err != nil {
 		return nil, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
-	for field, rules := range lists {
-		if raw := fields[field]; raw != nil && !empty(raw) {
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	for _, p := range []struct {
+		name, field string
+		known       map[string][]ACLRule
+	}{
+		{q.query.Get("predefinedAcl"), bucketACL, predefinedBucketACLs},
+		{q.query.Get("predefinedDefaultObjectAcl"), defaultACL, predefinedACLs},
+	} {
+		rules, known := p.known[p.name]
+		switch raw := fields[p.field]; {
+		case p.name == "":
+			continue
+		case !known:
+			return nil, invalid("Invalid value '%s'. Values must match a predefined ACL.", p.name)
+		case raw != nil && !empty(raw):
 			return nil, invalid("An ACL and a predefined ACL can't be given together.")
 		}
-		list, err := json.Marshal(rules)
-		if err != nil {
-			return nil, errInternal(err)
-		}
-		fields[field] = list
+		fields[p.field], _ = json.Marshal(append([]ACLRule{}, rules...)) // not null
 	}
 	all, err := json.Marshal(fields)
 	if err != nil {

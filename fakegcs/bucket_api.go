@@ -41,10 +41,8 @@ func (a bucketAPI) answer(q *request) *reply {
 		return a.layout(q)
 	case faults.OpBucketPermissions:
 		return a.permissions(q)
-	case faults.OpPolicyGet:
-		return a.policy(q)
-	case faults.OpPolicySet:
-		return a.setPolicy(q)
+	case faults.OpPolicyGet, faults.OpPolicySet:
+		return a.answerPolicy(q)
 	case faults.OpBucketLock:
 		res, err = a.lock(q)
 	case faults.OpBucketDelete:
@@ -64,9 +62,9 @@ func (a bucketAPI) answer(q *request) *reply {
 // shownBucket is a bucketResource in a reply. Its lists replace those of the resource.
 type shownBucket struct {
 	bucketResource
-	ACL              []bucketACLEntry `json:"acl,omitempty"`
-	DefaultObjectACL []bucketACLEntry `json:"defaultObjectAcl,omitempty"`
-	Owner            *Owner           `json:"owner,omitempty"`
+	ACL              []aclEntry `json:"acl,omitempty"`
+	DefaultObjectACL []aclEntry `json:"defaultObjectAcl,omitempty"`
+	Owner            *Owner     `json:"owner,omitempty"`
 }
 
 // showsACL reports whether the reply to a request for a bucket has its access control lists: if the request
@@ -85,12 +83,8 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 	if !q.showsACL() || r.uniform() {
 		return shown
 	}
-	for _, rule := range r.acl(false) {
-		shown.ACL = append(shown.ACL, bucketEntry(q.base(), r.Name, false, rule, r.Etag))
-	}
-	for _, rule := range r.acl(true) {
-		shown.DefaultObjectACL = append(shown.DefaultObjectACL, bucketEntry(q.base(), r.Name, true, rule, r.Etag))
-	}
+	shown.ACL = aclList{bucket: r.Name}.entries(q.base(), r.Etag, r.acl(false))
+	shown.DefaultObjectACL = aclList{bucket: r.Name, ofObjects: true}.entries(q.base(), r.Etag, r.acl(true))
 	shown.Owner = &Owner{"project-owners-" + projectNumber}
 	return shown
 }
@@ -111,7 +105,7 @@ func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiErr
 		return bucketResource{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	if named.Name == "" {
-		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
+		return bucketResource{}, errRequired("name")
 	}
 	if body, err = q.withPredefinedACLs(body); err != nil {
 		return bucketResource{}, err
@@ -153,7 +147,7 @@ func (a bucketAPI) lock(q *request) (bucketResource, *apiError) {
 		return bucketResource{}, err
 	}
 	if cond.Metageneration == nil {
-		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: ifMetagenerationMatch")
+		return bucketResource{}, errRequired("ifMetagenerationMatch")
 	}
 	return a.lockRetention(q.bucket, cond)
 }
@@ -220,7 +214,7 @@ func (a bucketAPI) permissions(q *request) *reply {
 func (q *request) permissions() *reply {
 	asked := q.query["permissions"]
 	if len(asked) == 0 {
-		return refuse(http.StatusBadRequest, "required", "Required parameter: permissions").reply(q.xml)
+		return errRequired("permissions").reply(q.xml)
 	}
 	for _, name := range asked {
 		if !strings.HasPrefix(name, "storage.") || strings.Contains(name, "*") {

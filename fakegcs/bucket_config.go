@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -110,36 +111,25 @@ func empty(raw json.RawMessage) bool {
 // fields that the patch does not name stay. The result is nil if no field is left.
 // It fails if the patch has a field that T does not have.
 func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
-	var changes map[string]json.RawMessage
+	var changes, fields map[string]json.RawMessage
 	if err := strictjson.Decode(patch, &changes, name); err != nil || changes == nil {
 		return nil, err
 	}
-	fields := map[string]json.RawMessage{}
-	if was != nil {
-		old, err := json.Marshal(was)
-		if err == nil {
-			err = json.Unmarshal(old, &fields)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	for field, value := range changes {
-		if string(value) == "null" {
-			delete(fields, field)
-		} else {
-			fields[field] = value
-		}
-	}
-	if len(fields) == 0 {
+	old, _ := json.Marshal(was) // a type of this package; null if it is nil
+	_ = json.Unmarshal(old, &fields)
+	all := map[string]json.RawMessage{}
+	maps.Copy(all, fields)
+	maps.Copy(all, changes)
+	maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	if len(all) == 0 {
 		return nil, nil
 	}
-	all, err := json.Marshal(fields)
+	data, err := json.Marshal(all)
 	if err != nil {
 		return nil, err
 	}
 	is := new(T)
-	return is, strictjson.Decode(all, is, name)
+	return is, strictjson.Decode(data, is, name)
 }
 
 // check applies https://cloud.google.com/storage/docs/lifecycle.
@@ -191,21 +181,12 @@ func (r *lifecycleRule) check() *apiError {
 			return invalid("%d is negative.", *n)
 		}
 	}
-	fields, err := json.Marshal(c)
-	if err != nil {
-		return errInternal(err)
-	}
-	given := map[string]json.RawMessage{}
-	if err := json.Unmarshal(fields, &given); err != nil {
-		return errInternal(err)
-	}
-	if len(given) == 0 {
+	if given, _ := json.Marshal(c); string(given) == "{}" {
 		return invalid("It requires at least one condition.")
 	}
-	for name := range given {
-		if a.Type == "AbortIncompleteMultipartUpload" && name != "age" && name != "matchesPrefix" && name != "matchesSuffix" {
-			return invalid("The action %s takes the conditions age, matchesPrefix and matchesSuffix, not %s.", a.Type, name)
-		}
+	c.Age, c.MatchesPrefix, c.MatchesSuffix = nil, nil, nil
+	if others, _ := json.Marshal(c); a.Type == "AbortIncompleteMultipartUpload" && string(others) != "{}" {
+		return invalid("The action %s takes the conditions age, matchesPrefix and matchesSuffix, not %s.", a.Type, others)
 	}
 	return nil
 }

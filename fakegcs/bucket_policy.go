@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
+	"slices"
 
-	"gcsup/fakegcs/internal/strictjson"
+	"gcsup/fakegcs/faults"
 )
 
 // The IAM policy of a bucket. It is kept, and grants no access.
@@ -47,20 +48,23 @@ func (p iamPolicy) shown(bucket string) iamPolicy {
 	return p
 }
 
-// checkPolicy returns an error if the bucket cannot have a policy. Conditions need uniform access and
+// checkPolicy returns an error if the bucket cannot have a policy, or has another one than it replaces. Conditions need uniform access and
 // version 3, https://cloud.google.com/storage/docs/access-control/iam#conditions.
-func (r *bucketResource) checkPolicy(is iamPolicy) *apiError {
+func (b *bucket) checkPolicy(is iamPolicy) *apiError {
 	for _, binding := range is.Bindings {
-		if err := r.checkPublic(binding.Members...); err != nil {
+		if err := b.checkPublic(binding.Members...); err != nil {
 			return err
 		}
 		switch {
 		case len(binding.Condition) == 0 || empty(binding.Condition):
-		case !r.uniform():
+		case !b.uniform():
 			return refuse(http.StatusPreconditionFailed, "conditionNotMet", "To set IAM conditions on a bucket, you must first enable uniform bucket-level access on it.")
 		case is.Version < 3:
 			return invalid("The version of a policy with conditions must be at least 3, not %d.", is.Version)
 		}
+	}
+	if is.Etag != "" && is.Etag != b.policy().shown(b.Name).Etag {
+		return errCondition()
 	}
 	return nil
 }
@@ -72,66 +76,31 @@ func (b *bucket) policy() iamPolicy {
 	return *b.Policy
 }
 
-func (a bucketAPI) policy(q *request) *reply {
-	is, err := a.policyOf(q.bucket)
-	if err != nil {
-		return err.reply(false)
-	}
-	return jsonReply(http.StatusOK, is.shown(q.bucket))
-}
-
-func (a bucketAPI) setPolicy(q *request) *reply {
-	body, err := readMetadata(q.in)
-	if err != nil {
-		return err.reply(false)
-	}
+// answerPolicy returns the policy of a bucket, after it has replaced it if q asks for that. If the new one has an
+// etag, it must be that of the policy.
+func (a bucketAPI) answerPolicy(q *request) *reply {
 	var given iamPolicy
-	if err := strictjson.Decode(body, &given); err != nil {
-		return invalid("Invalid policy: %v", err).reply(false)
-	}
-	is, err := a.replacePolicy(q.bucket, given)
-	if err != nil {
-		return err.reply(false)
-	}
-	return jsonReply(http.StatusOK, is.shown(q.bucket))
-}
-
-// policyOf returns the policy of a bucket.
-func (s *store) policyOf(bucket string) (iamPolicy, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(bucket)
-	if err != nil {
-		return iamPolicy{}, err
-	}
-	return b.policy(), nil
-}
-
-// replacePolicy replaces the policy of a bucket. If given has an etag, it must be that of the
-// policy.
-func (s *store) replacePolicy(bucket string, given iamPolicy) (iamPolicy, *apiError) {
-	for _, binding := range given.Bindings {
-		if binding.Role == "" {
-			return iamPolicy{}, invalid("A binding has no role.")
+	if q.op == faults.OpPolicySet {
+		err := q.decode("policy", &given)
+		if err == nil && slices.ContainsFunc(given.Bindings, func(b iamBinding) bool { return b.Role == "" }) {
+			err = invalid("A binding has no role.")
+		}
+		if err != nil {
+			return err.reply(false)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(bucket)
-	if err == nil {
-		err = b.checkPolicy(given)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
+	if err == nil && q.op == faults.OpPolicySet {
+		if err = b.checkPolicy(given); err == nil {
+			was := b.bucketRecord
+			b.Policy = &iamPolicy{Version: max(given.Version, 1), Bindings: given.Bindings, Changes: b.policy().Changes + 1}
+			err = a.saveRecord(b, was)
+		}
 	}
 	if err != nil {
-		return iamPolicy{}, err
+		return err.reply(false)
 	}
-	was, kept := b.policy(), b.Policy
-	if given.Etag != "" && given.Etag != was.shown(bucket).Etag {
-		return iamPolicy{}, errCondition()
-	}
-	b.Policy = &iamPolicy{Version: max(given.Version, 1), Bindings: given.Bindings, Changes: was.Changes + 1}
-	if err := s.saveBucket(b); err != nil {
-		b.Policy = kept
-		return iamPolicy{}, errInternal(err)
-	}
-	return *b.Policy, nil
+	return jsonReply(http.StatusOK, b.policy().shown(q.bucket))
 }

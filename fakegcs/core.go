@@ -61,23 +61,6 @@ func (c *core) newBlob() *blob.Blob {
 	return c.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
 }
 
-// fillSmall is fill for at most 256 KiB in memory. It does not keep p.
-func (c *core) fillSmall(content *blob.Blob, o *Object, p []byte) *apiError {
-	var err error
-	if len(p) > 0 {
-		_, err = content.Append(p, false)
-	}
-	if closeErr := content.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return errInternal(err)
-	}
-	crc, md5 := blob.Checksums(p, !c.opts.NoMD5)
-	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(crc), md5
-	return nil
-}
-
 // fill reads r to its end into content, and sets the size and checksums of o.
 func (c *core) fill(content *blob.Blob, o *Object, r io.Reader) *apiError {
 	sum := blob.NewDigest(&c.buffers, !c.opts.NoMD5)

@@ -249,7 +249,7 @@ func (a folderAPI) insert(q *request) (folderResource, *apiError) {
 		return folderResource{}, invalid("Invalid %s: %v", q.noun(), err)
 	}
 	if strings.Trim(given.Name, "/") == "" {
-		return folderResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
+		return folderResource{}, errRequired("name")
 	}
 	name, now := folderName(given.Name), a.now()
 	a.mu.Lock()
@@ -274,11 +274,7 @@ func (a folderAPI) insert(q *request) (folderResource, *apiError) {
 	if q.managed() {
 		b.ManagedFolders, _ = b.ManagedFolders.with([]string{name}, now)
 	}
-	if err := a.saveBucket(b); err != nil {
-		b.bucketRecord = was
-		return folderResource{}, errInternal(err)
-	}
-	return q.shownFolder(name, now), nil
+	return q.shownFolder(name, now), a.saveRecord(b, was)
 }
 
 // delete deletes a folder, with the managed folder of its name, or a managed folder.
@@ -302,11 +298,7 @@ func (a folderAPI) delete(q *request) *apiError {
 	}
 	b.ManagedFolders = maps.Clone(b.ManagedFolders)
 	delete(b.ManagedFolders, q.object)
-	if err := a.saveBucket(b); err != nil {
-		b.bucketRecord = was
-		return errInternal(err)
-	}
-	return nil
+	return a.saveRecord(b, was)
 }
 
 // emptyFolder reports whether there is no object and no other folder of the list in a folder.

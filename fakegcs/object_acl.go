@@ -3,9 +3,7 @@ package fakegcs
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -28,6 +26,10 @@ const objectOwner = "user-owner@example.com"
 // https://cloud.google.com/storage/quotas#objects.
 const maxACL = 100
 
+// newBucketACL has the rules of a new bucket,
+// https://cloud.google.com/storage/docs/access-control/lists#default.
+var newBucketACL = []ACLRule{{"project-owners-" + projectNumber, "OWNER"}, {"project-editors-" + projectNumber, "OWNER"}, {"project-viewers-" + projectNumber, "READER"}}
+
 // predefinedACLs has the rules of
 // https://cloud.google.com/storage/docs/access-control/lists#predefined-acl, without
 // that of the owner.
@@ -49,15 +51,19 @@ func parseACL(raw json.RawMessage, roles []string) ([]ACLRule, *apiError) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	if len(rules) > maxACL {
-		return nil, invalid("The ACL has %d entries, at most %d are allowed.", len(rules), maxACL)
-	}
 	for _, r := range rules {
 		if err := r.check(roles); err != nil {
 			return nil, err
 		}
 	}
-	return rules, nil
+	return rules, checkCount(len(rules))
+}
+
+func checkCount(rules int) *apiError {
+	if rules > maxACL {
+		return invalid("The ACL has %d entries, at most %d are allowed.", rules, maxACL)
+	}
+	return nil
 }
 
 // check returns an error if r does not give an entity one of the roles.
@@ -110,20 +116,15 @@ func (b *bucket) own(o *Object) *apiError {
 		}
 		return b.checkPublicRules(o.ACL)
 	case o.ACL != nil:
-		return errUniform("insert")
+		return errUniform("insert", "an object")
 	}
 	o.Owner = nil
 	return nil
 }
 
-// errUniform is the error for an ACL in a bucket without ACLs.
-func errUniform(verb string) *apiError {
-	return invalid("Cannot %s legacy ACL for an object when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
-}
-
-// errUniformBucket is errUniform for a list of the bucket.
-func errUniformBucket(verb string) *apiError {
-	return invalid("Cannot %s legacy ACL for a bucket when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
+// errUniform is the error for an ACL of a bucket or an object in a bucket without ACLs.
+func errUniform(verb, what string) *apiError {
+	return invalid("Cannot %s legacy ACL for %s when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb, what)
 }
 
 // checkACL returns an error if o has an ACL and its bucket has no ACLs.
@@ -137,18 +138,6 @@ func (s *store) checkACL(o *Object) *apiError {
 	return b.own(o.clone())
 }
 
-// aclEntry is an ACLRule in a reply of the service,
-// https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls.
-type aclEntry struct {
-	Kind       string `json:"kind"`
-	ID         string `json:"id"`
-	SelfLink   string `json:"selfLink"`
-	Bucket     string `json:"bucket"`
-	Object     string `json:"object"`
-	Generation int64  `json:"generation,string"`
-	aclEntity
-}
-
 // rules returns the ACL of o. The default is that of a new bucket, projectPrivate.
 func (o *Object) rules() []ACLRule {
 	c := *o
@@ -160,19 +149,7 @@ func (o *Object) rules() []ACLRule {
 
 // entries returns the ACL of o as the service shows it.
 func (o *Object) entries(base string) []aclEntry {
-	var out []aclEntry
-	for _, r := range o.rules() {
-		out = append(out, o.entry(base, r))
-	}
-	return out
-}
-
-func (o *Object) entry(base string, r ACLRule) aclEntry {
-	return aclEntry{
-		Kind: "storage#objectAccessControl", Bucket: o.Bucket, Object: o.Name, Generation: o.Generation, aclEntity: newACLEntity(r, o.Etag),
-		ID:       o.Bucket + "/" + o.Name + "/" + strconv.FormatInt(o.Generation, 10) + "/" + r.Entity,
-		SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + linkEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
-	}
+	return aclList{bucket: o.Bucket, object: o.Name, generation: o.Generation}.entries(base, o.Etag, o.rules())
 }
 
 // projected adds the ACL and the owner of o to r if the request asks for them.

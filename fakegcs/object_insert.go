@@ -33,23 +33,10 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 		parts *multipart.Reader
 		media io.Reader = q.in
 	)
-	related := !q.xml && q.query.Get("uploadType") == "multipart"
-	if related {
-		small, buffer, ok := q.readRelated(multipartBoundary(q.Header.Get("Content-Type")), &a.buffers)
-		if buffer != nil {
-			defer func() {
-				q.in.unread(nil) // the parts of buffer that were not needed
-				a.buffers.Put(buffer)
-			}()
-		}
-		if ok {
-			return a.insertRelated(q, small, cond)
-		}
-	}
 	switch {
 	case q.xml:
 		o, want, err = q.newXMLObject(a.now())
-	case related:
+	case q.query.Get("uploadType") == "multipart":
 		parts, media, o, want, err = a.openRelated(q)
 	default:
 		o = &Object{ContentType: q.Header.Get("Content-Type")}
@@ -71,40 +58,6 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 	err = want.check(o)
 	if err == nil && parts != nil {
 		err = checkLater(q, parts, o)
-	}
-	var published *Object
-	if err == nil {
-		published, err = a.publish(o, content, cond)
-	}
-	if err != nil {
-		content.Release()
-		return nil, err
-	}
-	return published, nil
-}
-
-// insertRelated makes the object of a small multipart upload.
-func (a objectAPI) insertRelated(q *request, parts relatedParts, cond conditions) (*Object, *apiError) {
-	o, want, err := decodeObject(parts.metadata)
-	if err != nil {
-		return nil, err.ofMetadata()
-	}
-	if err := o.setType(parts.mediaType); err != nil {
-		return nil, err
-	}
-	if err := q.address(o, a.now()); err != nil {
-		return nil, err.ofMetadata()
-	}
-	content := a.newBlob()
-	err = a.fillSmall(content, o, parts.media)
-	if err == nil {
-		err = want.check(o)
-	}
-	if err == nil {
-		want = checksums{}
-		if err = want.addHeader(q.Header); err == nil {
-			err = want.check(o)
-		}
 	}
 	var published *Object
 	if err == nil {

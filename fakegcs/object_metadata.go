@@ -146,6 +146,18 @@ func readMetadata(r io.Reader) ([]byte, *apiError) {
 	return data, nil
 }
 
+// decode reads the body of q, a resource called what, into v.
+func (q *request) decode(what string, v any) *apiError {
+	body, refused := readMetadata(q.in)
+	if refused != nil {
+		return refused
+	}
+	if err := strictjson.Decode(body, v); err != nil {
+		return invalid("Invalid %s: %v", what, err)
+	}
+	return nil
+}
+
 // checkMetadata applies https://cloud.google.com/storage/quotas#objects.
 func checkMetadata(m map[string]string) *apiError {
 	size := 0
@@ -198,7 +210,7 @@ func decodeGeneral(data []byte) (*Object, checksums, *apiError) {
 		for name, raw := range fields {
 			if name == "acl" {
 				var err *apiError
-				if acl, err = parseACL(raw, objectRoles); err != nil {
+				if acl, err = parseACL(raw, objectACLs.roles); err != nil {
 					return nil, checksums{}, err
 				}
 				delete(fields, name)

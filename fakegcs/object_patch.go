@@ -75,7 +75,7 @@ func (s *store) patchObject(p objectPatch) (*Object, *apiError) {
 	}
 	if p.predefinedACL != "" {
 		if o.Owner == nil {
-			return nil, errUniform("update")
+			return nil, errUniform("update", "an object")
 		}
 		o.ACL = nil
 		if err := o.grant(p.predefinedACL); err != nil {
@@ -144,12 +144,12 @@ func (o *Object) change(body []byte, now time.Time) *apiError {
 				o.Retention = nil // null in both fields removes it
 			}
 		case name == "acl":
-			rules, refused := parseACL(raw, objectRoles)
+			rules, refused := parseACL(raw, objectACLs.roles)
 			switch {
 			case refused != nil:
 				return refused
 			case o.Owner == nil:
-				return errUniform("update")
+				return errUniform("update", "an object")
 			}
 			o.ACL = rules
 			if refused := o.grant(""); refused != nil {

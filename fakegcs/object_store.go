@@ -28,8 +28,8 @@ func errNoObject(bucket, name string) *apiError {
 // errInternal is the error for a failure of the server. If there is no space for bytes
 // beyond the memory limit, or in the directory, the client can retry.
 func errInternal(err error) *apiError {
-	if full, ok := errors.AsType[*blob.SpillError](err); ok {
-		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space for these bytes: its memory limit is reached, and it cannot %v. Free space there, or raise the limit (--memory, Options.Memory).", full)
+	if errors.Is(err, blob.ErrSpill) {
+		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space for these bytes: its memory limit is reached, and it cannot %v. Free space there, or raise the limit (--memory, Options.Memory).", err)
 	}
 	if disk.Full(err) {
 		return refuse(http.StatusServiceUnavailable, "backendError", "The emulator has no space in its directory (--dir, Options.Dir): %v. Free space there.", err)

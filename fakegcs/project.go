@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // HMAC keys and the service account of a project. The keys are records in memory: a
@@ -42,13 +41,17 @@ type hmacKey struct {
 }
 
 func (k hmacKey) shown(base string) hmacKey {
-	k.Kind, k.ID = "storage#hmacKeyMetadata", k.ProjectID+"/"+k.AccessID
 	k.SelfLink = base + "/storage/v1/projects/" + url.PathEscape(k.ProjectID) + "/hmacKeys/" + k.AccessID
-	k.Etag = base64.StdEncoding.EncodeToString([]byte(strconv.Itoa(k.version)))
 	return k
 }
 
-// projects has the HMAC keys of all projects, in the order in which they were made.
+// change gives k another state.
+func (k *hmacKey) change(state string, now time.Time) {
+	k.version++
+	k.State, k.Updated, k.Etag = state, timestamp{now}, base64.StdEncoding.EncodeToString([]byte(strconv.Itoa(k.version)))
+}
+
+// projects has the HMAC keys of all projects, in the order of their access IDs.
 type projects struct {
 	mu   sync.Mutex
 	keys []hmacKey
@@ -62,50 +65,79 @@ func (p *projects) clear() {
 
 // answer processes a request for a project.
 func (p *projects) answer(q *request, now time.Time) *reply {
-	project := q.rest[0]
-	var k hmacKey
-	var err *apiError
+	var given hmacKey
+	if q.op == faults.OpHMACUpdate {
+		if err := q.decode("key metadata", &given); err != nil {
+			return err.reply(false)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch q.op {
 	case faults.OpServiceAccount:
 		return jsonReply(http.StatusOK, map[string]string{
 			"kind": "storage#serviceAccount", "email_address": "service-" + projectNumber + "@gs-project-accounts.iam.gserviceaccount.com",
 		})
 	case faults.OpHMACInsert:
-		account := q.query.Get("serviceAccountEmail")
-		if account == "" {
-			return refuse(http.StatusBadRequest, "required", "Required parameter: serviceAccountEmail").reply(false)
-		}
-		k := p.add(project, account, now)
-		return jsonReply(http.StatusOK, map[string]any{
-			"kind": "storage#hmacKey", "metadata": k.shown(q.base()), "secret": base64.StdEncoding.EncodeToString(randomBytes(30)),
-		})
+		return p.insertLocked(q, now)
 	case faults.OpHMACList:
-		return p.answerList(q, project)
-	case faults.OpHMACGet:
-		k, err = p.get(project, q.rest[2])
+		return p.listLocked(q)
+	}
+	i := slices.IndexFunc(p.keys, func(k hmacKey) bool { return k.ProjectID == q.rest[0] && k.AccessID == q.rest[2] })
+	if i < 0 {
+		return refuse(http.StatusNotFound, "notFound", "Access ID not found in project: %s", q.rest[2]).reply(false)
+	}
+	k := &p.keys[i]
+	switch q.op {
 	case faults.OpHMACUpdate:
-		body, refused := readMetadata(q.in)
-		if refused != nil {
-			return refused.reply(false)
-		}
-		var given hmacKey
-		if err := strictjson.Decode(body, &given); err != nil {
-			return invalid("Invalid key metadata: %v", err).reply(false)
-		}
-		k, err = p.update(project, q.rest[2], given.State, given.Etag, now)
-	case faults.OpHMACDelete:
-		if err := p.delete(project, q.rest[2], now); err != nil {
+		if err := k.checkUpdate(given); err != nil {
 			return err.reply(false)
 		}
+		k.change(given.State, now)
+	case faults.OpHMACDelete:
+		if k.State != hmacInactive {
+			return invalid("Cannot delete keys in '%s' state.", k.State).reply(false)
+		}
+		k.change(hmacDeleted, now)
 		return newReply(http.StatusNoContent)
-	}
-	if err != nil {
-		return err.reply(false)
 	}
 	return jsonReply(http.StatusOK, k.shown(q.base()))
 }
 
-func (p *projects) answerList(q *request, project string) *reply {
+// checkUpdate returns an error if k cannot get the state that was given. If an etag was given, it must be that
+// of k.
+func (k *hmacKey) checkUpdate(given hmacKey) *apiError {
+	switch {
+	case k.State == hmacDeleted:
+		return invalid("The key %s is deleted.", k.AccessID)
+	case given.State != hmacActive && given.State != hmacInactive:
+		return invalid("Invalid value for state: '%s'. It must be ACTIVE or INACTIVE.", given.State)
+	case given.Etag != "" && given.Etag != k.Etag:
+		return errCondition()
+	}
+	return nil
+}
+
+// insertLocked makes a key. Its access ID has the length and the beginning of those of the service.
+func (p *projects) insertLocked(q *request, now time.Time) *reply {
+	k := hmacKey{
+		Kind: "storage#hmacKeyMetadata", AccessID: ("GOOG1E" + rand.Text() + rand.Text() + rand.Text())[:61],
+		ProjectID: q.rest[0], ServiceAccountEmail: q.query.Get("serviceAccountEmail"), TimeCreated: timestamp{now},
+	}
+	if k.ServiceAccountEmail == "" {
+		return errRequired("serviceAccountEmail").reply(false)
+	}
+	k.ID = k.ProjectID + "/" + k.AccessID
+	k.change(hmacActive, now)
+	p.keys = append(p.keys, k)
+	slices.SortFunc(p.keys, func(a, b hmacKey) int { return strings.Compare(a.AccessID, b.AccessID) })
+	return jsonReply(http.StatusOK, map[string]any{
+		"kind": "storage#hmacKey", "metadata": k.shown(q.base()), "secret": base64.StdEncoding.EncodeToString(randomBytes(30)),
+	})
+}
+
+// listLocked lists the keys of a project, or of one of its service accounts.
+func (p *projects) listLocked(q *request) *reply {
 	l, err := q.listQuery()
 	if err != nil {
 		return err.reply(false)
@@ -115,97 +147,16 @@ func (p *projects) answerList(q *request, project string) *reply {
 		NextPageToken string    `json:"nextPageToken,omitempty"`
 		Items         []hmacKey `json:"items,omitempty"`
 	}{Kind: "storage#hmacKeysMetadata"}
-	for _, k := range p.list(project, q.query.Get("serviceAccountEmail"), q.flag("showDeletedKeys")) {
-		if k.AccessID <= l.after {
-			continue
-		}
-		if len(out.Items) == l.limit {
+	account, deleted := q.query.Get("serviceAccountEmail"), q.flag("showDeletedKeys")
+	for _, k := range p.keys {
+		switch {
+		case k.ProjectID != q.rest[0], account != "" && k.ServiceAccountEmail != account, k.State == hmacDeleted && !deleted, k.AccessID <= l.after:
+		case len(out.Items) == l.limit:
 			out.NextPageToken = pageToken(out.Items[l.limit-1].AccessID)
-			break
+			return jsonReply(http.StatusOK, out)
+		default:
+			out.Items = append(out.Items, k.shown(q.base()))
 		}
-		out.Items = append(out.Items, k.shown(q.base()))
 	}
 	return jsonReply(http.StatusOK, out)
-}
-
-// add makes a key. Its access ID has the length and the beginning of those of the service.
-func (p *projects) add(project, account string, now time.Time) hmacKey {
-	k := hmacKey{
-		AccessID: ("GOOG1E" + rand.Text() + rand.Text() + rand.Text())[:61], ProjectID: project, ServiceAccountEmail: account,
-		State: hmacActive, TimeCreated: timestamp{now}, Updated: timestamp{now}, version: 1,
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keys = append(p.keys, k)
-	return k
-}
-
-// list returns the keys of a project, of one service account unless that is "", in the order
-// of their access IDs.
-func (p *projects) list(project, account string, deleted bool) []hmacKey {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var list []hmacKey
-	for _, k := range p.keys {
-		if k.ProjectID == project && (account == "" || k.ServiceAccountEmail == account) && (deleted || k.State != hmacDeleted) {
-			list = append(list, k)
-		}
-	}
-	slices.SortFunc(list, func(a, b hmacKey) int { return strings.Compare(a.AccessID, b.AccessID) })
-	return list
-}
-
-func (p *projects) get(project, id string) (hmacKey, *apiError) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k, err := p.findLocked(project, id)
-	if err != nil {
-		return hmacKey{}, err
-	}
-	return *k, nil
-}
-
-// findLocked finds a key, also a deleted one.
-func (p *projects) findLocked(project, id string) (*hmacKey, *apiError) {
-	i := slices.IndexFunc(p.keys, func(k hmacKey) bool { return k.ProjectID == project && k.AccessID == id })
-	if i < 0 {
-		return nil, refuse(http.StatusNotFound, "notFound", "Access ID not found in project: %s", id)
-	}
-	return &p.keys[i], nil
-}
-
-// update activates or deactivates a key. If etag is not "", it must be that of the key.
-func (p *projects) update(project, id, state, etag string, now time.Time) (hmacKey, *apiError) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k, err := p.findLocked(project, id)
-	switch {
-	case err != nil:
-		return hmacKey{}, err
-	case k.State == hmacDeleted:
-		return hmacKey{}, invalid("The key %s is deleted.", id)
-	case state != hmacActive && state != hmacInactive:
-		return hmacKey{}, invalid("Invalid value for state: '%s'. It must be ACTIVE or INACTIVE.", state)
-	case etag != "" && etag != k.shown("").Etag:
-		return hmacKey{}, refuse(http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
-	}
-	k.State, k.Updated = state, timestamp{now}
-	k.version++
-	return *k, nil
-}
-
-// delete deletes a key, which must be inactive.
-func (p *projects) delete(project, id string, now time.Time) *apiError {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k, err := p.findLocked(project, id)
-	switch {
-	case err != nil:
-		return err
-	case k.State != hmacInactive:
-		return invalid("Cannot delete keys in '%s' state.", k.State)
-	}
-	k.State, k.Updated = hmacDeleted, timestamp{now}
-	k.version++
-	return nil
 }

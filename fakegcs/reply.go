@@ -135,6 +135,10 @@ func invalid(format string, args ...any) *apiError {
 	return refuse(http.StatusBadRequest, "invalid", format, args...)
 }
 
+func errRequired(parameter string) *apiError {
+	return refuse(http.StatusBadRequest, "required", "Required parameter: %s", parameter)
+}
+
 // ofMetadata marks an error of the metadata in a multipart body.
 func (e *apiError) ofMetadata() *apiError {
 	e.inMetadata = true

@@ -28,8 +28,6 @@ type body struct {
 	cut, stall, corrupt int64 // offsets in the body; -1 for none
 	stallFor            time.Duration
 
-	again []byte // the next bytes; see unread
-
 	received atomic.Int64
 	activity atomic.Int64 // grows while bytes arrive
 	stalled  atomic.Bool  // waits because of a fault
@@ -60,11 +58,6 @@ func (b *body) Read(p []byte) (int, error) {
 	case <-b.stop:
 		return 0, errInterrupted
 	default:
-	}
-	if len(b.again) > 0 {
-		n := copy(p, b.again)
-		b.again = b.again[n:]
-		return n, nil
 	}
 	at := b.received.Load()
 	if at == b.stall {
@@ -100,11 +93,6 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// unread makes p the next bytes of Read again. They do not count twice, and the faults
-// of the body do not act on them again. The caller must not change p until the request
-// has ended.
-func (b *body) unread(p []byte) { b.again = p }
 
 // interrupt ends the request: it makes the current Read, all later ones, and the
 // writes of the reply fail.

@@ -95,6 +95,16 @@ func TestDefaultACL(t *testing.T) {
 	}
 }
 
+// A body that is no object gets a reply, even if the query names an access control list.
+func TestPredefinedACLWithoutObject(t *testing.T) {
+	w := newWorld(t, nil)
+	for body, status := range map[string]int{"null": 200, "": 200, "[]": 400} {
+		if a := w.do("PATCH", "/storage/v1/b/bkt?predefinedAcl=private", []byte(body)); a.StatusCode != status {
+			t.Errorf("%q: %d %s, want %d", body, a.StatusCode, a.body, status)
+		}
+	}
+}
+
 func TestOfficialClientPolicy(t *testing.T) {
 	w := newWorld(t, nil)
 	handle, ctx := w.sdk().Bucket("bkt").IAM(), context.Background()

@@ -111,6 +111,15 @@ func (s *store) requesterPays(principal string, names ...string) bool {
 
 func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketRecord) }
 
+// saveRecord saves b, whose record was was. If that fails, b stays as it was.
+func (s *store) saveRecord(b *bucket, was bucketRecord) *apiError {
+	if err := s.saveBucket(b); err != nil {
+		b.bucketRecord = was
+		return errInternal(err)
+	}
+	return nil
+}
+
 // saveObjectLocked writes the record of a generation to the directory, if there is one.
 // Like [store.removeObjectLocked], it unlocks mu meanwhile: the caller has claimed the
 // object, and other requests must not wait for the file system.

@@ -15,6 +15,9 @@ const Granularity = 256 << 10
 // ErrDiscarded is the error of a read from a blob of [NewDiscarding].
 var ErrDiscarded = errors.New("fakegcs: the server runs in discard mode and keeps no object bytes")
 
+// ErrSpill is the error of an append for which neither the memory nor the temporary file has space.
+var ErrSpill = errors.New("write to a temporary file")
+
 // storage stores the bytes of a blob. Only the owner, an upload, calls Append,
 // Truncate and Close. When the blob belongs to an object, any number of readers read
 // it.

@@ -54,22 +54,25 @@ func (b *composite) Truncate(int64) error              { return errComposite }
 func (b *composite) Close() error                      { return nil }
 
 func (b *composite) Section(from, to int64) (io.ReadCloser, error) {
-	r := &compositeReader{pieces: b.pieces, from: from, to: to}
+	r := &pieceReader[*Blob]{pieces: b.pieces, from: from, to: to}
 	if err := r.open(); err != nil && err != io.EOF {
 		return nil, err
 	}
 	return r, nil
 }
 
-// compositeReader has one piece open at a time.
-type compositeReader struct {
-	pieces   []*Blob       // those still to come
+// pieceReader reads pieces one after the other. It has one of them open at a time.
+type pieceReader[P interface {
+	Size() int64
+	Section(from, to int64) (io.ReadCloser, error)
+}] struct {
+	pieces   []P           // those still to come
 	from, to int64         // relative to the start of pieces
 	current  io.ReadCloser // nil: none is open
 }
 
 // open opens the next piece that has any of the bytes.
-func (r *compositeReader) open() error {
+func (r *pieceReader[P]) open() error {
 	for len(r.pieces) > 0 && r.from < r.to {
 		next := r.pieces[0]
 		n := next.Size()
@@ -84,7 +87,7 @@ func (r *compositeReader) open() error {
 	return io.EOF
 }
 
-func (r *compositeReader) Read(p []byte) (int, error) {
+func (r *pieceReader[P]) Read(p []byte) (int, error) {
 	for {
 		if r.current == nil {
 			if err := r.open(); err != nil {
@@ -103,7 +106,7 @@ func (r *compositeReader) Read(p []byte) (int, error) {
 	}
 }
 
-func (r *compositeReader) Close() error {
+func (r *pieceReader[P]) Close() error {
 	if r.current == nil {
 		return nil
 	}

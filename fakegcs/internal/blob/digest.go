@@ -24,16 +24,6 @@ func (b *Pool) Get() []byte {
 // Put returns a buffer from Get, or its beginning, to the pool.
 func (b *Pool) Put(p []byte) { b.pool.Put((*[Granularity]byte)(p[:Granularity])) }
 
-// Checksums returns the CRC32C of p, and its MD5 or nil.
-func Checksums(p []byte, withMD5 bool) (crc uint32, sum []byte) {
-	crc = crc32.Checksum(p, castagnoli)
-	if withMD5 {
-		s := md5.Sum(p)
-		sum = s[:]
-	}
-	return crc, sum
-}
-
 // Digest is the running checksum of the bytes of an object, so that they need not be
 // read again. MD5 has about a fifth of the speed of everything else here. It
 // therefore has its own goroutine, which is at most 256 KiB behind. A Digest has one

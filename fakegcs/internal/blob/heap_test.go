@@ -13,34 +13,31 @@ import (
 	"testing"
 )
 
-// smallDisk is a file on a disk that has no space beyond a number of bytes.
-type smallDisk struct {
-	*os.File
-	space int64
-}
-
-func (f *smallDisk) WriteAt(p []byte, off int64) (int, error) {
-	if off+int64(len(p)) <= f.space {
-		return f.File.WriteAt(p, off)
-	}
-	n, err := f.File.WriteAt(p[:max(0, min(int64(len(p)), f.space-off))], off)
-	if err == nil {
-		err = &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
-	}
-	return n, err
-}
-
-// newSmallHeap returns a heap without memory, whose file has a limited size.
-func newSmallHeap(t *testing.T, space int64) (*Heap, *os.File) {
+// newSmallHeap returns a heap without memory, and its file.
+func newSmallHeap(t *testing.T) (*Heap, *os.File) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "spill"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHeap(0, func(int64) {}, func() (spillFile, error) { return &smallDisk{f, space}, nil })
+	h := NewHeap(0, func(int64) {})
+	h.file = f
 	t.Cleanup(func() { _ = h.Close() })
 	return h, f
 }
+
+// fileSize returns the size of the file of h, and checks that no part of it is free if it is empty.
+func (h *Heap) fileSize(t *testing.T) int64 {
+	t.Helper()
+	size := h.free[len(h.free)-1].off
+	if size == 0 && len(h.free) > 1 {
+		t.Errorf("an empty file has the free parts %v", h.free)
+	}
+	return size
+}
+
+// maxAppend is the maximum size of an append of the server.
+const maxAppend = Granularity
 
 func contents(t *testing.T, b *Blob) []byte {
 	t.Helper()
@@ -55,29 +52,41 @@ func contents(t *testing.T, b *Blob) []byte {
 	return p
 }
 
-// If the disk is full, an append fails and changes nothing. It succeeds after other blobs
-// were released.
+// If the disk is full, an append fails and changes nothing, even if it used the space of a released blob.
 func TestFullDisk(t *testing.T) {
-	h, _ := newSmallHeap(t, 2*maxBlock)
-	one, two := h.NewBlob().Retain(), h.NewBlob().Retain()
-	whole := bytes.Repeat([]byte("whole"), maxBlock)[:maxBlock]
-	for _, b := range []*Blob{one, two} {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	h, f := newSmallHeap(t)
+	var blobs []*Blob
+	whole := bytes.Repeat([]byte("whole"), maxAppend)[:maxAppend]
+	for range 4 {
+		b := h.NewBlob().Retain()
 		if _, err := b.Append(whole, false); err != nil {
 			t.Fatal(err)
 		}
+		blobs = append(blobs, b)
 	}
+	blobs[1].Release() // its space is between that of others
+	one := blobs[0]
+	h.file = full
 	for range 3 {
-		_, err := one.Append([]byte("more"), false)
-		if _, ok := errors.AsType[*SpillError](err); !ok || !errors.Is(err, syscall.ENOSPC) {
+		if _, err := one.Append(append(whole, "more"...), false); !errors.Is(err, ErrSpill) || !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("append to a full disk: %v", err)
 		}
 	}
-	if !bytes.Equal(contents(t, one), whole) || !bytes.Equal(contents(t, two), whole) {
-		t.Error("a failed append changed bytes")
+	if h.file = f; len(h.free) != 2 || h.fileSize(t) != 4*maxAppend {
+		t.Errorf("after failed appends, %v is free", h.free)
 	}
-	two.Release()
+	for _, b := range []*Blob{one, blobs[2]} {
+		if !bytes.Equal(contents(t, b), whole) {
+			t.Error("a failed append changed bytes")
+		}
+	}
 	if _, err := one.Append([]byte("more"), false); err != nil {
-		t.Errorf("append after another blob was released: %v", err)
+		t.Errorf("append after there is space: %v", err)
 	}
 	if got := contents(t, one); !bytes.Equal(got, append(whole, "more"...)) {
 		t.Errorf("%d bytes, or others than appended", len(got))
@@ -86,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 
 // Random blobs keep their bytes, and the file is empty at the end.
 func TestSpilledBlobs(t *testing.T) {
-	h, f := newSmallHeap(t, 1<<40)
+	h, f := newSmallHeap(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	type kept struct {
 		*Blob
@@ -107,7 +116,7 @@ func TestSpilledBlobs(t *testing.T) {
 		}
 		b := kept{Blob: h.NewBlob().Retain()}
 		for range 1 + random.IntN(3) {
-			p := bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(maxBlock>>random.IntN(8)))
+			p := bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(maxAppend>>random.IntN(8)))
 			if _, err := b.Append(p, false); err != nil {
 				t.Fatal(err)
 			}
@@ -120,29 +129,24 @@ func TestSpilledBlobs(t *testing.T) {
 			b.want = b.want[:size]
 		}
 		blobs = append(blobs, b)
-		most = max(most, h.spill.size)
+		most = max(most, h.fileSize(t))
 	}
-	if most > 41*3*maxBlock {
-		t.Errorf("the file had %d bytes: released blocks are not used again", most)
+	if most > 41*3*maxAppend {
+		t.Errorf("the file had %d bytes: released space is not used again", most)
 	}
 	for _, b := range blobs {
 		b.Release()
 	}
 	info, err := f.Stat()
-	if err != nil || info.Size() != 0 || h.spill.size != 0 {
+	if err != nil || info.Size() != 0 || h.fileSize(t) != 0 {
 		t.Errorf("the file has %v bytes, %v after the last blob was released", info.Size(), err)
-	}
-	for order, free := range h.spill.free {
-		if n := len(free.offsets); n > 0 {
-			t.Errorf("order %d has %d free blocks in an empty file", order, n)
-		}
 	}
 }
 
 // Blobs are written, read and released by several goroutines.
 func TestSpillConcurrently(t *testing.T) {
-	h, f := newSmallHeap(t, 1<<40)
-	h.limit = 3 * maxBlock / 2
+	h, f := newSmallHeap(t)
+	h.limit = 3 * maxAppend / 2
 	var group sync.WaitGroup
 	for g := range 8 {
 		group.Go(func() {
@@ -163,8 +167,8 @@ func TestSpillConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if info, err := f.Stat(); err != nil || info.Size() != 0 || h.used.Load() != 0 {
-		t.Errorf("%d bytes in the file, %d in memory, %v", info.Size(), h.used.Load(), err)
+	if info, err := f.Stat(); err != nil || info.Size() != 0 || h.used != 0 {
+		t.Errorf("%d bytes in the file, %d in memory, %v", info.Size(), h.used, err)
 	}
 }
 
