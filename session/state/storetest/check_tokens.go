@@ -145,7 +145,7 @@ func concurrent(deletes bool) func(*subject) {
 				}
 			}
 		}
-		s.together([]func(){save, change, save, change}, read(a), read(b))
+		s.together([]func(){change, save, change, save}, read(a), read(b))
 		s.upload("id").unsure = s.place.TTL > 0
 		s.steps("a save 1; a delete; a unlock")
 	}
