@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -38,12 +39,8 @@ func (r *bucketResource) setAutoclass(raw json.RawMessage, now time.Time) error 
 		is.ToggleTime = timestamp{now}
 	}
 	if is.Enabled {
-		is.TerminalStorageClass, is.TerminalStorageClassUpdateTime = patch.TerminalStorageClass, was.TerminalStorageClassUpdateTime
-		if is.TerminalStorageClass == "" {
-			if is.TerminalStorageClass = was.TerminalStorageClass; !was.Enabled {
-				is.TerminalStorageClass = "NEARLINE"
-			}
-		}
+		is.TerminalStorageClass = cmp.Or(patch.TerminalStorageClass, was.TerminalStorageClass, "NEARLINE")
+		is.TerminalStorageClassUpdateTime = was.TerminalStorageClassUpdateTime
 		if is.TerminalStorageClass != was.TerminalStorageClass {
 			is.TerminalStorageClassUpdateTime = timestamp{now}
 		}

@@ -17,9 +17,9 @@ const tags = "disable_grpc_modules,grpcnotrace"
 // cyclonedx is the tool that writes bills of materials, pinned and outside go.mod.
 const cyclonedx = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 
-// binaries builds the programs for a platform, with their bills of materials. It adds the names
-// and directories of the modules that they link to modules, separated by a tab.
-func (b builder) binaries(out, target string, modules map[string]bool) error {
+// binaries builds the programs for a platform, with their bills of materials. It adds the directories of the
+// modules that they link to modules, by name and version.
+func (b builder) binaries(out, target string, modules map[string]string) error {
 	goos, arch, _ := strings.Cut(target, "/")
 	// The caller's flags must not change the result. GOFLAGS must not be empty: an empty
 	// value selects that of go env -w.
@@ -48,7 +48,9 @@ func (b builder) binaries(out, target string, modules map[string]bool) error {
 			return err
 		}
 		for line := range strings.Lines(list) {
-			modules[strings.TrimSpace(line)] = true
+			if module, dir, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+				modules[module] = dir
+			}
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -11,20 +10,21 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 )
 
-// writeLicenses writes the licenses and notices of gcsup, Go and modules to a file. A module is its
-// name, a tab and its directory. Most of them
-// require that a binary is distributed with them.
-func writeLicenses(file string, modules map[string]bool) error {
+// writeLicenses writes the licenses and notices of gcsup, Go and modules to a file. Most of them require that a
+// binary is distributed with them. modules has the directories by name.
+func writeLicenses(file string, modules map[string]string) error {
 	root, err := output(".", nil, "go", "env", "GOROOT")
 	if err != nil {
 		return err
 	}
+	toolchain := "Go " + runtime.Version()
+	dirs := map[string]string{"gcsup": ".", toolchain: root}
+	maps.Copy(dirs, modules)
 	var text bytes.Buffer
-	for _, module := range append([]string{"gcsup\t.", "Go " + runtime.Version() + "\t" + root}, slices.Sorted(maps.Keys(modules))...) {
-		name, dir, _ := strings.Cut(module, "\t")
+	for _, name := range append([]string{"gcsup", toolchain}, slices.Sorted(maps.Keys(modules))...) {
+		dir := dirs[name]
 		var paths []string
 		for _, pattern := range []string{"LICENSE*", "LICENCE*", "COPYING*", "NOTICE*"} {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
@@ -60,5 +60,8 @@ func writeSums(dir string) error {
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), path)
 		return err
 	})
-	return cmp.Or(err, os.WriteFile(filepath.Join(dir, sumsName), sums.Bytes(), 0o666))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, sumsName), sums.Bytes(), 0o666)
 }

@@ -107,7 +107,7 @@ func (b builder) build(out string, p packager) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
 	}
-	modules := map[string]bool{} // those that are linked
+	modules := map[string]string{} // the directories of those that are linked, by name and version
 	for _, target := range b.targets {
 		log.Print(target)
 		if err := b.binaries(out, target, modules); err != nil {

@@ -237,7 +237,7 @@ func (r *run) answer(c client, served int64) {
 	}
 }
 
-// served goes on with count of the clients of c, whose request was served.
+// served records that the requests of count of the clients of c were served. They make their next requests.
 func (r *run) served(c client, count int64) {
 	r.last = r.now
 	if c.gate != nil {
