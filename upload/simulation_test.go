@@ -141,6 +141,7 @@ type simulation struct {
 	md5      bool            // the ETag of a part is its MD5
 	edited   bool            // in a way that the modification time does not show
 	intruder *intruder
+	ended    context.Context
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -247,10 +248,13 @@ func (s *simulation) duplicate(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		_ = req.Body.Close()
-		second := req.Clone(context.WithoutCancel(req.Context()))
+		ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+		second := req.Clone(ctx)
 		req = req.Clone(req.Context())
 		req.Body, second.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
 		time.AfterFunc(late, func() {
+			// Time stops with the simulation, and a body that waits for its link would wait forever.
+			defer context.AfterFunc(s.ended, cancel)()
 			if r, err := next.RoundTrip(second); err == nil {
 				_, _ = io.Copy(io.Discard, r.Body)
 				_ = r.Body.Close()
@@ -321,6 +325,9 @@ func (s *simulation) run(t *testing.T, dir string) {
 	}
 	s.w = newWorld(t, dir, opts)
 	defer s.w.close()
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	s.ended = ended
 	s.md5 = !opts.NoMD5
 	if s.parts {
 		next := s.w.http.Transport

@@ -161,6 +161,9 @@ func (k *partsKilling) autoObject(t *testing.T, random *rand.Rand, decided *deci
 			t.Errorf("the object has the CRC32C %s, want %s", got, want)
 		}
 		if done == nil {
+			if o.finished() {
+				break
+			}
 			continue
 		}
 		if done.Wait() != 0 {

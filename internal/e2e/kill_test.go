@@ -146,11 +146,10 @@ func (k *killing) object(t *testing.T, random *rand.Rand) {
 			break
 		}
 		if killed {
-			names := o.stateFiles()
-			if resumable && !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".json") }) {
+			if resumable && !o.hasState(".json") {
 				early++
 			}
-			if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+			if o.hasState(".tmp") {
 				k.torn++
 			}
 		}
@@ -292,6 +291,21 @@ func (o *target) stateFiles() []string {
 	defer f.Close()
 	names, _ := f.Readdirnames(-1)
 	return names
+}
+
+// hasState reports whether a state file has the suffix. That of a saved upload is .json.
+func (o *target) hasState(suffix string) bool {
+	return slices.ContainsFunc(o.stateFiles(), func(name string) bool { return strings.HasSuffix(name, suffix) })
+}
+
+// finished reports whether a process that was killed had finished the upload, so that another process would upload
+// the object again.
+func (o *target) finished() bool {
+	if o.hasState(".json") {
+		return false
+	}
+	_, ok := o.e.declared("x")
+	return ok
 }
 
 // look compares the object, if it exists, with the source.

@@ -95,6 +95,9 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 			}
 			break
 		}
+		if o.finished() {
+			break
+		}
 	}
 	k.objects++
 	k.bytes += size
