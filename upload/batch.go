@@ -259,7 +259,7 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
 	}
-	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted()) {
+	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)

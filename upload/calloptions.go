@@ -165,12 +165,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.accept = o.Accept
 	}
 	if o.RemoveSource || o.Dispose != nil {
-		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
+		own.removal = removal{wanted: true, dispose: o.Dispose}
 	}
 	own.below = cmp.Or(o.Below, u.below)
-	if own.below != "" || own.removal.wanted() {
-		own.open = (*Uploader).openBelow
-	}
 	if o.Unsaved {
 		own.opts.Store, own.opts.Parallel = nil, nil
 	}
@@ -184,7 +181,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
 		own.reject(fmt.Errorf("%v: no such rule", o.Skip))
 	case o.Skip != SkipNothing:
-		own.rule, own.skip = o.Skip, (*job).skipped
+		own.rule = o.Skip
 	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))

@@ -56,7 +56,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if token.Parts != nil {
 		return j.cancelParts(ctx, token)
 	}
-	return j.cancel(ctx, token, j.withSpool(ctx, token, j.journal.Discard))
+	return j.cancel(ctx, token, withSpool(ctx, token, j.journal.Discard))
 }
 
 // cancel ends the session of token, and calls discard if the session no longer

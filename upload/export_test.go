@@ -76,9 +76,3 @@ func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	p.options.MinFile, p.options.Min = minFile, minPart
 	return p
 }
-
-// ForgetParts makes the program one that has not called InParts. remember restores it.
-func ForgetParts() (remember func()) {
-	p := partsOfSaved.Swap(nil)
-	return func() { partsOfSaved.Store(p) }
-}

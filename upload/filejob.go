@@ -39,8 +39,8 @@ func (j *job) uploadSource(ctx context.Context, file *source.File, identity stri
 func (j *job) uploadUnlisted(ctx context.Context, path, identity string) error {
 	defer j.closeSource()
 	j.detect(j.file.Head)
-	if j.u.skip != nil {
-		j.skipAgain = func(ctx context.Context) (bool, error) { return j.u.skip(j, ctx, false, nil) }
+	if j.rule != SkipNothing {
+		j.skipAgain = func(ctx context.Context) (bool, error) { return j.skipped(ctx, false, nil) }
 		if skipped, err := j.skipAgain(ctx); skipped || err != nil {
 			return j.thenRemove(ctx, err)
 		}
@@ -152,8 +152,8 @@ func (j *job) plan(ctx context.Context) error {
 // open opens the file at path. below is that of a Job.
 func (j *job) open(path, below string) error {
 	j.result.label.set(func(n *names) { n.path = path })
-	if j.u.removal.wanted() {
-		if err := j.u.removal.check(path); err != nil {
+	if j.u.removal.wanted {
+		if err := refuseLink(path); err != nil {
 			return err
 		}
 	}

@@ -62,8 +62,8 @@ func (j *job) fresh(ctx context.Context) error {
 	if err := j.settle(ctx, j.file); err != nil {
 		return err
 	}
-	if parts := j.u.opts.Parallel; parts != nil && !j.spec.Gzip {
-		if done, err := parts.engine.send(ctx, j); done || err != nil {
+	if j.u.opts.Parallel != nil && !j.spec.Gzip {
+		if done, err := j.sendInParts(ctx); done || err != nil {
 			return err
 		}
 	}

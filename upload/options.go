@@ -60,10 +60,8 @@ type Options struct {
 	ChunkSize int64
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil means one connection for new uploads. Saved uploads in parts can be
-	// resumed, queried and canceled with any value, also nil, if the program calls InParts or
-	// AutoParts anywhere. Otherwise it has no code for parts: the error wraps
-	// [session.ErrInvalid] and names this option.
+	// [AutoParts]. nil means one connection for new uploads, and for saved ones in parts. Saved uploads
+	// can be resumed, queried and canceled with any value, even nil.
 	Parallel *Parts
 
 	// Spool keeps the bytes of streams on disk, so that another process can finish them: see

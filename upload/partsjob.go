@@ -16,7 +16,7 @@ import (
 
 // sendInParts sends a new upload in parts. done is false if the file must be sent over one
 // connection.
-func sendInParts(ctx context.Context, j *job) (done bool, err error) {
+func (j *job) sendInParts(ctx context.Context) (done bool, err error) {
 	send, err := j.divide(ctx)
 	if send == nil {
 		return false, err
@@ -53,7 +53,7 @@ func (j *job) divide(ctx context.Context) (func(context.Context) error, error) {
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
 // the caller asked for parts, and as Undivided with AutoParts.
 func (j *job) reportUndivided(why parts.Reason) {
-	if j.u.opts.Parallel.options.Auto {
+	if j.u.opts.Parallel.orOne().Auto {
 		j.events.post(Event{Kind: Undivided, Cause: why.Text})
 		return
 	}
@@ -64,7 +64,7 @@ func (j *job) reportUndivided(why parts.Reason) {
 func (j *job) division() parts.Division {
 	return parts.Division{
 		Wire: j.wire(), Uplink: j.uplink, Journal: j.journal, File: j.file, Expect: j.expect, Began: j.result.began,
-		Memory: j.u.memory, Options: j.u.opts.Parallel.options, Link: j.u.link,
+		Memory: j.u.memory, Options: j.u.opts.Parallel.orOne(), Link: j.u.link,
 	}
 }
 
@@ -163,7 +163,7 @@ func (j *job) leave(err error) {
 }
 
 // resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
-func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) error {
+func (j *job) resumeParts(ctx context.Context, token *state.Token, spec Spec) error {
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
 	j.setSpec(spec)
 	over, why := token.Parts.Over, ""
@@ -187,7 +187,7 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 		}
 	}
 	if why != "" {
-		if err := abandonParts(ctx, j, token); err != nil {
+		if err := j.abandonParts(ctx, token); err != nil {
 			return err
 		}
 		return &startOver{why: why}
@@ -200,15 +200,15 @@ func resumeParts(ctx context.Context, j *job, token *state.Token, spec Spec) err
 }
 
 // removeParts removes everything that the service stores for a saved upload.
-func removeParts(ctx context.Context, j *job, token *state.Token) error {
+func (j *job) removeParts(ctx context.Context) error {
 	defer j.progress.parts.Store(nil)
 	return j.inParts(false).Abandon(ctx)
 }
 
 // abandonParts removes everything that the service stores for a saved upload, because the job
 // starts over. What the service refuses to remove is saved under an ID of its own.
-func abandonParts(ctx context.Context, j *job, token *state.Token) error {
-	left := removeParts(ctx, j, token)
+func (j *job) abandonParts(ctx context.Context, token *state.Token) error {
+	left := j.removeParts(ctx)
 	if lost := j.journal.LeaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload
 	}
@@ -226,7 +226,7 @@ func abandonParts(ctx context.Context, j *job, token *state.Token) error {
 
 // queryParts requests the state of a saved upload in parts from the service. If the
 // service has nothing of it, the state is SessionGone.
-func queryParts(ctx context.Context, j *job, token *state.Token) (Holding, error) {
+func (j *job) queryParts(ctx context.Context) (Holding, error) {
 	p := j.inParts(false)
 	// An earlier call may have made the object.
 	if o, err := p.Settle(ctx); o != nil || err != nil {
@@ -258,7 +258,7 @@ func (j *job) cancelParts(ctx context.Context, token *state.Token) error {
 	if err := j.adopt(token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	if err := j.partsOf(token).remove(ctx, j, token); err != nil {
+	if err := j.removeParts(ctx); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
 	return j.journal.Discard()
@@ -278,7 +278,7 @@ func (j *job) resumeRemoval(ctx context.Context, token *state.Token) error {
 		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, token.ID)
 	}
 	j.result.update(func(r *Result) {
-		if r.Object = holding.Object; j.u.removal.wanted() {
+		if r.Object = holding.Object; j.u.removal.wanted {
 			r.SourceKept = fmt.Errorf("%w: only the cleanup of the upload was left, and the source was not compared with the object: upload it again to remove it, and skip it if it is identical", session.ErrOutcomeUnknown)
 		}
 	})

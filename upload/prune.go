@@ -117,20 +117,20 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 	case token.Parts != nil:
 		useless = useless || token.Parts.Over || pruned.State == SessionFinished
 	case pruned.State == SessionGone && token.Spool != nil:
-		useless = !j.spoolOf(token).whole(token)
+		useless = !spoolWhole(token)
 	case pruned.State == SessionFinished:
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err
 		}
 	}
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(sourceOf(token))
-	discard := j.withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
+	discard := withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
 	switch {
 	case !useless && !pruned.SourceMissing && !pruned.Incomplete:
 		return nil
 	case p.opts.DryRun:
 	case token.Parts != nil:
-		if err = j.partsOf(token).remove(ctx, j, token); err == nil {
+		if err = j.removeParts(ctx); err == nil {
 			err = discard()
 		}
 	case useless:

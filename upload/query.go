@@ -128,7 +128,7 @@ func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, er
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		return j.partsOf(token).query(ctx, j, token)
+		return j.queryParts(ctx)
 	}
 	if token.URI.IsZero() {
 		return Holding{State: SessionOpen}, nil // a stream whose session was not started

@@ -17,8 +17,8 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	if s := j.u.opts.Spool; s.used() {
-		return s.engine.send(ctx, j, r)
+	if j.u.opts.Spool.used() {
+		return j.sendSpooled(ctx, r)
 	}
 	newStream := source.NewStream
 	if j.spec.Gzip {

@@ -12,16 +12,11 @@ import (
 	"gcsup/session"
 )
 
-// removal is the work of [CallOptions].RemoveSource. The zero value removes nothing, and a
-// program that does not set the option does not link it.
+// removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
 type removal struct {
-	check  func(path string) error           // refuses a file that would not be removed
-	remove func(*job, context.Context) error // removes the open file of a job that has succeeded
-
+	wanted  bool
 	dispose func(*chunk.Held) error // is called instead, if it is not nil
 }
-
-func (r removal) wanted() bool { return r.remove != nil }
 
 // refuseLink returns an error if path is a symbolic link. To remove the link would free
 // nothing, and its target may be what other links lead to.
@@ -34,8 +29,8 @@ func refuseLink(path string) error {
 
 // openSource opens the file at path. below is that of a Job.
 func (u *Uploader) openSource(path, below string) (*chunk.Source, error) {
-	if u.open != nil {
-		return u.open(u, path, below)
+	if u.below != "" || u.removal.wanted {
+		return u.openBelow(path, below)
 	}
 	return chunk.Open(path)
 }
@@ -58,14 +53,14 @@ func (j *job) thenRemove(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	if !j.u.removal.wanted() || j.result.label.get().path == "" {
+	if !j.u.removal.wanted || j.result.label.get().path == "" {
 		j.file.Release()
 		return nil
 	}
 	if skipped := j.result.known.Skipped; skipped != SkipNothing && skipped != SkipIdentical {
 		return nil // the bytes were not compared
 	}
-	kept := j.u.removal.remove(j, ctx)
+	kept := j.removeSource(ctx)
 	j.result.update(func(r *Result) { r.SourceRemoved, r.SourceKept = kept == nil, kept })
 	return nil
 }

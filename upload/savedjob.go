@@ -70,7 +70,7 @@ func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged e
 // tell.
 func (j *job) warnOfLostParts(id, bucket string) {
 	if j.u.opts.Parallel == nil {
-		return // uploads of this program are not in parts
+		return // this Uploader sends no file in parts
 	}
 	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
 		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
@@ -81,7 +81,7 @@ func (j *job) abandon(ctx context.Context, token *state.Token) error {
 	if token.Parts == nil || state.Adopt(j.u.client, token) != nil {
 		return nil
 	}
-	return j.partsOf(token).abandon(ctx, j, token)
+	return j.abandonParts(ctx, token)
 }
 
 // uploadSaved resumes a saved upload.
@@ -112,7 +112,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return j.resumeRemoval(ctx, token)
 	}
 	if token.Spool != nil {
-		return j.spoolOf(token).resume(ctx, j, token)
+		return j.resumeSpooled(ctx, token)
 	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
@@ -174,7 +174,7 @@ func (j *job) resume(ctx context.Context, token *state.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		return j.partsOf(token).resume(ctx, j, token, spec)
+		return j.resumeParts(ctx, token, spec)
 	}
 	// The options that were not given are those of the first run.
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber

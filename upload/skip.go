@@ -119,7 +119,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 			return false, err
 		}
 		a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
-		if err != nil && (!engine.Refusal(err) || j.u.removal.wanted() && errors.Is(err, session.ErrPermission)) {
+		if err != nil && (!engine.Refusal(err) || j.u.removal.wanted && errors.Is(err, session.ErrPermission)) {
 			return false, err // after an upload that cannot be compared the source would stay, and be sent again
 		}
 		object = a.Object // also nil for a missing bucket, which the upload reports
@@ -149,7 +149,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		like = batch.SameTime
 	case SkipSameTime:
 		like = batch.CompareTime(j.spec.Gzip, size, time.Unix(0, j.file.Identity().ModTimeNS), object)
-		if like == batch.SameTime && j.u.removal.wanted() {
+		if like == batch.SameTime && j.u.removal.wanted {
 			like = batch.MaybeEqual // only bytes that were compared may be removed
 		}
 	}

@@ -31,7 +31,7 @@ func (j *job) measureFirst() {
 			if !done {
 				return false, nil
 			}
-			if why, one := link.WhyUndivided(j.u.opts.Parallel.options).(parts.Reason); one {
+			if why, one := link.WhyUndivided(j.u.opts.Parallel.orOne()).(parts.Reason); one {
 				j.reportUndivided(why)
 				return true, nil
 			}

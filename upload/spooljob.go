@@ -19,10 +19,6 @@ import (
 	"gcsup/upload/internal/spool"
 )
 
-func newSpoolEngine() spoolEngine {
-	return spoolEngine{send: sendSpooled, resume: resumeSpooled, remove: removeSpool, whole: spoolWhole, describe: lookIntoSpool, least: spool.MinLimit}
-}
-
 // spooled is a job whose source is in a spool.
 type spooled struct {
 	*job
@@ -35,7 +31,7 @@ type spooled struct {
 
 // sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
 // committed them.
-func sendSpooled(ctx context.Context, j *job, r io.Reader) (err error) {
+func (j *job) sendSpooled(ctx context.Context, r io.Reader) (err error) {
 	ctx, j.interrupt = context.WithCancelCause(ctx)
 	defer j.interrupt(nil)
 	ctx = j.storeContext(ctx)
@@ -249,7 +245,7 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func resumeSpooled(ctx context.Context, j *job, token *state.Token) error {
+func (j *job) resumeSpooled(ctx context.Context, token *state.Token) error {
 	spec, err := j.unlock(token.Spec, j.spec.EncryptionKey)
 	if err != nil {
 		return err
@@ -317,8 +313,9 @@ func removeSpool(ctx context.Context, token *state.Token) error {
 	return spool.Remove(ctx, token.Spool.Dir, token.ID)
 }
 
-// lookIntoSpool adds to the description of a saved stream whether its input has ended.
-func lookIntoSpool(s *SavedUpload, token *state.Token) {
+// describeSpool adds to the description of a saved stream what its files show.
+func describeSpool(s *SavedUpload, token *state.Token) {
+	s.Spool = filepath.Join(token.Spool.Dir, token.ID)
 	end, err := spool.Ended(token.Spool.Dir, token.ID)
 	switch {
 	case err != nil: // Resume returns it

@@ -37,17 +37,10 @@ type Uploader struct {
 
 	small, large *backoff.Limiter // of batches
 
-	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
-	// rule does not link the comparison.
-	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
-
 	goroutines *goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
 	below      string  // see CallOptions.Below
-
-	// open is nil, or openBelow: a program that does not need it does not link it.
-	open func(u *Uploader, path, below string) (*chunk.Source, error)
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

@@ -76,9 +76,7 @@ var (
 // must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
-		detecting := *u // not made by With, which most programs then need not link
-		detecting.opts.DetectContentType = http.DetectContentType
-		u = &detecting
+		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
 	}
 	r, w := io.Pipe()
 	failed, fail := context.WithCancelCause(context.Background())
