@@ -20,7 +20,6 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -75,9 +74,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
-				part := engine.NewTransfer(j.requests, j.spec, file, engine.Unrecorded{}, engine.TransferOptions{})
-				r := engine.NewRun(part, nil, session.State{Size: rng.Len()})
-				if err := j.upload(t.Context(), r); err != nil {
+				if err := j.uploadOnce(t.Context(), file); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
 				if n := j.result.tally.Sent.Load(); n < rng.Len() {
@@ -163,7 +160,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		res, err := j.do(ctx, j.fresh)
+		res, err := j.do(ctx, j.newUpload().run)
 		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+abandonAfter || res.Requests != 1 {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
@@ -198,7 +195,7 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := j.do(ctx, j.fresh)
+		_, err := j.do(ctx, j.newUpload().run)
 		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
 			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
 		}
@@ -229,7 +226,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
 			t.Fatal(err)
 		}
-		res, err := j.do(t.Context(), j.fresh)
+		res, err := j.do(t.Context(), j.newUpload().run)
 		if err != nil {
 			t.Fatal(err)
 		}

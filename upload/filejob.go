@@ -122,7 +122,7 @@ func (j *job) uploadOpen(ctx context.Context, path, identity string) error {
 	case j.u.opts.Store == nil || path == "" && identity == "":
 		j.want = j.spec.Resolved()
 		j.setSpec(j.want)
-		return j.untilMade(ctx, j.fresh)
+		return j.newUpload().run(ctx)
 	case identity != "":
 		return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 	}

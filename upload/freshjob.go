@@ -30,46 +30,6 @@ func (u *Uploader) single(size int64) bool {
 	return size <= smallLimit
 }
 
-// fresh uploads the file from byte 0: in a single request if that is small, in parts, or
-// through a new session.
-func (j *job) fresh(ctx context.Context) error {
-	j.compress()
-	if j.spec.Gzip {
-		j.source.Restart()
-		j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
-	}
-	if err := j.precondition.Look(ctx, j.wire()); err != nil {
-		return err
-	}
-	if j.precondition.Unmet() != nil {
-		// Start a session: its reply also shows whether the bucket is missing.
-		return j.uploadNew(ctx, j.source, engine.Unrecorded{})
-	}
-	load := j.source.Load
-	if !j.small() {
-		if err := j.settle(ctx, j.file); err != nil {
-			return err
-		}
-		load = j.source.LoadWindow
-	}
-	loaded, err := load(ctx)
-	if err != nil {
-		return j.requests.SourceFailed(ctx, err)
-	}
-	if loaded.Open != nil && j.u.single(loaded.Size) {
-		return j.insert(ctx, j.source, loaded) // it is not saved and not resumed
-	}
-	if err := j.settle(ctx, j.file); err != nil {
-		return err
-	}
-	if j.u.opts.Parallel != nil && !j.spec.Gzip {
-		if done, err := j.sendInParts(ctx); done || err != nil {
-			return err
-		}
-	}
-	return j.uploadNew(ctx, j.source, j.journal.RecordFile(j.source))
-}
-
 // compress makes the source that is sent the compressed file, or the file itself, as the Spec
 // requires.
 func (j *job) compress() {
@@ -96,10 +56,10 @@ func (j *job) insert(ctx context.Context, src content.Source, c content.Loaded) 
 	if err := expectMD5(j.spec, c.Open(), c.Size); err != nil {
 		return err
 	}
-	i := engine.NewInsertion(j.newTransfer(src, engine.Unrecorded{}), c, j.seen, func() {
+	i := engine.NewInsertion(j.newTransfer(src, engine.Unrecorded{}, nil), c, j.seen, func() {
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
-	return j.upload(ctx, i)
+	return j.finishSession(ctx, nil, j.make(ctx, i))
 }
 
 // expectMD5 compares the MD5 of n bytes with the one that the caller expects.

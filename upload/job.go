@@ -40,7 +40,6 @@ type job struct {
 	listed       bool                    // the caller looked up the destination
 	batch        bool                    // the job is one of a batch
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
-	measure      func() engine.Measure   // of the next transfer; may be nil
 
 	// turn waits for the turn of the job in a batch. It is nil if the job need not wait.
 	turn func(context.Context, Spec) error
@@ -102,17 +101,17 @@ func (j *job) identify(id string, spec Spec) {
 	j.setSpec(spec)
 }
 
-// newTransfer returns the transfer of src to the destination, when the Spec is known.
-func (j *job) newTransfer(src content.Source, r engine.Record) *engine.Transfer {
-	o := engine.TransferOptions{Expect: j.expect, Measure: j.measure}
-	j.measure = nil // it is only for the next transfer
-	return engine.NewTransfer(j.requests, j.spec, src, r, o)
+// newTransfer returns the transfer of src to the destination, when the Spec is known. measure is as in
+// [engine.TransferOptions].
+func (j *job) newTransfer(src content.Source, r engine.Record, measure func() engine.Measure) *engine.Transfer {
+	return engine.NewTransfer(j.requests, j.spec, src, r, engine.TransferOptions{Expect: j.expect, Measure: measure})
 }
 
-// uploadNew uploads src through a new session. r keeps the state of the session.
-func (j *job) uploadNew(ctx context.Context, src content.Source, r engine.Record) error {
-	t := j.newTransfer(src, r)
-	return j.upload(ctx, engine.NewRun(t, &j.precondition, session.State{Size: src.Total()}))
+// uploadOnce uploads src through a session that no other call can resume.
+func (j *job) uploadOnce(ctx context.Context, src content.Source) error {
+	t := j.newTransfer(src, engine.Unrecorded{}, nil)
+	r := engine.NewRun(t, &j.precondition, session.State{Size: src.Total()})
+	return j.finishSession(ctx, r, j.makeInSession(ctx, r))
 }
 
 // driver makes an object: an [engine.Run] or an [engine.Insertion].
@@ -121,61 +120,106 @@ type driver interface {
 	Verify(ctx context.Context, object *session.Object) (*session.Object, error)
 }
 
-// upload makes the object with d, and verifies it. The error is a *startOver if the bytes that
-// were sent cannot be used.
-func (j *job) upload(ctx context.Context, d driver) error {
-	uri, unqueried, err := j.make(ctx, d)
-	if slow, ok := errors.AsType[*slowConnection](err); ok {
-		// The session is discarded only if the file can be sent in parts.
-		send, refused := slow.divide(ctx)
-		if send != nil {
-			return &startOver{slow.Error(), uri, send}
-		}
-		if err = refused; err == nil {
-			d.(*engine.Run).Unmeasured()
-			uri, unqueried, err = j.make(ctx, d)
-		}
-	}
-	err = j.overBecause(err, uri)
-	if _, over := err.(*startOver); over {
-		return err
-	}
-	err = endedBy(ctx, err, j.journal)
-	if r, ok := d.(*engine.Run); ok && err != nil && j.journal.Saved() {
-		r.AskStored(ctx, engine.Grace)
-	}
-	if failed := j.result.failed; err != nil && failed != nil {
-		failed(j.callError(err))
-	}
-	j.dropUseless(ctx, uri, err)
-	return j.keepSaved(err, unqueried)
-}
-
-// make makes the object with d, and verifies it. unqueried is as in [job.keepSaved].
-func (j *job) make(ctx context.Context, d driver) (uri session.URI, unqueried bool, err error) {
+// make makes the object with d, and verifies it.
+func (j *job) make(ctx context.Context, d driver) error {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
 	object, err := d.Drive(guarded)
-	r, _ := d.(*engine.Run)
+	if err != nil {
+		return err
+	}
+	object, unverified := j.wire().Confirm(guarded, object)
+	if object, err = d.Verify(guarded, object); err != nil {
+		return err
+	}
+	j.reportUnverified(unverified)
+	j.result.update(func(r *Result) { r.Object = object })
+	j.events.committed()
+	return nil
+}
+
+// makeInSession is make with a session, which an earlier process may have finished.
+func (j *job) makeInSession(ctx context.Context, r *engine.Run) error {
+	err := j.make(ctx, r)
+	if err == nil && r.Unqueried() {
+		j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, r.Object.Size })
+	}
+	return err
+}
+
+// resumed records that the service reported how much it has of a saved session.
+func (j *job) resumed(offset int64) {
+	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
+	j.events.post(Event{Kind: Resumed})
+}
+
+// finishSession decides what happens to the saved upload, and to the session of r, which ended with err. r is nil if the
+// source was sent in one request.
+func (j *job) finishSession(ctx context.Context, r *engine.Run, err error) error {
+	err = endedBy(ctx, err, j.journal)
+	var uri session.URI
 	if r != nil {
-		uri, unqueried = r.URI, r.Unqueried()
+		uri = r.URI
+		if err != nil && j.journal.Saved() {
+			r.AskStored(ctx, engine.Grace)
+		}
 	}
-	var unverified error
-	if err == nil {
-		object, unverified = j.wire().Confirm(guarded, object)
-		object, err = d.Verify(guarded, object)
+	j.reportFailure(err)
+	e := j.endOf(ofStream, err)
+	if j.file != nil {
+		e.of = ofFile
 	}
-	if err == nil {
-		j.reportUnverified(unverified)
-		j.result.update(func(r *Result) {
-			r.Object = object
-			if unqueried {
-				r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
-			}
-		})
-		j.events.committed()
+	e.outdated = r != nil && r.Unqueried() || errors.Is(err, session.ErrSourceChanged)
+	switch what := ending(e); what {
+	case cancelSession:
+		j.cancelSession(ctx, uri, err)
+	case discard, discardAndCancel:
+		left := j.journal.Discard()
+		if what == discardAndCancel {
+			j.cancelSession(ctx, uri, err)
+		}
+		return j.discarded(err, left)
+	case keep:
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.File().Rejected(e.Offset)
+		}
+		_, sent, _, committed := j.requests.Pos.Load()
+		j.journal.File().Ended(committed, sent)
 	}
-	return uri, unqueried, err
+	return err
+}
+
+// endOf describes the end of the upload with err.
+func (j *job) endOf(of medium, err error) end {
+	why, interrupted := errors.AsType[*engine.Interruption](err)
+	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
+	return end{
+		of: of, made: err == nil, unexpected: unexpected,
+		savable: j.journal.Lease() != nil, saved: j.journal.Saved(), lost: j.journal.LeaseLost() != nil,
+		canceled: interrupted && errors.Is(why, session.ErrCanceled),
+		dead:     factOf(err != nil && !interrupted && saved.Dead(err)),
+		refused:  errors.Is(err, session.ErrPrecondition), final: j.spec.NoClobber,
+	}
+}
+
+// discarded returns the error of an upload that ended with err, after its saved upload was deleted with the error
+// derr.
+func (j *job) discarded(err, derr error) error {
+	switch {
+	case derr == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, derr)
+	}
+	j.events.post(Event{Kind: Warning, Cause: derr.Error(), Err: derr})
+	return nil
+}
+
+// reportFailure reports the error of the upload, before its session is canceled.
+func (j *job) reportFailure(err error) {
+	if failed := j.result.failed; err != nil && failed != nil {
+		failed(j.callError(err))
+	}
 }
 
 // reportUnverified records why the CRC32C of the object was not compared, if err is not nil.
@@ -187,14 +231,10 @@ func (j *job) reportUnverified(err error) {
 	j.events.post(Event{Kind: Warning, Cause: "not verified: " + err.Error(), Err: err})
 }
 
-// dropUseless cancels a session that can never be resumed, so that the service need
-// not keep its bytes: of a stream that failed, and of a file that does not have the
-// expected checksum. A service that does not answer, or does not know the session, is
-// not asked.
-func (j *job) dropUseless(ctx context.Context, uri session.URI, err error) {
-	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
-	if err == nil || j.file != nil && !unexpected ||
-		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
+// cancelSession cancels a session that can never be resumed, so that the service need not keep its bytes. A service
+// that does not answer, or does not know the session, is not asked. err is that of the upload.
+func (j *job) cancelSession(ctx context.Context, uri session.URI, err error) {
+	if errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}
 	j.wire().Drop(ctx, uri)

@@ -14,45 +14,33 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// sendInParts sends a new upload in parts. done is false if the file must be sent over one
-// connection.
-func (j *job) sendInParts(ctx context.Context) (done bool, err error) {
-	send, err := j.divide(ctx)
-	if send == nil {
-		return false, err
+// chooseParts chooses the parts of the file. They are nil if the file must be sent over one connection, for the reason
+// why, which has no text if there is nothing to report.
+func (j *job) chooseParts(ctx context.Context) (chosen *state.Parts, why parts.Reason, err error) {
+	if j.u.opts.Parallel == nil || j.spec.Gzip {
+		return nil, parts.Reason{}, nil
 	}
-	return true, send(ctx)
-}
-
-// divide chooses the parts of the file, and returns the step that sends them. The step is nil if the
-// file must be sent over one connection, which is then reported or measured.
-func (j *job) divide(ctx context.Context) (func(context.Context) error, error) {
 	way := j.u.opts.Parallel.way
 	plan := parts.Plan{
 		Division: j.division(), Multipart: way != ByCompose, Compose: way != ByMultipart,
 		Buckets: j.u.buckets, Size: j.file.Total(), ID: j.result.label.get().id,
 	}
-	chosen, err := plan.Choose(ctx)
-	why, undivided := err.(parts.Reason)
-	switch {
-	case undivided && why.Unmeasured:
-		j.measureFirst()
-		return nil, nil
-	case undivided:
-		j.reportUndivided(why)
-		return nil, nil
-	case err != nil || chosen == nil:
-		return nil, err
+	chosen, err = plan.Choose(ctx)
+	if err == nil {
+		return chosen, parts.Reason{}, nil
 	}
-	return func(ctx context.Context) error {
-		j.journal.Begin(j.file.Identity(), chosen)
-		return j.sendParts(ctx, j.inParts(true))
-	}, nil
+	if why, undivided := err.(parts.Reason); undivided {
+		return nil, why, nil
+	}
+	return nil, parts.Reason{}, err
 }
 
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts.
+// the caller asked for parts, and as Undivided with AutoParts. A reason without a text is not reported.
 func (j *job) reportUndivided(why parts.Reason) {
+	if why.Text == "" {
+		return
+	}
 	if j.u.opts.Parallel.orOne().Auto {
 		j.events.post(Event{Kind: Undivided, Cause: why.Text})
 		return
@@ -79,8 +67,7 @@ func (j *job) inParts(fresh bool) *parts.Upload {
 	return p
 }
 
-// sendParts makes the object of a file in parts. After success it cleans up. After a failure it
-// keeps the saved upload and all that the service stores, unless no later call can use them.
+// sendParts makes the object of a file in parts.
 func (j *job) sendParts(ctx context.Context, p *parts.Upload) error {
 	guarded, stop := j.journal.Guard(ctx)
 	defer stop()
@@ -98,52 +85,41 @@ func (j *job) sendParts(ctx context.Context, p *parts.Upload) error {
 			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
 		}
 	})
-	_, unexpected := errors.AsType[*engine.UnexpectedBytes](err)
-	unmet, _ := errors.AsType[*session.Error](err)
-	hopeless := unexpected || errors.Is(err, session.ErrPrecondition) && (!unmet.Early || j.spec.NoClobber)
-	switch {
-	case err == nil:
-		j.finishParts(ctx, p)
-		return nil
-	case j.journal.Lease() == nil:
-		j.leave(p.Abandon(ctx))
-		return err
-	case !j.journal.Saved():
-		j.disown(ctx, p) // nothing was sent yet, or another process has the lease
-		return err
-	case hopeless:
-		left := p.Abandon(ctx)
-		if left == nil {
-			return errors.Join(err, j.journal.Discard())
-		}
-		j.leave(left)
+	e := j.endOf(ofParts, err)
+	e.dead = factOf(e.refused && e.dead == yes) // parts that are lost are sent again
+	switch ending(e) {
+	case remove:
+		return j.removeStored(ctx, p, err)
+	case removeOrphaned:
+		j.disown(ctx, p)
+	case keep:
+		j.journal.Keep()
 	}
-	j.journal.Keep()
 	return err
 }
 
-// finishParts cleans up after a finished upload and deletes its Token. If something cannot be
-// removed from the service, the Token stays, so that Prune or the next call tries again.
-func (j *job) finishParts(ctx context.Context, p *parts.Upload) {
-	left := p.Finish(ctx)
+// removeStored removes what the service stores for an upload that ended with err, and then its Token. If something
+// cannot be removed, the Token stays, so that Prune or the next call tries again.
+func (j *job) removeStored(ctx context.Context, p *parts.Upload, err error) error {
+	clean := p.Finish
+	if err != nil {
+		clean = p.Abandon
+	}
+	left := clean(ctx)
 	j.leave(left)
 	switch {
 	case !j.journal.Saved():
 	case left != nil:
 		j.journal.Keep()
 	default:
-		if err := j.journal.Discard(); err != nil {
-			j.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
-		}
+		return j.discarded(err, j.journal.Discard())
 	}
+	return err
 }
 
 // disown abandons an upload whose Token was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
 func (j *job) disown(ctx context.Context, p *parts.Upload) {
-	if j.journal.LeaseLost() == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.Grace)
 	defer cancel()
 	if !j.journal.Deleted(ctx) {
@@ -162,41 +138,16 @@ func (j *job) leave(err error) {
 	j.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
 }
 
-// resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
-func (j *job) resumeParts(ctx context.Context, token *state.Token, spec Spec) error {
-	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
-	j.setSpec(spec)
-	over, why := token.Parts.Over, ""
-	if err := j.sameSource(ctx, token); err != nil {
-		switch {
-		case !errors.Is(err, session.ErrSourceChanged):
-			return err
-		case !over && !j.u.opts.RestartChanged:
-			return engine.SourceError(err)
-		}
-		why = err.Error()
+// resumeParts continues a saved upload in parts.
+func (f *fileUpload) resumeParts(ctx context.Context) error {
+	if f.divided == nil {
+		f.divided = f.inParts(false)
 	}
-	p := j.inParts(false)
-	if over && why == "" {
-		made, err := p.Find(ctx)
-		if err != nil {
-			return err
-		}
-		if made == nil {
-			why = "it had ended, and only its cleanup was left"
-		}
+	if f.divided.Started() {
+		f.result.update(func(r *Result) { r.Resumed = true })
+		f.events.post(Event{Kind: Resumed})
 	}
-	if why != "" {
-		if err := j.abandonParts(ctx, token); err != nil {
-			return err
-		}
-		return &startOver{why: why}
-	}
-	if p.Started() {
-		j.result.update(func(r *Result) { r.Resumed = true })
-		j.events.post(Event{Kind: Resumed})
-	}
-	return j.sendParts(ctx, p)
+	return f.sendParts(ctx, f.divided)
 }
 
 // removeParts removes everything that the service stores for a saved upload.

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"gcsup/session"
-	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -55,7 +54,7 @@ func (j *job) uploadStream(ctx context.Context, stream *source.Stream) error {
 	}
 	j.setSpec(j.spec.Resolved())
 	if !whole {
-		return j.uploadNew(ctx, stream, engine.Unrecorded{})
+		return j.uploadOnce(ctx, stream)
 	}
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
@@ -98,5 +97,5 @@ func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) 
 			return err
 		}
 	}
-	return j.uploadNew(ctx, content, engine.Unrecorded{})
+	return j.uploadOnce(ctx, content)
 }

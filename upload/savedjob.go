@@ -2,12 +2,9 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -21,49 +18,28 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	j.want = want.Resolved()
 	j.identify(id, j.want)
 	if j.small() && !saved.Exists(ctx, store, id) {
-		return j.untilMade(ctx, j.fresh)
+		return j.newUpload().run(ctx)
 	}
 	token, damaged, err := j.openJournal(ctx, state.Token{ID: id, SourcePath: path, SourceIdentity: identity}, j.waitForHolder)
 	if err != nil {
 		return err
 	}
 	defer j.journal.Close()
-	return j.untilMade(ctx, func(ctx context.Context) error { return j.uploadJournaled(ctx, token, damaged, want) })
-}
-
-// uploadJournaled uploads the source, with the saved session in token if that is not nil. damaged
-// is the reason why a saved upload was set aside. want are the options of the call.
-func (j *job) uploadJournaled(ctx context.Context, token *state.Token, damaged error, want Spec) error {
-	switch {
-	case token != nil && j.u.opts.Restart:
-		if err := j.abandon(ctx, token); err != nil {
+	if token != nil {
+		f, err := j.resuming(token, &want)
+		if err != nil {
 			return err
 		}
-		uri := token.URI
-		if state.Adopt(j.u.client, token) != nil {
-			uri = session.URI{} // of another endpoint
-		}
-		return &startOver{why: "discarded, as requested", drop: uri}
-	case token != nil:
-		if j.rule == SkipSameTime {
-			want = sameMTime(want, token.Spec)
-		}
-		if conflict := token.Spec.Conflict(want); conflict != "" {
-			return fmt.Errorf("%w: %s", state.ErrOptionsDiffer, conflict)
-		}
-		if j.want.EncryptionKey.IsZero() {
-			// If the upload starts over, the object is still encrypted.
-			j.want.EncryptionKey = token.Spec.EncryptionKey
-		}
-		return j.resume(ctx, token)
-	case damaged != nil:
+		return f.run(ctx)
+	}
+	f := j.newUpload()
+	f.given, f.know.made = want, unknown
+	if damaged != nil {
+		f.damaged = true
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		j.warnOfLostParts(j.result.label.get().id, want.Bucket)
+		j.warnOfLostParts(id, want.Bucket)
 	}
-	if done, err := j.madeMeanwhile(ctx, want, damaged != nil); done || err != nil {
-		return err
-	}
-	return j.fresh(ctx)
+	return f.run(ctx)
 }
 
 // warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
@@ -74,14 +50,6 @@ func (j *job) warnOfLostParts(id, bucket string) {
 	}
 	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
 		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
-}
-
-// abandon removes the parts of a saved upload from the service.
-func (j *job) abandon(ctx context.Context, token *state.Token) error {
-	if token.Parts == nil || state.Adopt(j.u.client, token) != nil {
-		return nil
-	}
-	return j.abandonParts(ctx, token)
 }
 
 // uploadSaved resumes a saved upload.
@@ -121,7 +89,11 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	defer j.closeSource()
-	return j.thenRemove(ctx, j.untilMade(ctx, func(ctx context.Context) error { return j.resume(ctx, token) }))
+	f, err := j.resuming(token, nil)
+	if err == nil {
+		err = f.run(ctx)
+	}
+	return j.thenRemove(ctx, err)
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
@@ -160,49 +132,6 @@ func (j *job) setSpec(spec Spec) {
 	j.journal.SetSpec(spec)
 }
 
-// resume continues a saved session. If it cannot be resumed, the error is a *startOver.
-func (j *job) resume(ctx context.Context, token *state.Token) error {
-	spec, err := j.unlock(token.Spec, j.want.EncryptionKey)
-	if err != nil {
-		return err
-	}
-	j.want.EncryptionKey = spec.EncryptionKey
-	if why := j.useless(token); why != "" {
-		return &startOver{why: why}
-	}
-	if err := j.settle(ctx, j.file); err != nil {
-		return err
-	}
-	if token.Parts != nil {
-		return j.resumeParts(ctx, token, spec)
-	}
-	// The options that were not given are those of the first run.
-	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
-	j.setSpec(spec)
-	j.compress()
-	if err := j.sameSource(ctx, token); err != nil {
-		if !errors.Is(err, session.ErrSourceChanged) {
-			return err
-		}
-		if !j.u.opts.RestartChanged {
-			return engine.SourceError(err)
-		}
-		return &startOver{why: err.Error(), drop: token.URI}
-	}
-	j.source.Adopt(savedSource(token))
-	t := j.newTransfer(j.source, j.journal.RecordFile(j.source))
-	size := j.source.Total()
-	t.Pos.Size.Store(size)
-	t.Pos.Committed.Store(token.Committed)
-	return j.upload(ctx, engine.ResumedRun(t, &j.precondition, saved.Adopted(token.Session, size), engine.Resumption{
-		URI: token.URI, Opened: token.Created, Seek: j.source.Seek,
-		Resumed: func(offset int64) {
-			j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
-			j.events.post(Event{Kind: Resumed})
-		},
-	}))
-}
-
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *state.Token) error {
 	doubt, err := j.journal.SameSource(token, j.file.Total(), j.file.Since)
@@ -232,33 +161,4 @@ func (j *job) useless(token *state.Token) string {
 		return "the earlier upload was to another endpoint"
 	}
 	return ""
-}
-
-// keepSaved deletes or updates the saved upload, depending on err, with which the
-// upload ended. unqueried reports that the server has not reported how much it holds of a
-// session of another process.
-func (j *job) keepSaved(err error, unqueried bool) error {
-	if !j.journal.Saved() {
-		return err
-	}
-	_, interrupted := errors.AsType[*engine.Interruption](err) // Cancel will end the session itself
-	if err == nil || !interrupted && saved.Dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
-		if derr := j.journal.Discard(); derr != nil {
-			if err != nil {
-				return errors.Join(err, derr)
-			}
-			j.events.post(Event{Kind: Warning, Cause: derr.Error(), Err: derr})
-		}
-		return err
-	}
-	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
-		// After a change of the source, its checksums are not those of the bytes that were
-		// sent.
-		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
-			j.journal.File().Rejected(e.Offset)
-		}
-		_, sent, _, committed := j.requests.Pos.Load()
-		j.journal.File().Ended(committed, sent)
-	}
-	return err
 }

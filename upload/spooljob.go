@@ -55,12 +55,10 @@ func (j *job) sendSpooled(ctx context.Context, r io.Reader) (err error) {
 	head := newHeadReader(r)
 	s.fill(ctx, head)
 	defer s.halt()
-	run, err := s.begin(ctx, head)
-	var uri session.URI
-	if err == nil {
-		uri, err = s.drive(ctx, run)
+	if err := s.begin(ctx, head); err != nil {
+		return s.end(ctx, session.URI{}, err)
 	}
-	return s.settle(ctx, uri, err)
+	return s.upload(ctx, s.newRun())
 }
 
 // fill starts to read the input.
@@ -111,44 +109,43 @@ func (s *spooled) fill(ctx context.Context, r *headReader) {
 }
 
 // begin saves the upload when the type of its content is known.
-func (s *spooled) begin(ctx context.Context, head *headReader) (*engine.Run, error) {
+func (s *spooled) begin(ctx context.Context, head *headReader) error {
 	select {
 	case <-head.known:
 	case <-ctx.Done():
-		return nil, engine.NewInterruption(ctx, nil)
+		return engine.NewInterruption(ctx, nil)
 	}
 	s.detect(func() []byte { return head.head })
 	s.want = s.spec.Resolved()
 	s.setSpec(s.want)
 	s.journal.BeginStream()
 	if err := s.journal.Save(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	close(s.kept)
-	return s.newRun(), nil
+	return nil
 }
 
 // newRun returns the run of a stream without a session.
 func (s *spooled) newRun() *engine.Run {
-	return engine.NewRun(s.newTransfer(s.source, s.record), &s.precondition, session.State{Size: s.source.Total()})
+	return engine.NewRun(s.newTransfer(s.source, s.record, nil), &s.precondition, session.State{Size: s.source.Total()})
 }
 
 // againAfter is how long an upload whose retries are exhausted waits for the end of its input before it
 // tries again.
 const againAfter = 30 * time.Second
 
-// drive makes the object. While the input lasts, it does not stop because retries are
+// upload makes the object. While the input lasts, it does not stop because retries are
 // exhausted, or because the store does not save the session.
-func (s *spooled) drive(ctx context.Context, run *engine.Run) (session.URI, error) {
+func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
 	for warned := false; ; {
-		uri, _, err := s.make(ctx, run)
-		err = endedBy(ctx, err, s.journal)
+		err := endedBy(ctx, s.makeInSession(ctx, run), s.journal)
 		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
 		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
 			if err != nil && s.journal.Saved() {
 				run.AskStored(ctx, engine.Grace)
 			}
-			return uri, err
+			return s.end(ctx, run.URI, err)
 		}
 		if !warned {
 			warned = true
@@ -161,26 +158,27 @@ func (s *spooled) drive(ctx context.Context, run *engine.Run) (session.URI, erro
 	}
 }
 
-// settle keeps the saved upload and the files of the stream if another call can use them, or removes
-// both.
-func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error {
-	if failed := s.result.failed; err != nil && failed != nil {
-		failed(s.callError(err)) // ends a Write, which the halt awaits
-	}
+// end decides what happens to the saved upload and the files of the stream, whose session uri ended with err.
+func (s *spooled) end(ctx context.Context, uri session.URI, err error) error {
+	s.reportFailure(err) // ends a Write, which the halt awaits
 	s.halt()
-	why, interrupted := errors.AsType[*engine.Interruption](err)
 	now := s.spool.Status()
-	released := now.From > 0 // the service dropped these bytes, if the session has ended
-	dead := err != nil && !interrupted && saved.Dead(err)
-	if dead && released && now.End != nil && s.journal.LeaseLost() == nil {
-		dead = s.ended(ctx, uri, err)
+	e := s.endOf(ofSpool, err)
+	e.unended, e.released = now.End == nil, now.From > 0
+	if e.dead == yes && e.released && (e.refused || errors.Is(err, session.ErrChecksum)) {
+		// A refusal of all bytes at the end is one answer, and another process may still finish an open session. The
+		// stream is lost without the session.
+		e.dead = unknown
 	}
-	switch {
-	case s.journal.LeaseLost() != nil:
-		return err // another process decides
-	case interrupted && errors.Is(why, session.ErrCanceled) && s.journal.Saved():
-		return err // Cancel removes both
-	case err == nil || now.End == nil || errors.Is(err, session.ErrPrecondition) && (s.spec.NoClobber || dead && released):
+	what := ending(e)
+	if what == ask {
+		e.dead = factOf(s.gone(ctx, uri))
+		what = ending(e)
+	}
+	switch what {
+	case leave:
+		return err
+	case discard, discardAndCancel:
 		return s.remove(ctx, uri, err)
 	}
 	s.record.Ended(s.requests.Pos.Committed.Load())
@@ -188,32 +186,27 @@ func (s *spooled) settle(ctx context.Context, uri session.URI, err error) error 
 	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Open {
 		s.record.Rejected(failed.Offset)
 	}
-	switch {
-	case dead && released:
+	switch what {
+	case keepIncomplete:
 		return fmt.Errorf("%w: %w; its bytes before %d are gone, and those up to %d are kept in %s", ErrIncomplete, err, now.From, now.Read, s.spool.Path())
-	case dead:
-		s.forget(ctx, uri, err)
+	case renew:
+		s.renew(ctx, uri, err)
 	}
 	return asIncomplete(err)
 }
 
-// ended reports whether the session has ended, after an error that ends it. A refusal of all bytes at the end is one
-// answer, and another process may still finish an open session. The service is asked, because the stream is lost
-// without the session.
-func (s *spooled) ended(ctx context.Context, uri session.URI, err error) bool {
-	if !errors.Is(err, session.ErrPrecondition) && !errors.Is(err, session.ErrChecksum) {
-		return true
-	}
-	held, qerr := engine.Inquire(ctx, s.wire(), uri, false)
-	return held.State == engine.HeldGone || held.State == engine.HeldCanceled || qerr != nil && saved.Dead(qerr)
+// gone asks the service whether the session has ended.
+func (s *spooled) gone(ctx context.Context, uri session.URI) bool {
+	held, err := engine.Inquire(ctx, s.wire(), uri, false)
+	return held.State == engine.HeldGone || held.State == engine.HeldCanceled || err != nil && saved.Dead(err)
 }
 
-// forget makes the next call begin another session, and cancels the one that failed with err. After a crash in
+// renew makes the next call begin another session, and cancels the one that failed with err. After a crash in
 // between, the session expires.
-func (s *spooled) forget(ctx context.Context, uri session.URI, err error) {
+func (s *spooled) renew(ctx context.Context, uri session.URI, err error) {
 	s.journal.BeginStream()
 	_ = s.journal.Save(ctx) // a failure is a warning
-	s.dropUseless(ctx, uri, err)
+	s.cancelSession(ctx, uri, err)
 }
 
 // asIncomplete returns err. If the files of the stream are damaged, it also wraps ErrIncomplete.
@@ -232,16 +225,10 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 	if left == nil { // otherwise Prune or Cancel removes both
 		left = s.journal.Discard()
 	}
-	switch {
-	case err != nil:
-		s.dropUseless(ctx, uri, err)
-		if left != nil {
-			err = errors.Join(err, left)
-		}
-	case left != nil:
-		s.events.post(Event{Kind: Warning, Cause: left.Error(), Err: left})
+	if err != nil {
+		s.cancelSession(ctx, uri, err)
 	}
-	return err
+	return s.discarded(err, left)
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
@@ -273,8 +260,7 @@ func (j *job) resumeSpooled(ctx context.Context, token *state.Token) error {
 	if err != nil {
 		return err
 	}
-	uri, err := s.drive(ctx, run)
-	return s.settle(ctx, uri, err)
+	return s.upload(ctx, run)
 }
 
 // resumedRun returns the run that continues the session of token, or begins one.
@@ -289,17 +275,13 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 	default:
 		return nil, fmt.Errorf("%w: its session has ended, and its bytes before %d are not in %s", ErrIncomplete, s.spool.Status().From, s.spool.Path())
 	}
-	t := s.newTransfer(s.source, s.record)
+	t := s.newTransfer(s.source, s.record, nil)
 	t.Pos.Committed.Store(token.Committed)
 	size := s.source.Total()
 	before := token.Session
 	before.HighWater = size // see state.Token
 	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
-		URI: token.URI, Opened: token.Created, Seek: s.source.Seek,
-		Resumed: func(offset int64) {
-			s.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
-			s.events.post(Event{Kind: Resumed})
-		},
+		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
 	}), nil
 }
 
