@@ -9,34 +9,27 @@ import (
 	"gcsup/session"
 )
 
-// validate checks the Spec, and finds the secret of its encryption key. With SkipExisting
-// it adds the precondition.
-func (j *job) validate() error {
-	if j.u.invalid != nil {
-		return j.u.invalid
+// single reports whether a file of that size is sent in a single request. The request
+// cannot be resumed, but carries the checksum.
+func (o *Options) single(size int64) bool {
+	for _, limit := range []int64{o.ChunkSize, o.CommitEvery.Bytes} {
+		if limit > 0 && size > limit {
+			return false
+		}
 	}
-	if j.rule == SkipExisting {
-		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
-		j.setSpec(j.spec)
-	}
-	if err := j.spec.Validate(); err != nil {
-		return err
-	}
-	if err := j.u.opts.Parallel.checkSpec(j.spec); err != nil {
-		return err
-	}
-	key, err := j.encryptionKey(j.spec.EncryptionKey)
-	j.spec.EncryptionKey = key
-	return err
+	return size <= smallLimit
 }
+
+// smallLimit is the maximum size of a file that is sent in one request.
+const smallLimit = 8 << 20
 
 // encryptionKey returns key with its secret, which may be one of
 // [Options.EncryptionKeys].
-func (j *job) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, error) {
+func (o *Options) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, error) {
 	if key.IsZero() || key.HasSecret() {
 		return key, nil
 	}
-	for _, k := range j.u.opts.EncryptionKeys {
+	for _, k := range o.EncryptionKeys {
 		if k.HasSecret() && k.SHA256() == key.SHA256() {
 			return k, nil
 		}
@@ -46,25 +39,26 @@ func (j *job) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, e
 
 // unlock returns the Spec of a saved upload with its encryption key, which is want if
 // that is set.
-func (j *job) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
+func (o *Options) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
 	if want.HasSecret() && want.SHA256() == saved.EncryptionKey.SHA256() {
 		saved.EncryptionKey = want
 	}
-	key, err := j.encryptionKey(saved.EncryptionKey)
+	key, err := o.encryptionKey(saved.EncryptionKey)
 	saved.EncryptionKey = key
 	return saved, err
 }
 
-// detect sets the default content type, if it depends on the first bytes of the source,
+// detected returns spec with the default content type, if it depends on the first bytes of the source,
 // which head returns. It does nothing if there are none: the upload reports an error of
 // reading.
-func (j *job) detect(head func() []byte) {
-	if j.u.opts.DetectContentType == nil || j.spec.ContentType != "" || j.spec.DefaultContentType != "" {
-		return
+func (o *Options) detected(spec Spec, head func() []byte) Spec {
+	if o.DetectContentType == nil || spec.ContentType != "" || spec.DefaultContentType != "" {
+		return spec
 	}
 	if first := head(); len(first) > 0 {
-		j.spec.DefaultContentType = j.u.opts.DetectContentType(first)
+		spec.DefaultContentType = o.DetectContentType(first)
 	}
+	return spec
 }
 
 // withPOSIX returns spec with the attributes of a file in its metadata.

@@ -195,7 +195,7 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 	}
 	for job := range jobs {
 		to := b.small
-		if !b.u.single(b.size(job)) {
+		if !b.u.opts.single(b.size(job)) {
 			to = b.large
 		}
 		if to.limiter != nil && b.undecided(job) {
@@ -262,12 +262,12 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
-	j := b.u.newJob(b.ctx, job.Spec, b.budget)
-	j.rule, j.batch = b.opts.Skip, true
+	c := b.u.newCall(b.ctx, job.Spec, b.budget)
+	c.rule, c.batch = b.opts.Skip, true
 	if at.lane.limiter != nil {
-		j.turn, j.uplink.Place = at.take, at
+		c.uplink.Place = at
 	}
-	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
+	result, err := c.do(b.ctx, func(ctx context.Context) error { return b.upload(ctx, c, job, at) })
 	switch {
 	case err != nil:
 		b.breaker.Failed(job.Spec.Bucket, err)
@@ -275,6 +275,90 @@ func (b *filesCall) do(job Job, at *place) outcome {
 		b.breaker.Succeeded(job.Spec.Bucket)
 	}
 	return outcome{result, err}
+}
+
+// upload uploads a file of the batch at a place, unless it is skipped.
+func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *place) error {
+	turn := noTurn
+	if at.lane.limiter != nil {
+		turn = func(ctx context.Context) error { return at.take(ctx, job.Spec) }
+	}
+	c.result.label.set(func(n *names) { n.path = job.Path }) // it may end before it is opened
+	if err := c.validate(); err != nil {
+		return err
+	}
+	if !b.undecided(job) {
+		// The limiter counts the time in which the file is read, too. It then finds how many
+		// files a slow source needs.
+		if err := turn(ctx); err != nil {
+			return err
+		}
+	}
+	f, err := c.openPath(job.Path, job.Below)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if b.opts.PreservePOSIX {
+		f.spec = withPOSIX(f.spec, f.file.Info())
+	}
+	f.detect(f.file.Head)
+	there := &destination{openFile: f, listed: job.Listed, turn: turn}
+	skipped, err := there.skipped(ctx, job.Listed, job.Object)
+	switch {
+	case b.comparison != nil:
+		f.file.Release()
+		return b.compare(ctx, there, skipped, err)
+	case err != nil || skipped && b.opts.DryRun:
+		return err
+	case b.opts.DryRun:
+		return f.plan(ctx)
+	case skipped:
+		return f.thenRemove(ctx, nil)
+	}
+	if err := turn(ctx); err != nil {
+		return err
+	}
+	// All files wait for their turn before they wait for memory. If one waited for them in the
+	// other order, each could have what the other waits for.
+	release, err := b.holdMemory(ctx, f, at)
+	if err != nil {
+		return err
+	}
+	defer release()
+	path := job.Path
+	if f.small() && len(b.saved) == 0 {
+		path = "" // nothing is saved
+	}
+	return f.thenRemove(ctx, there.upload(ctx, path, ""))
+}
+
+// holdMemory waits for the memory of a small file, and returns a function that releases it.
+func (b *filesCall) holdMemory(ctx context.Context, f *openFile, at *place) (release func(), err error) {
+	if !f.small() {
+		return func() {}, nil
+	}
+	size := f.file.Total()
+	if at.lane.limiter != nil {
+		size += connectionMemory(size)
+	}
+	size = min(size, b.opts.Memory)
+	if err := b.memory.Acquire(ctx, size); err != nil {
+		return nil, engine.NewInterruption(ctx, nil)
+	}
+	return func() { b.memory.Release(size) }, nil
+}
+
+// plan ends the call of a dry run: it checks the precondition and sends nothing.
+func (c *call) plan(ctx context.Context) error {
+	if err := c.precondition.Look(ctx, c.wire()); err != nil {
+		return err
+	}
+	if err := c.precondition.Unmet(); err != nil {
+		return err
+	}
+	c.result.update(func(r *Result) { r.Planned = true })
+	return nil
 }
 
 // notTried returns why no file of the bucket of spec is tried, or nil.

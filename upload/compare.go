@@ -9,7 +9,6 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/bucket"
-	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
 
@@ -70,38 +69,23 @@ func endsComparison(err error) bool {
 	return errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCredentials) || errors.Is(err, session.ErrRetriesExhausted)
 }
 
-// compare compares the file of the job, whose source is open, with the object at its destination.
-func (j *job) compare(ctx context.Context, b *filesCall, listed bool, object *session.Object) error {
-	equal, err := j.skipped(ctx, listed, object)
-	j.file.Release()
+// compare ends the comparison of a file with the object that is there. equal and err are the outcome of the rule.
+func (b *filesCall) compare(ctx context.Context, there *destination, equal bool, err error) error {
 	if err == nil && !equal {
-		err = j.refused
+		err = there.refused
 	}
-	if err == nil && !equal && j.found == nil && !listed {
-		err = b.findBucket(ctx, j.spec)
+	if err == nil && !equal && there.found == nil && !there.listed {
+		err = b.findBucket(ctx, there.spec)
 	}
 	if err != nil {
 		return err
 	}
 	d := ObjectEqual
 	if !equal {
-		d = j.difference()
+		d = there.difference()
 	}
-	j.result.update(func(r *Result) { r.Object, r.Difference, r.Planned = j.found, d, !equal })
+	there.result.update(func(r *Result) { r.Object, r.Difference, r.Planned = there.found, d, !equal })
 	return nil
-}
-
-// difference returns how the object that was found differs from the file.
-func (j *job) difference() Difference {
-	switch o := j.found; {
-	case o == nil:
-		return ObjectMissing
-	case batch.CompareSize(o.Gzip, j.file.Total(), o) == batch.Differs:
-		return SizeDiffers
-	case !o.HasCRC32C && !j.spec.EncryptionKey.HasSecret():
-		return ChecksumMissing
-	}
-	return ContentDiffers
 }
 
 // findBucket returns an error if there is no such bucket. The reply to a request for an object does not

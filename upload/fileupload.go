@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"gcsup/session"
@@ -17,31 +18,147 @@ import (
 
 // fileUpload makes the object of an open file, step by step: [choose] decides which one is next.
 type fileUpload struct {
-	*job
-	know facts
+	*openFile
+	there *destination
+	know  facts
 
+	want    Spec         // the options of the object if the upload starts over
+	given   Spec         // those of the call, without defaults
 	token   *state.Token // the saved upload; nil if there is none
-	first   Spec         // the options with which the saved upload began, with the secret of its key
-	given   Spec         // the options of the call, without defaults
+	first   Spec         // the options with which it began, with the secret of its key
 	damaged bool         // the saved upload was damaged, and set aside
 
 	loaded  content.Loaded // of a small source
 	chosen  *state.Parts   // of a new upload in parts
-	divided *parts.Upload  // of a saved upload in parts; nil before it is needed
+	divided *partedFile    // of a saved upload in parts; nil before it is needed
 	session *engine.Run    // the last one
 	failed  error          // with which the session ended; nil if the object is made
 	because error          // why the upload may have to start over
 }
 
-// newUpload returns the upload of a file that is not saved.
-func (j *job) newUpload() *fileUpload {
-	return &fileUpload{job: j, know: facts{made: no, replace: j.u.opts.RestartChanged}}
+// noTurn is for a call that is not one of a batch, and need not wait for others.
+func noTurn(context.Context) error { return nil }
+
+// uploadFile uploads the file at path.
+func (c *call) uploadFile(ctx context.Context, path string) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	f, err := c.openPath(path, "")
+	if err != nil {
+		return err
+	}
+	return f.uploadUnlisted(ctx, path, "")
 }
 
-// resuming returns the upload of a file that token describes. given has the options of the call, or is nil if they are
-// those of token.
-func (j *job) resuming(token *state.Token, given *Spec) (*fileUpload, error) {
-	f := j.newUpload()
+// uploadSource uploads a source that has no path. identity is the one that the caller
+// gave; "" if the upload is not saved.
+func (c *call) uploadSource(ctx context.Context, file *source.File, identity string) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	f, err := c.open(file, "the source")
+	if err != nil {
+		return err
+	}
+	return f.uploadUnlisted(ctx, "", identity)
+}
+
+// uploadUnlisted uploads the source, unless the rule of the call skips it, and closes it.
+func (f *openFile) uploadUnlisted(ctx context.Context, path, identity string) error {
+	defer f.close()
+	f.detect(f.file.Head)
+	there := &destination{openFile: f, turn: noTurn}
+	if f.rule != SkipNothing {
+		if skipped, err := there.skipped(ctx, false, nil); skipped || err != nil {
+			return f.thenRemove(ctx, err)
+		}
+	}
+	return f.thenRemove(ctx, there.upload(ctx, path, identity))
+}
+
+// upload uploads the source. If there is a store, the upload is saved, unless the
+// source has neither a path nor an identity.
+func (d *destination) upload(ctx context.Context, path, identity string) error {
+	f := d.newUpload(d.spec)
+	if d.u.opts.Store == nil || path == "" && identity == "" {
+		d.setSpec(f.want)
+		return f.run(ctx)
+	}
+	draft := state.Token{ID: d.u.hashID(d.spec, "identity", identity), SourceIdentity: identity}
+	if identity == "" {
+		var err error
+		if draft.SourcePath, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		if draft.ID, err = d.u.ID(path, d.spec); err != nil {
+			return err
+		}
+	}
+	ctx = d.storeContext(ctx)
+	d.identify(draft.ID, f.want)
+	if d.small() && !saved.Exists(ctx, d.u.opts.Store, draft.ID) {
+		return f.run(ctx)
+	}
+	token, damaged, err := d.openJournal(ctx, draft, d.waitForHolder)
+	if err != nil {
+		return err
+	}
+	defer d.journal.Close()
+	switch {
+	case token != nil:
+		err = f.adopt(token)
+	case damaged != nil:
+		f.damaged = true
+		d.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
+		d.warnOfLostParts(draft.ID, d.spec.Bucket)
+	}
+	if err != nil {
+		return err
+	}
+	if token == nil {
+		f.know.made = unknown
+	}
+	return f.run(ctx)
+}
+
+// resumeFile resumes the saved upload of a file.
+func (c *call) resumeFile(ctx context.Context, token *state.Token) error {
+	file, err := c.openPath(token.SourcePath, "")
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	f := (&destination{openFile: file, turn: noTurn}).newUpload(token.Spec)
+	f.want = token.Spec
+	if err = f.resume(token); err == nil {
+		err = f.run(ctx)
+	}
+	return file.thenRemove(ctx, err)
+}
+
+// newUpload returns the upload of a file to an object with the options in given. It is not saved.
+func (d *destination) newUpload(given Spec) *fileUpload {
+	return &fileUpload{
+		openFile: d.openFile, there: d, given: given, want: given.Resolved(),
+		know: facts{made: no, replace: d.u.opts.RestartChanged},
+	}
+}
+
+// adopt makes f continue the upload that token describes, as the options of the call permit.
+func (f *fileUpload) adopt(token *state.Token) error {
+	if f.rule == SkipSameTime {
+		f.given = sameMTime(f.given, token.Spec)
+	}
+	f.know.restart, f.know.differs = f.u.opts.Restart, token.Spec.Conflict(f.given) != ""
+	if f.want.EncryptionKey.IsZero() && !f.know.restart {
+		f.want.EncryptionKey = token.Spec.EncryptionKey // if the upload starts over, the object is still encrypted
+	}
+	return f.resume(token)
+}
+
+// resume makes f continue the upload that token describes.
+func (f *fileUpload) resume(token *state.Token) (err error) {
 	f.token = token
 	switch {
 	case token.Parts == nil:
@@ -51,26 +168,25 @@ func (j *job) resuming(token *state.Token, given *Spec) (*fileUpload, error) {
 	default:
 		f.know.saved = savedParts
 	}
-	if given != nil {
-		f.know.restart = j.u.opts.Restart
-		if f.given = *given; j.rule == SkipSameTime {
-			f.given = sameMTime(f.given, token.Spec)
-		}
-		f.know.differs = token.Spec.Conflict(f.given) != ""
-	}
 	if f.know.restart || f.know.differs {
-		return f, nil
+		return nil
 	}
-	if j.want.EncryptionKey.IsZero() {
-		j.want.EncryptionKey = token.Spec.EncryptionKey // if the upload starts over, the object is still encrypted
-	}
-	var err error
-	f.first, err = j.unlock(token.Spec, j.want.EncryptionKey)
-	j.want.EncryptionKey = f.first.EncryptionKey
-	if why := j.useless(token); why != "" {
+	if why := f.u.useless(token); why != "" {
 		f.know.unusable, f.because = true, errors.New(why)
 	}
-	return f, err
+	f.first, err = f.u.opts.unlock(token.Spec, f.want.EncryptionKey)
+	f.want.EncryptionKey = f.first.EncryptionKey
+	return err
+}
+
+// warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
+// tell.
+func (c *call) warnOfLostParts(id, bucket string) {
+	if c.u.opts.Parallel == nil {
+		return // this Uploader sends no file in parts
+	}
+	c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
+		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
 }
 
 // run takes one step after the other until the object is made, or the upload fails.
@@ -103,15 +219,15 @@ func (f *fileUpload) run(ctx context.Context) error {
 			return f.resumeParts(ctx)
 		case sendParts:
 			f.journal.Begin(f.file.Identity(), f.chosen)
-			return f.sendParts(ctx, f.inParts(true))
+			return f.inParts(f.file, true).send(ctx)
 		case insert:
-			return f.insert(ctx, f.source, f.loaded)
+			return f.insert(ctx, f.source, f.loaded, f.there.seen)
 		case refuseOptions:
 			return fmt.Errorf("%w: %s", state.ErrOptionsDiffer, f.token.Spec.Conflict(f.given))
 		case refuseSource:
 			return engine.SourceError(f.because)
 		case finish:
-			return f.finishSession(ctx, f.session, f.failed)
+			return f.finishSession(ctx, ofFile, f.session, f.failed)
 		case stop:
 			return nil
 		}
@@ -123,15 +239,15 @@ func (f *fileUpload) run(ctx context.Context) error {
 
 // lookAgain finds out whether another process made the object meanwhile.
 func (f *fileUpload) lookAgain(ctx context.Context) error {
-	made, err := f.madeMeanwhile(ctx, f.given, f.damaged)
+	made, err := f.there.madeMeanwhile(ctx, f.given, f.damaged)
 	f.know.made = factOf(made)
 	return err
 }
 
 // findObject finds out whether the saved upload, of which only the removal is left, made its object.
 func (f *fileUpload) findObject(ctx context.Context) error {
-	f.divided = f.inParts(false)
-	made, err := f.divided.Find(ctx)
+	f.divided = f.inParts(f.file, false)
+	made, err := f.divided.parts.Find(ctx)
 	f.know.made, f.because = factOf(made != nil), errors.New("it had ended, and only its cleanup was left")
 	return err
 }
@@ -139,7 +255,7 @@ func (f *fileUpload) findObject(ctx context.Context) error {
 // compareSource compares the file with the one with which the saved upload began, and sets the options with which it
 // began.
 func (f *fileUpload) compareSource(ctx context.Context) error {
-	if err := f.settle(ctx, f.file); err != nil {
+	if err := f.settle(ctx); err != nil {
 		return err
 	}
 	spec := f.first
@@ -170,7 +286,7 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 	}
 	load := f.source.Load
 	if !f.small() {
-		if err := f.settle(ctx, f.file); err != nil {
+		if err := f.settle(ctx); err != nil {
 			return err
 		}
 		load = f.source.LoadWindow
@@ -179,16 +295,16 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 	if f.loaded, err = load(ctx); err != nil {
 		return f.requests.SourceFailed(ctx, err)
 	}
-	f.know.unmet, f.know.small = no, factOf(f.loaded.Open != nil && f.u.single(f.loaded.Size))
+	f.know.unmet, f.know.small = no, factOf(f.loaded.Open != nil && f.u.opts.single(f.loaded.Size))
 	if f.know.small == yes {
 		return nil
 	}
-	return f.settle(ctx, f.file)
+	return f.settle(ctx)
 }
 
 // divide chooses the parts of the file. The reason why it has none is reported, unless its first bytes are measured.
 func (f *fileUpload) divide(ctx context.Context) error {
-	chosen, why, err := f.chooseParts(ctx)
+	chosen, why, err := f.chooseParts(ctx, f.file)
 	if err != nil && f.know.tried == slowSession {
 		f.know.tried, f.failed = sessionEnded, err // the session stays
 		return nil
@@ -255,7 +371,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	case why == slowLink || why == otherCompressor:
 		drop = f.session.URI
 	case usable && f.token.Parts != nil && why != otherEndpoint:
-		if err := f.abandonParts(ctx, f.token); err != nil {
+		if err := f.inParts(f.file, false).abandon(ctx, f.token); err != nil {
 			return err
 		}
 	case usable && (why == asRequested || why == sourceChanged):
@@ -287,6 +403,18 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	}
 	f.token, f.know = nil, f.know.startedOver(why)
 	return nil
+}
+
+// resumeParts continues a saved upload in parts.
+func (f *fileUpload) resumeParts(ctx context.Context) error {
+	if f.divided == nil {
+		f.divided = f.inParts(f.file, false)
+	}
+	if f.divided.parts.Started() {
+		f.result.update(func(r *Result) { r.Resumed = true })
+		f.events.post(Event{Kind: Resumed})
+	}
+	return f.divided.send(ctx)
 }
 
 // slowConnection is the error of a request whose first bytes were slow.

@@ -177,6 +177,9 @@ const (
 	defaultStreamMemory = 128 << 20
 )
 
+// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
+const maxObject = 5 << 40
+
 // withDefaults checks the options and replaces zero values by the defaults.
 func (o Options) withDefaults() (Options, error) {
 	if err := o.Policy.Validate(); err != nil {

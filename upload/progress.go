@@ -7,7 +7,7 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// progress is how far a job is, for its events, and for [job.do]. They read it while the
+// progress is how far a job is, for its events, and for [call.do]. They read it while the
 // job continues.
 type progress struct {
 	whole  *engine.Position

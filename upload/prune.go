@@ -89,13 +89,13 @@ func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
 	if err := cmp.Or(p.u.foreign(s.ID, s.Endpoint), p.end); err != nil {
 		return pruned, err
 	}
-	err := p.u.inspect(ctx, s.ID, p.budget, func(j *job, token *state.Token, lease state.Lease) (err error) {
-		pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
-		if pruned.Holding, err = j.queryHolding(ctx, token); err != nil {
+	err := p.u.inspect(ctx, s.ID, p.budget, func(s *savedCall, lease state.Lease) (err error) {
+		pruned.SavedUpload = Describe(s.token) // it may have continued before the lock was taken
+		if pruned.Holding, err = s.query(ctx); err != nil {
 			p.learn(err)
 			return err
 		}
-		return p.decide(ctx, j, token, lease, &pruned)
+		return p.decide(ctx, s, lease, &pruned)
 	})
 	return pruned, err
 }
@@ -111,7 +111,8 @@ func (p *pruner) learn(err error) {
 }
 
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
-func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease state.Lease, pruned *Pruned) (err error) {
+func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pruned *Pruned) (err error) {
+	token := s.token
 	useless := pruned.State == SessionGone || pruned.State == SessionCanceled
 	switch {
 	case token.Parts != nil:
@@ -119,7 +120,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 	case pruned.State == SessionGone && token.Spool != nil:
 		useless = !spoolWhole(token)
 	case pruned.State == SessionFinished:
-		if useless, err = j.holds(ctx, pruned.Object); err != nil {
+		if useless, err = s.holds(ctx, pruned.Object); err != nil {
 			return err
 		}
 	}
@@ -130,13 +131,13 @@ func (p *pruner) decide(ctx context.Context, j *job, token *state.Token, lease s
 		return nil
 	case p.opts.DryRun:
 	case token.Parts != nil:
-		if err = j.removeParts(ctx); err == nil {
+		if err = s.removeParts(ctx); err == nil {
 			err = discard()
 		}
 	case useless:
 		err = discard()
 	default:
-		err = j.cancel(ctx, token, discard)
+		err = s.cancel(ctx, discard)
 	}
 	pruned.Deleted = err == nil
 	return err

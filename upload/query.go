@@ -1,17 +1,12 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
-	"gcsup/upload/internal/saved"
-	"gcsup/upload/internal/source"
 )
 
 // SessionState is the state of the session of a saved upload.
@@ -64,9 +59,9 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	answered := make(chan struct{})
 	u.goroutines.run(func() { // the source may be at a file server that is away
 		defer close(answered)
-		err = u.inspect(ctx, id, u.newBudget(), func(j *job, token *state.Token, _ state.Lease) (err error) {
-			defer j.openUnchanged(token)()
-			holding, err = j.queryHolding(ctx, token)
+		err = u.inspect(ctx, id, u.newBudget(), func(s *savedCall, _ state.Lease) (err error) {
+			defer s.openUnchanged()()
+			holding, err = s.query(ctx)
 			return err
 		})
 	})
@@ -76,96 +71,52 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	return holding, err
 }
 
-// openUnchanged opens the source of an upload if its parts may have to be compared with it. The job
-// has no source if it does not exist or has changed. The caller must call close.
-func (j *job) openUnchanged(token *state.Token) (close func()) {
-	none := func() {}
-	p := token.Parts
-	if p == nil || p.Upload.IsZero() || token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
-		return none
-	}
-	src, err := chunk.Open(token.SourcePath)
-	if err != nil {
-		return none
-	}
-	file, err := source.NewFile(src, token.SourcePath, func(int64, int64, int64) {})
+// Cancel ends the saved upload with that ID: the service drops its bytes, and the
+// store deletes it. It is for uploads that will not be resumed. A session that is not
+// canceled costs nothing and expires after a week. Like File, Cancel waits for a
+// lease and delivers Held events. The error wraps [state.ErrNoToken] if there is no
+// such upload.
+//
+// If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
+// interrupts it first. That call returns an [*InterruptedError] that wraps
+// [session.ErrCanceled], and its upload does not count as resumable. If Cancel then fails,
+// for example because the service is down, the upload is still saved.
+func (u *Uploader) Cancel(ctx context.Context, id string) error {
+	c := u.newCall(ctx, Spec{}, u.newBudget())
+	err := c.cancelSaved(ctx, id)
+	c.requests.Retry.Close()
+	_, err = c.conclusion(ctx, c.result.snapshot(&c.progress), err)
+	return err
+}
+
+// cancelSaved is Cancel, without its last event.
+func (c *call) cancelSaved(ctx context.Context, id string) error {
+	ctx = c.storeContext(ctx)
+	var token *state.Token
+	var damaged error
+	id, err := c.u.findSaved(ctx, id)
 	if err == nil {
-		_, err = j.journal.SameSource(token, file.Total(), file.Since)
+		c.identify(id, c.spec)
+		err = c.u.running.Stop(ctx, id, &engine.Stopped{By: session.ErrCanceled})
+	}
+	if err == nil {
+		token, damaged, err = c.openJournal(ctx, state.Token{ID: id}, nil)
 	}
 	if err != nil {
-		_ = src.Close()
-		return none
+		return fmt.Errorf("cancel: %w", err)
 	}
-	j.file = file
-	return file.Close
-}
-
-// inspect calls do with a saved upload, its lease, and a job that queries it.
-func (u *Uploader) inspect(ctx context.Context, id string, b *engine.Budget, do func(*job, *state.Token, state.Lease) error) error {
-	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
-	if err != nil {
-		return err
+	defer c.journal.Close()
+	switch {
+	case damaged != nil: // it was set aside, and the session URI is unknown
+		c.warnOfLostParts(id, "BUCKET")
+		return nil
+	case token == nil:
+		return fmt.Errorf("cancel: %w: %s", state.ErrNoToken, id)
 	}
-	defer saved.Release(ctx, lease)
-	j := u.newJob(ctx, token.Spec, b)
-	defer j.events.close(ctx, nil)
-	defer j.requests.Retry.Close()
-	j.uplink.Permit = lease
-	spec := token.Spec
-	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
-		spec = with // otherwise query without the key, which the service may accept
-	}
-	j.identify(token.ID, spec)
-	j.journal.Adopt(token)
-	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
-	return do(j, token, lease)
-}
-
-// queryHolding requests the state of the upload of token from the service. The caller must
-// hold the lease of the upload.
-func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
-	if err := j.adopt(token); err != nil {
-		return Holding{}, err
-	}
+	c.identify(id, token.Spec)
+	s := &savedCall{call: c, token: token}
 	if token.Parts != nil {
-		return j.queryParts(ctx)
+		return s.cancelParts(ctx)
 	}
-	if token.URI.IsZero() {
-		return Holding{State: SessionOpen}, nil // a stream whose session was not started
-	}
-	held, err := engine.Inquire(ctx, j.wire(), token.URI, false)
-	return holdingOf(held), err
-}
-
-// holdingOf returns the Holding of what the service holds.
-func holdingOf(h engine.Held) Holding { return Holding{heldStates[h.State], h.Committed, h.Object} }
-
-var heldStates = [...]SessionState{
-	engine.HeldOpen: SessionOpen, engine.HeldFinished: SessionFinished, engine.HeldGone: SessionGone, engine.HeldCanceled: SessionCanceled,
-}
-
-// foreign returns an error if a saved upload was started at another endpoint.
-func (u *Uploader) foreign(id, endpoint string) error {
-	if endpoint == u.client.Endpoint() {
-		return nil
-	}
-	return fmt.Errorf("upload %s was started at %s: %w", id, endpoint, session.ErrURIMismatch)
-}
-
-// adopt checks that the session of token may be used with this endpoint.
-func (j *job) adopt(token *state.Token) error {
-	err := state.Adopt(j.u.client, token)
-	if err == nil {
-		return nil
-	}
-	return cmp.Or(j.u.foreign(token.ID, token.Endpoint), err)
-}
-
-// holds reports whether o, which a session created, is still at the destination.
-func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
-	if err != nil && !engine.Refusal(err) {
-		return false, err
-	}
-	return a.Object != nil && o.Generation > 0 && a.Object.Generation == o.Generation, nil
+	return s.cancel(ctx, withSpool(ctx, token, c.journal.Discard))
 }

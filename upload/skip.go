@@ -1,16 +1,11 @@
 package upload
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
-	"gcsup/upload/internal/engine"
 )
 
 // A Skip is a rule by which a batch, or a call, leaves out files whose object exists:
@@ -84,110 +79,4 @@ func (s Skip) unread(job Job) bool {
 		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime
 	}
 	return false
-}
-
-// skipped applies the rule of the job, whose source is open, and reports whether the
-// upload is not necessary. listed and object are as in skip.
-func (j *job) skipped(ctx context.Context, listed bool, object *session.Object) (bool, error) {
-	rule := j.rule
-	switch modified := time.Unix(0, j.file.Identity().ModTimeNS); {
-	case rule != SkipSameTime:
-	case modified.UnixNano() == 0: // the source has none
-		rule = SkipIdentical
-	case !batch.Recent(modified):
-		j.spec = withMetadata(j.spec, session.FileModTimeKey, modified.Unix())
-	}
-	want := j.spec
-	j.setSpec(want.Resolved())
-	skipped, err := j.skip(ctx, rule, listed, object)
-	want.Gzip = j.spec.Gzip // see SkipSameContent
-	j.spec = want
-	return skipped, err
-}
-
-// skip applies a rule to the job, whose source is open, and reports whether the
-// upload is not necessary. listed is false if the destination was not looked up;
-// object is the object at the destination. skip notes its generation for the insert of a
-// small file, see [session.State.Guarded].
-func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.Object) (bool, error) {
-	if rule == SkipNothing || rule == SkipExisting && !listed {
-		return false, nil // the precondition detects an existing object
-	}
-	known := listed
-	if !listed {
-		if err := j.awaitTurn(ctx); err != nil {
-			return false, err
-		}
-		a, err := j.requests.Ask(ctx, session.Request{}, j.wire().Stat)
-		if err != nil && (!engine.Refusal(err) || j.u.removal.wanted && errors.Is(err, session.ErrPermission)) {
-			return false, err // after an upload that cannot be compared the source would stay, and be sent again
-		}
-		object = a.Object // also nil for a missing bucket, which the upload reports
-		known, j.refused = err == nil, err
-	}
-	j.found = object
-	switch {
-	case object != nil && object.Generation != 0:
-		j.seen = &object.Generation
-	case object == nil && known:
-		j.seen = new(int64)
-	}
-	if object == nil {
-		j.precondition.Absent(j.spec)
-		return false, nil
-	}
-	if rule == SkipSameContent {
-		rule = SkipIdentical
-		spec := j.spec
-		spec.Gzip = object.Gzip
-		j.setSpec(spec)
-	}
-	size := j.file.Total()
-	like := batch.CompareSize(j.spec.Gzip, size, object)
-	switch rule {
-	case SkipExisting:
-		like = batch.SameTime
-	case SkipSameTime:
-		like = batch.CompareTime(j.spec.Gzip, size, time.Unix(0, j.file.Identity().ModTimeNS), object)
-		if like == batch.SameTime && j.u.removal.wanted {
-			like = batch.MaybeEqual // only bytes that were compared may be removed
-		}
-	}
-	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
-		// A listing has the CRC32C only of objects without a key, and Stat only of objects
-		// with this key. Any other object differs.
-		switch {
-		case listed == object.HasCRC32C:
-			return false, nil
-		case listed && like == batch.MaybeEqual:
-			return j.skip(ctx, rule, false, nil)
-		}
-	}
-	if like == batch.MaybeEqual {
-		equal, err := j.sameBytes(ctx, object)
-		if err != nil || !equal {
-			return false, err
-		}
-		rule = SkipIdentical
-	}
-	if like == batch.Differs {
-		return false, nil
-	}
-	j.result.update(func(r *Result) { r.Skipped, r.Object = rule, object })
-	return true, nil
-}
-
-// sameBytes reads the source and compares its CRC32C with that of an object. If the
-// file is compressed, it compares the compressed bytes. If the source changes
-// meanwhile, the error is the same as for an upload.
-func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, error) {
-	if !object.HasCRC32C {
-		return false, nil
-	}
-	j.compress()
-	same, err := j.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
-	if err != nil {
-		return false, j.requests.SourceFailed(ctx, err)
-	}
-	return same, nil
 }

@@ -35,11 +35,6 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 // nothingAtStake is for storeContext: no bytes are lost if the store fails.
 func nothingAtStake() int64 { return 0 }
 
-// storeContext returns ctx for calls of the store in the foreground of the job.
-func (j *job) storeContext(ctx context.Context) context.Context {
-	return j.u.storeContext(ctx, j.events, j.uplink.Budget.AtStake)
-}
-
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
 // done.
 func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func()) {

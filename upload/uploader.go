@@ -2,9 +2,9 @@ package upload
 
 import (
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"path/filepath"
@@ -43,6 +43,12 @@ type Uploader struct {
 	below      string  // see CallOptions.Below
 }
 
+// removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
+type removal struct {
+	wanted  bool
+	dispose func(*chunk.Held) error // is called instead, if it is not nil
+}
+
 // New returns an Uploader that sends its requests with hc, which adds the
 // credentials. See [NewTransport] for its transport. A nil hc means
 // http.DefaultClient, without credentials. A nil opts uses the defaults.
@@ -72,48 +78,6 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	}, nil
 }
 
-// File uploads the file at path. If an upload of the same file to the same
-// destination was interrupted, it is resumed; see [Options.Store]. If another process
-// holds the lease of that upload and may have died, File waits, and uses the object if
-// that process makes it meanwhile.
-//
-// If ctx is done, File returns within seconds, even if a read of the file hangs.
-//
-// Besides the sentinels of packages session and state, errors wrap [chunk.ErrRead] or a
-// *fs.PathError if the file, or the store, cannot be used.
-func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
-	j := u.newJob(ctx, spec, u.newBudget())
-	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
-}
-
-// Reader uploads the bytes of r until EOF. No other call can resume it, because r
-// cannot be read again, unless [Options].Spool keeps the bytes. If r fails, the upload
-// fails with [chunk.ErrRead], and there is no object.
-//
-// A stream of at most 256 KiB is sent in one request. Any other stream gets a
-// session.
-//
-// Without a spool, Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
-// and one byte, to determine whether the stream is longer (with Gzip in spec, as many
-// bytes as compress to that), and nothing more before the session is open. After
-// Reader has returned, it reads nothing, so that a caller that can seek may try
-// again. If an upload fails, or its ctx ends, Reader therefore waits for the current
-// Read. If r has a method SetReadDeadline that works (a [net.Conn], or one end of an
-// [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the
-// caller must make the Read return, usually by closing r.
-func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
-	j := u.newJob(ctx, spec, u.newBudget())
-	return j.finish(ctx, j.uploadReader(ctx, r))
-}
-
-// Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
-// file.
-func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
-	j := u.newJob(ctx, Spec{}, u.newBudget())
-	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
-}
-
 // Endpoint returns the scheme and host to which u sends.
 func (u *Uploader) Endpoint() string { return u.client.Endpoint() }
 
@@ -132,6 +96,15 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 		abs = real // so that the same file has the same upload
 	}
 	return u.hashID(spec, abs), nil
+}
+
+// hashID returns the ID of an upload from its destination and source.
+func (u *Uploader) hashID(spec Spec, source ...string) string {
+	h := sha256.New()
+	for _, field := range append([]string{u.client.Endpoint(), spec.Bucket, spec.Object}, source...) {
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:10])
 }
 
 // newBudget returns a budget for one upload.

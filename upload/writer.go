@@ -186,15 +186,15 @@ func (w *Writer) start(first *firstFile) error {
 	w.state = writerOpen
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	w.cancel = cancel
-	j := w.u.newJob(ctx, w.Spec, w.u.newBudget())
-	j.result.failed = w.fail
+	c := w.u.newCall(ctx, w.Spec, w.u.newBudget())
+	c.result.failed = w.fail
 	go func() {
 		defer cancel(nil)
-		upload := func(ctx context.Context) error { return j.uploadWritten(ctx, first, pipeEnd{w.r}) }
+		upload := func(ctx context.Context) error { return c.uploadWritten(ctx, first, pipeEnd{w.r}) }
 		if first != nil {
-			w.result, w.err = j.do(ctx, upload) // do returns even if a read of the file hangs
+			w.result, w.err = c.do(ctx, upload) // do returns even if a read of the file hangs
 		} else {
-			w.result, w.err = j.finish(ctx, upload(ctx))
+			w.result, w.err = c.finish(ctx, upload(ctx))
 		}
 		if w.err != nil {
 			w.fail(w.err)

@@ -19,9 +19,9 @@ import (
 	"gcsup/upload/internal/spool"
 )
 
-// spooled is a job whose source is in a spool.
+// spooled is a call whose source is in a spool.
 type spooled struct {
-	*job
+	*call
 	spool  *spool.Spool
 	source *spool.Source
 	record *saved.StreamRecord
@@ -31,27 +31,27 @@ type spooled struct {
 
 // sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
 // committed them.
-func (j *job) sendSpooled(ctx context.Context, r io.Reader) (err error) {
-	ctx, j.interrupt = context.WithCancelCause(ctx)
-	defer j.interrupt(nil)
-	ctx = j.storeContext(ctx)
-	o := j.u.opts.Spool
+func (c *call) sendSpooled(ctx context.Context, r io.Reader) (err error) {
+	ctx, c.interrupt = context.WithCancelCause(ctx)
+	defer c.interrupt(nil)
+	ctx = c.storeContext(ctx)
+	o := c.u.opts.Spool
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return err
 	}
-	id := j.u.hashID(j.spec, "stream", rand.Text()) // no other call sends these bytes
-	j.identify(id, j.spec)
-	if _, _, err := j.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
+	c.identify(id, c.spec)
+	if _, _, err := c.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
 		return err
 	}
-	defer j.journal.Close()
+	defer c.journal.Close()
 	sp, err := spool.Create(ctx, dir, id, o.limit)
 	if err != nil {
 		return err
 	}
 	defer sp.Close()
-	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream(), kept: make(chan struct{})}
+	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), kept: make(chan struct{})}
 	head := newHeadReader(r)
 	s.fill(ctx, head)
 	defer s.halt()
@@ -116,8 +116,7 @@ func (s *spooled) begin(ctx context.Context, head *headReader) error {
 		return engine.NewInterruption(ctx, nil)
 	}
 	s.detect(func() []byte { return head.head })
-	s.want = s.spec.Resolved()
-	s.setSpec(s.want)
+	s.setSpec(s.spec.Resolved())
 	s.journal.BeginStream()
 	if err := s.journal.Save(ctx); err != nil {
 		return err
@@ -232,13 +231,13 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func (j *job) resumeSpooled(ctx context.Context, token *state.Token) error {
-	spec, err := j.unlock(token.Spec, j.spec.EncryptionKey)
+func (c *call) resumeSpooled(ctx context.Context, token *state.Token) error {
+	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
 	if err != nil {
 		return err
 	}
-	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
-	j.setSpec(spec)
+	spec.NoClobber = spec.NoClobber || c.spec.NoClobber
+	c.setSpec(spec)
 	sp, err := spool.Open(ctx, token.Spool.Dir, token.ID)
 	switch {
 	case errors.Is(err, spool.ErrNoEnd):
@@ -249,13 +248,11 @@ func (j *job) resumeSpooled(ctx context.Context, token *state.Token) error {
 		return asIncomplete(err)
 	}
 	defer sp.Close()
-	s := &spooled{job: j, spool: sp, source: spool.NewSource(sp), record: j.journal.RecordStream(), halt: func() {}}
+	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), halt: func() {}}
 	if spec.Gzip {
 		s.expect.Size = nil
 	}
-	size := s.source.Total()
-	s.requests.Pos.Size.Store(size)
-	s.requests.Retry.Stake(size)
+	s.sized(s.source.Total())
 	run, err := s.resumedRun(token)
 	if err != nil {
 		return err
@@ -265,7 +262,7 @@ func (j *job) resumeSpooled(ctx context.Context, token *state.Token) error {
 
 // resumedRun returns the run that continues the session of token, or begins one.
 func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
-	why := s.useless(token)
+	why := s.u.useless(token)
 	switch {
 	case why == "" && !token.URI.IsZero():
 	case s.source.Replayable():
