@@ -71,7 +71,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		defer src.Close()
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
-			c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
+			c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), c.reread)
 			wg.Go(func() {
 				if err := c.uploadOnce(t.Context(), file); err != nil {
@@ -117,8 +117,8 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
-				if _, err := c.finish(t.Context(), c.uploadFile(t.Context(), path)); err != nil {
+				c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
+				if _, err := c.finish(t.Context(), uploadFile(t.Context(), c, path)); err != nil {
 					t.Errorf("job %d: %v", i, err)
 				}
 			})
@@ -130,8 +130,8 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		if err := srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
-		c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: "last"}, shared)
-		res, err := c.finish(t.Context(), c.uploadFile(t.Context(), path))
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "last"}, shared)
+		res, err := c.finish(t.Context(), uploadFile(t.Context(), c, path))
 		want := backoff.Tries(int64(jobs+1) * size)
 		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != want {
 			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
@@ -153,12 +153,12 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
-		c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		file := source.FromReaderAt(hanging, size, c.reread)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		res, err := c.do(ctx, func(ctx context.Context) error { return c.uploadSource(ctx, file, "") })
+		res, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
 		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+abandonAfter || res.Requests != 1 {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
@@ -187,11 +187,11 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		const part = 2 << 20
 		u.opts.Parallel = InParts(2, part).By(ByCompose)
 		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
-		c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		file := source.FromReaderAt(half, 4*part, c.reread)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := c.do(ctx, func(ctx context.Context) error { return c.uploadSource(ctx, file, "") })
+		_, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
 		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
 			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
 		}
@@ -218,9 +218,9 @@ func TestRequestsOfAMinute(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
 		const size = 1<<30 + 64<<20
-		c := u.newCall(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		file := source.FromReaderAt(zeros{}, size, c.reread)
-		res, err := c.do(t.Context(), func(ctx context.Context) error { return c.uploadSource(ctx, file, "") })
+		res, err := c.do(t.Context(), func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -189,7 +189,7 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 	if store := b.u.opts.Store; store != nil && b.comparison == nil {
 		// A file that is small now may have been large, and its upload saved. An error of the
 		// store is reported when a large file needs it.
-		ctx, done := b.u.storeCall(b.ctx)
+		ctx, done := storeCall(b.ctx, b.u)
 		b.saved, _ = store.List(ctx)
 		done()
 	}
@@ -215,7 +215,7 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 // lookUp looks up the destinations of jobs in the listing.
 func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
-		for job, err := range b.u.lookup(b.ctx, *b.opts.Listing, b.budget, jobs) {
+		for job, err := range lookup(b.ctx, b.u, *b.opts.Listing, b.budget, jobs) {
 			if err != nil {
 				if b.ctx.Err() != nil {
 					return
@@ -262,7 +262,7 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
-	c := b.u.newCall(b.ctx, job.Spec, b.budget)
+	c := newCall(b.ctx, b.u, job.Spec, b.budget)
 	c.rule, c.batch = b.opts.Skip, true
 	if at.lane.limiter != nil {
 		c.uplink.Place = at
@@ -294,7 +294,7 @@ func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *place) err
 			return err
 		}
 	}
-	f, err := c.openPath(job.Path, job.Below)
+	f, err := openPath(c, job.Path, job.Below)
 	if err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *place) err
 	case err != nil || skipped && b.opts.DryRun:
 		return err
 	case b.opts.DryRun:
-		return f.plan(ctx)
+		return checkPlan(ctx, f.call)
 	case skipped:
 		return f.thenRemove(ctx, nil)
 	}
@@ -349,8 +349,8 @@ func (b *filesCall) holdMemory(ctx context.Context, f *openFile, at *place) (rel
 	return func() { b.memory.Release(size) }, nil
 }
 
-// plan ends the call of a dry run: it checks the precondition and sends nothing.
-func (c *call) plan(ctx context.Context) error {
+// checkPlan ends the call of a dry run: it checks the precondition and sends nothing.
+func checkPlan(ctx context.Context, c *call) error {
 	if err := c.precondition.Look(ctx, c.wire()); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (b *filesCall) findBucket(ctx context.Context, spec Spec) error {
 	if _, known := b.comparison.buckets.Load(spec.Bucket); known {
 		return nil
 	}
-	lister := b.u.newLister(ctx, Listing{Bucket: spec.Bucket, UserProject: spec.UserProject}, b.budget)
+	lister := newLister(ctx, b.u, Listing{Bucket: spec.Bucket, UserProject: spec.UserProject}, b.budget)
 	defer lister.close(ctx)
 	_, err := lister.page(ctx, bucket.Query{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
 	if err != nil && (errors.Is(err, session.ErrNotFound) || !engine.Refusal(err)) {

@@ -38,7 +38,7 @@ func (u *Uploader) Delete(ctx context.Context, objects iter.Seq[*session.Object]
 			spec := Spec{Bucket: o.Bucket, Object: o.Name, UserProject: opts.UserProject, IfGenerationMatch: &o.Generation}
 			emit(o, d.try(spec, d.object))
 		}
-		runDeletions(u.newDeleteCall(ctx, "object"), cmp.Or(max(opts.Jobs, 0), defaultDeletions), objects, work, yield)
+		runDeletions(newDeleteCall(ctx, u, "object"), cmp.Or(max(opts.Jobs, 0), defaultDeletions), objects, work, yield)
 	}
 }
 

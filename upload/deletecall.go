@@ -26,7 +26,7 @@ type deleteCall struct {
 	breaker *batch.Breaker
 }
 
-func (u *Uploader) newDeleteCall(ctx context.Context, what string) *deleteCall {
+func newDeleteCall(ctx context.Context, u *Uploader, what string) *deleteCall {
 	c := &deleteCall{u: u, what: what, budget: u.newBudget()}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	// The service has answered: it listed the objects. A refusal by a stranger is therefore

@@ -25,7 +25,7 @@ import (
 // like those of [Uploader.Delete]. DeleteFolders calls names in another goroutine.
 func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[string]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		c := u.newDeleteCall(ctx, "folder")
+		c := newDeleteCall(ctx, u, "folder")
 		defer c.cancel()
 		switch has, err := c.hierarchical(l); {
 		case err != nil:

@@ -40,11 +40,11 @@ type fileUpload struct {
 func noTurn(context.Context) error { return nil }
 
 // uploadFile uploads the file at path.
-func (c *call) uploadFile(ctx context.Context, path string) error {
+func uploadFile(ctx context.Context, c *call, path string) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	f, err := c.openPath(path, "")
+	f, err := openPath(c, path, "")
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (c *call) uploadFile(ctx context.Context, path string) error {
 
 // uploadSource uploads a source that has no path. identity is the one that the caller
 // gave; "" if the upload is not saved.
-func (c *call) uploadSource(ctx context.Context, file *source.File, identity string) error {
+func uploadSource(ctx context.Context, c *call, file *source.File, identity string) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	f, err := c.open(file, "the source")
+	f, err := newOpenFile(c, file, "the source")
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 	case damaged != nil:
 		f.damaged = true
 		d.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		d.warnOfLostParts(draft.ID, d.spec.Bucket)
+		warnOfLostParts(d.events, d.u, draft.ID, d.spec.Bucket)
 	}
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 }
 
 // resumeFile resumes the saved upload of a file.
-func (c *call) resumeFile(ctx context.Context, token *state.Token) error {
-	file, err := c.openPath(token.SourcePath, "")
+func resumeFile(ctx context.Context, c *call, token *state.Token) error {
+	file, err := openPath(c, token.SourcePath, "")
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (f *fileUpload) resume(token *state.Token) (err error) {
 	if f.know.restart || f.know.differs {
 		return nil
 	}
-	if why := f.u.useless(token); why != "" {
+	if why := useless(f.u, token); why != "" {
 		f.know.unusable, f.because = true, errors.New(why)
 	}
 	f.first, err = f.u.opts.unlock(token.Spec, f.want.EncryptionKey)
@@ -181,11 +181,11 @@ func (f *fileUpload) resume(token *state.Token) (err error) {
 
 // warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
 // tell.
-func (c *call) warnOfLostParts(id, bucket string) {
-	if c.u.opts.Parallel == nil {
+func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
+	if u.opts.Parallel == nil {
 		return // this Uploader sends no file in parts
 	}
-	c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
+	e.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
 		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
 }
 
@@ -219,7 +219,7 @@ func (f *fileUpload) run(ctx context.Context) error {
 			return f.resumeParts(ctx)
 		case sendParts:
 			f.journal.Begin(f.file.Identity(), f.chosen)
-			return f.inParts(f.file, true).send(ctx)
+			return newPartedFile(f.call, f.file, true).send(ctx)
 		case insert:
 			return f.insert(ctx, f.source, f.loaded, f.there.seen)
 		case refuseOptions:
@@ -246,7 +246,7 @@ func (f *fileUpload) lookAgain(ctx context.Context) error {
 
 // findObject finds out whether the saved upload, of which only the removal is left, made its object.
 func (f *fileUpload) findObject(ctx context.Context) error {
-	f.divided = f.inParts(f.file, false)
+	f.divided = newPartedFile(f.call, f.file, false)
 	made, err := f.divided.parts.Find(ctx)
 	f.know.made, f.because = factOf(made != nil), errors.New("it had ended, and only its cleanup was left")
 	return err
@@ -304,7 +304,7 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 
 // divide chooses the parts of the file. The reason why it has none is reported, unless its first bytes are measured.
 func (f *fileUpload) divide(ctx context.Context) error {
-	chosen, why, err := f.chooseParts(ctx, f.file)
+	chosen, why, err := chooseParts(ctx, f.call, f.file)
 	if err != nil && f.know.tried == slowSession {
 		f.know.tried, f.failed = sessionEnded, err // the session stays
 		return nil
@@ -371,7 +371,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	case why == slowLink || why == otherCompressor:
 		drop = f.session.URI
 	case usable && f.token.Parts != nil && why != otherEndpoint:
-		if err := f.inParts(f.file, false).abandon(ctx, f.token); err != nil {
+		if err := newPartedFile(f.call, f.file, false).abandon(ctx, f.token); err != nil {
 			return err
 		}
 	case usable && (why == asRequested || why == sourceChanged):
@@ -408,13 +408,26 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 // resumeParts continues a saved upload in parts.
 func (f *fileUpload) resumeParts(ctx context.Context) error {
 	if f.divided == nil {
-		f.divided = f.inParts(f.file, false)
+		f.divided = newPartedFile(f.call, f.file, false)
 	}
 	if f.divided.parts.Started() {
 		f.result.update(func(r *Result) { r.Resumed = true })
 		f.events.post(Event{Kind: Resumed})
 	}
 	return f.divided.send(ctx)
+}
+
+// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
+// the caller asked for parts, and as Undivided with AutoParts. A reason without a text is not reported.
+func (f *fileUpload) reportUndivided(why parts.Reason) {
+	if why.Text == "" {
+		return
+	}
+	if f.u.opts.Parallel.orOne().Auto {
+		f.events.post(Event{Kind: Undivided, Cause: why.Text})
+		return
+	}
+	f.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
 }
 
 // slowConnection is the error of a request whose first bytes were slow.

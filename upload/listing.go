@@ -30,7 +30,7 @@ func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Objec
 			yield(nil, u.invalid)
 			return
 		}
-		lister := u.newLister(ctx, l, u.newBudget())
+		lister := newLister(ctx, u, l, u.newBudget())
 		defer lister.close(ctx)
 		query := bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
 		batch.Objects(ctx, query, lister.page)(yield)
@@ -68,13 +68,13 @@ func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) it
 	if u.invalid != nil {
 		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
 	}
-	return u.lookup(ctx, l, u.newBudget(), jobs)
+	return lookup(ctx, u, l, u.newBudget(), jobs)
 }
 
 // lookup is Lookup with the budget of a batch.
-func (u *Uploader) lookup(ctx context.Context, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		lister := u.newLister(ctx, l, b)
+		lister := newLister(ctx, u, l, b)
 		defer lister.close(ctx)
 		m := batch.NewMerge(ctx, bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
 		defer m.Close()
@@ -115,7 +115,7 @@ type lister struct {
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func (u *Uploader) newLister(ctx context.Context, l Listing, b *engine.Budget) *lister {
+func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)

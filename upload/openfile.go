@@ -23,14 +23,14 @@ type openFile struct {
 }
 
 // openPath opens the file at path. below is that of a Job. The caller must call close.
-func (c *call) openPath(path, below string) (*openFile, error) {
+func openPath(c *call, path, below string) (*openFile, error) {
 	c.result.label.set(func(n *names) { n.path = path })
 	if c.u.removal.wanted {
 		if err := refuseLink(path); err != nil {
 			return nil, err
 		}
 	}
-	src, err := c.u.openSource(path, below)
+	src, err := openSource(c.u, path, below)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (c *call) openPath(path, below string) (*openFile, error) {
 	}
 	var f *openFile
 	if err == nil {
-		f, err = c.open(file, path)
+		f, err = newOpenFile(c, file, path)
 	}
 	if err != nil {
 		_ = src.Close()
@@ -49,8 +49,8 @@ func (c *call) openPath(path, below string) (*openFile, error) {
 	return f, nil
 }
 
-// open makes file the source of the call. name is for errors. The caller must call close.
-func (c *call) open(file *source.File, name string) (*openFile, error) {
+// newOpenFile makes file the source of the call. name is for errors. The caller must call close.
+func newOpenFile(c *call, file *source.File, name string) (*openFile, error) {
 	size := file.Total()
 	if size > maxObject {
 		return nil, fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, size, int64(maxObject))
@@ -159,7 +159,7 @@ func refuseLink(path string) error {
 }
 
 // openSource opens the file at path. below is that of a Job.
-func (u *Uploader) openSource(path, below string) (*chunk.Source, error) {
+func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
 	if u.below == "" && !u.removal.wanted {
 		return chunk.Open(path)
 	}
@@ -222,7 +222,7 @@ func (f *openFile) confirmObject(ctx context.Context, made *session.Object) erro
 }
 
 // useless returns the reason why nothing can be sent to the session of a saved upload, or "".
-func (u *Uploader) useless(token *state.Token) string {
+func useless(u *Uploader, token *state.Token) string {
 	if err := state.Adopt(u.client, token); err != nil {
 		return err.Error()
 	}

@@ -19,10 +19,10 @@ type partedFile struct {
 	parts *parts.Upload
 }
 
-// inParts returns the file of the call in the parts of its journal. file is nil if no bytes are sent. fresh reports that
+// newPartedFile returns the file of the call in the parts of its journal. file is nil if no bytes are sent. fresh reports that
 // the upload was just started.
-func (c *call) inParts(file *source.File, fresh bool) *partedFile {
-	p := parts.NewUpload(c.division(file), fresh)
+func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
+	p := parts.NewUpload(division(c, file), fresh)
 	c.progress.parts.Store(&partsView{p.Position, func() *PartsProgress {
 		count, done, sending := p.Progress()
 		return &PartsProgress{Count: count, Done: done, Connections: sending}
@@ -31,7 +31,7 @@ func (c *call) inParts(file *source.File, fresh bool) *partedFile {
 }
 
 // division returns what a file needs to be sent in the parts of the journal.
-func (c *call) division(file *source.File) parts.Division {
+func division(c *call, file *source.File) parts.Division {
 	return parts.Division{
 		Wire: c.wire(), Uplink: c.uplink, Journal: c.journal, File: file, Expect: c.expect, Began: c.result.began,
 		Memory: c.u.memory, Options: c.u.opts.Parallel.orOne(), Link: c.u.link,
@@ -40,13 +40,13 @@ func (c *call) division(file *source.File) parts.Division {
 
 // chooseParts chooses the parts of the file. They are nil if the file must be sent over one connection, for the reason
 // why, which has no text if there is nothing to report.
-func (c *call) chooseParts(ctx context.Context, file *source.File) (chosen *state.Parts, why parts.Reason, err error) {
+func chooseParts(ctx context.Context, c *call, file *source.File) (chosen *state.Parts, why parts.Reason, err error) {
 	if c.u.opts.Parallel == nil || c.spec.Gzip {
 		return nil, parts.Reason{}, nil
 	}
 	way := c.u.opts.Parallel.way
 	plan := parts.Plan{
-		Division: c.division(file), Multipart: way != ByCompose, Compose: way != ByMultipart,
+		Division: division(c, file), Multipart: way != ByCompose, Compose: way != ByMultipart,
 		Buckets: c.u.buckets, Size: file.Total(), ID: c.result.label.get().id,
 	}
 	chosen, err = plan.Choose(ctx)
@@ -57,19 +57,6 @@ func (c *call) chooseParts(ctx context.Context, file *source.File) (chosen *stat
 		return nil, why, nil
 	}
 	return nil, parts.Reason{}, err
-}
-
-// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts. A reason without a text is not reported.
-func (c *call) reportUndivided(why parts.Reason) {
-	if why.Text == "" {
-		return
-	}
-	if c.u.opts.Parallel.orOne().Auto {
-		c.events.post(Event{Kind: Undivided, Cause: why.Text})
-		return
-	}
-	c.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
 }
 
 // send makes the object.
@@ -136,12 +123,12 @@ func (f *partedFile) disown(ctx context.Context) {
 }
 
 // leave reports what is left at the service, if err is not nil.
-func (c *call) leave(err error) {
+func (f *partedFile) leave(err error) {
 	if err == nil {
 		return
 	}
-	c.result.update(func(r *Result) { r.Leftover = err })
-	c.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
+	f.result.update(func(r *Result) { r.Leftover = err })
+	f.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
 }
 
 // remove removes everything that the service stores for a saved upload. The error describes what is left.

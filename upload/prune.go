@@ -58,7 +58,7 @@ type Pruned struct {
 // Prune queries one upload at a time, while it holds the lock of that upload.
 func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Pruned, error] {
 	return func(yield func(Pruned, error) bool) {
-		ctx, done := u.storeCall(ctx)
+		ctx, done := storeCall(ctx, u)
 		defer done()
 		p := pruner{u: u, opts: *cmp.Or(opts, &PruneOptions{}), budget: u.newBudget()}
 		for saved, err := range u.Saved(ctx) {
@@ -86,10 +86,10 @@ type pruner struct {
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
 	pruned := Pruned{SavedUpload: s}
-	if err := cmp.Or(p.u.foreign(s.ID, s.Endpoint), p.end); err != nil {
+	if err := cmp.Or(foreign(p.u, s.ID, s.Endpoint), p.end); err != nil {
 		return pruned, err
 	}
-	err := p.u.inspect(ctx, s.ID, p.budget, func(s *savedCall, lease state.Lease) (err error) {
+	err := inspect(ctx, p.u, s.ID, p.budget, func(s *savedCall, lease state.Lease) (err error) {
 		pruned.SavedUpload = Describe(s.token) // it may have continued before the lock was taken
 		if pruned.Holding, err = s.query(ctx); err != nil {
 			p.learn(err)

@@ -52,14 +52,14 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if _, err := u.savedStore(); err != nil {
 		return Holding{}, fmt.Errorf("query: %w", err)
 	}
-	ctx, done := u.storeCall(ctx)
+	ctx, done := storeCall(ctx, u)
 	defer done()
 	var holding Holding
 	var err error
 	answered := make(chan struct{})
 	u.goroutines.run(func() { // the source may be at a file server that is away
 		defer close(answered)
-		err = u.inspect(ctx, id, u.newBudget(), func(s *savedCall, _ state.Lease) (err error) {
+		err = inspect(ctx, u, id, u.newBudget(), func(s *savedCall, _ state.Lease) (err error) {
 			defer s.openUnchanged()()
 			holding, err = s.query(ctx)
 			return err
@@ -82,15 +82,15 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // [session.ErrCanceled], and its upload does not count as resumable. If Cancel then fails,
 // for example because the service is down, the upload is still saved.
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
-	c := u.newCall(ctx, Spec{}, u.newBudget())
-	err := c.cancelSaved(ctx, id)
+	c := newCall(ctx, u, Spec{}, u.newBudget())
+	err := cancelSaved(ctx, c, id)
 	c.requests.Retry.Close()
 	_, err = c.conclusion(ctx, c.result.snapshot(&c.progress), err)
 	return err
 }
 
 // cancelSaved is Cancel, without its last event.
-func (c *call) cancelSaved(ctx context.Context, id string) error {
+func cancelSaved(ctx context.Context, c *call, id string) error {
 	ctx = c.storeContext(ctx)
 	var token *state.Token
 	var damaged error
@@ -108,7 +108,7 @@ func (c *call) cancelSaved(ctx context.Context, id string) error {
 	defer c.journal.Close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
-		c.warnOfLostParts(id, "BUCKET")
+		warnOfLostParts(c.events, c.u, id, "BUCKET")
 		return nil
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", state.ErrNoToken, id)

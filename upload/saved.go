@@ -75,7 +75,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		if store == nil {
 			return
 		}
-		ctx, done := u.storeCall(ctx)
+		ctx, done := storeCall(ctx, u)
 		defer done()
 		for e := range saved.List(ctx, store) {
 			saved := SavedUpload{ID: e.ID}

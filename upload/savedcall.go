@@ -23,13 +23,13 @@ type savedCall struct {
 }
 
 // inspect calls do with a saved upload and its lease.
-func (u *Uploader) inspect(ctx context.Context, id string, b *engine.Budget, do func(*savedCall, state.Lease) error) error {
+func inspect(ctx context.Context, u *Uploader, id string, b *engine.Budget, do func(*savedCall, state.Lease) error) error {
 	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
 	if err != nil {
 		return err
 	}
 	defer saved.Release(ctx, lease)
-	c := u.newCall(ctx, token.Spec, b)
+	c := newCall(ctx, u, token.Spec, b)
 	defer c.events.close(ctx, nil)
 	defer c.requests.Retry.Close()
 	c.uplink.Permit = lease
@@ -74,7 +74,7 @@ func (s *savedCall) query(ctx context.Context) (Holding, error) {
 		return Holding{}, err
 	}
 	if s.token.Parts != nil {
-		held, made, err := s.inParts(s.file, false).stored(ctx)
+		held, made, err := newPartedFile(s.call, s.file, false).stored(ctx)
 		if made != nil || err != nil {
 			return Holding{State: SessionFinished, Object: made}, err
 		}
@@ -95,7 +95,7 @@ var heldStates = [...]SessionState{
 }
 
 // foreign returns an error if a saved upload was started at another endpoint.
-func (u *Uploader) foreign(id, endpoint string) error {
+func foreign(u *Uploader, id, endpoint string) error {
 	if endpoint == u.client.Endpoint() {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *savedCall) usable() error {
 	if err == nil {
 		return nil
 	}
-	return cmp.Or(s.u.foreign(s.token.ID, s.token.Endpoint), err)
+	return cmp.Or(foreign(s.u, s.token.ID, s.token.Endpoint), err)
 }
 
 // holds reports whether o, which a session created, is still at the destination.
@@ -147,7 +147,7 @@ func (s *savedCall) cancel(ctx context.Context, discard func() error) error {
 
 // removeParts removes everything that the service stores for an upload in parts.
 func (s *savedCall) removeParts(ctx context.Context) error {
-	return s.inParts(s.file, false).remove(ctx)
+	return newPartedFile(s.call, s.file, false).remove(ctx)
 }
 
 // cancelParts removes everything that the service stores for an upload in parts, and deletes the saved upload.

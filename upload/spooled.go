@@ -31,7 +31,7 @@ type spooled struct {
 
 // sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
 // committed them.
-func (c *call) sendSpooled(ctx context.Context, r io.Reader) (err error) {
+func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	ctx, c.interrupt = context.WithCancelCause(ctx)
 	defer c.interrupt(nil)
 	ctx = c.storeContext(ctx)
@@ -231,7 +231,7 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func (c *call) resumeSpooled(ctx context.Context, token *state.Token) error {
+func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
 	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (c *call) resumeSpooled(ctx context.Context, token *state.Token) error {
 
 // resumedRun returns the run that continues the session of token, or begins one.
 func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
-	why := s.u.useless(token)
+	why := useless(s.u, token)
 	switch {
 	case why == "" && !token.URI.IsZero():
 	case s.source.Replayable():

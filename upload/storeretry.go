@@ -37,7 +37,7 @@ func nothingAtStake() int64 { return 0 }
 
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
 // done.
-func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func()) {
+func storeCall(ctx context.Context, u *Uploader) (_ context.Context, done func()) {
 	e := newEvents(ctx, u, new(label), (&progress{whole: engine.NewPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }

@@ -9,7 +9,7 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-func (c *call) uploadReader(ctx context.Context, r io.Reader) error {
+func uploadReader(ctx context.Context, c *call, r io.Reader) error {
 	if c.rule != SkipNothing && c.rule != SkipExisting {
 		return fmt.Errorf("%w: a stream cannot be compared with an object to skip it", session.ErrInvalid)
 	}
@@ -17,7 +17,7 @@ func (c *call) uploadReader(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	if c.u.opts.Spool.used() {
-		return c.sendSpooled(ctx, r)
+		return sendSpooled(ctx, c, r)
 	}
 	newStream := source.NewStream
 	if c.spec.Gzip {
@@ -30,14 +30,14 @@ func (c *call) uploadReader(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	defer stream.Close()
-	if err := c.uploadStream(ctx, stream); err != nil {
+	if err := uploadStream(ctx, c, stream); err != nil {
 		return err
 	}
 	c.progress.source.Store(stream.Offsets()) // for the Result
 	return nil
 }
 
-func (c *call) uploadStream(ctx context.Context, stream *source.Stream) error {
+func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
 	if err := c.precondition.Look(ctx, c.wire()); err != nil {
@@ -67,12 +67,12 @@ func (c *call) uploadStream(ctx context.Context, stream *source.Stream) error {
 
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
-func (c *call) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) error {
+func uploadWritten(ctx context.Context, c *call, first *firstFile, r io.Reader) error {
 	if c.rule != SkipNothing {
 		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
 	}
 	if first == nil {
-		return c.uploadReader(ctx, r)
+		return uploadReader(ctx, c, r)
 	}
 	if err := c.validate(); err != nil {
 		return err

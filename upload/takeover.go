@@ -30,15 +30,15 @@ import (
 // it wraps [state.ErrInUse]. If the upload belongs to another endpoint, it wraps
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
-	return u.changeSaved(ctx, "take over", func(ctx context.Context, store state.Store) (string, error) {
-		return saved.Move(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return u.withSource(t, path) })
+	return changeSaved(ctx, u, "take over", func(ctx context.Context, store state.Store) (string, error) {
+		return saved.Move(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return withSource(u, t, path) })
 	})
 }
 
 // withSource returns t with the source at path and the ID for that source. Only the
 // size is compared.
-func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error) {
-	if err := u.foreign(t.ID, t.Endpoint); err != nil {
+func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) {
+	if err := foreign(u, t.ID, t.Endpoint); err != nil {
 		return nil, err
 	}
 	if t.Spool != nil {
@@ -87,8 +87,8 @@ func (u *Uploader) withSource(t *state.Token, path string) (*state.Token, error)
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
-	return u.changeSaved(ctx, "import", func(ctx context.Context, store state.Store) (string, error) {
-		own, err := u.withSource(t, path)
+	return changeSaved(ctx, u, "import", func(ctx context.Context, store state.Store) (string, error) {
+		own, err := withSource(u, t, path)
 		if err != nil {
 			return "", err
 		}
@@ -97,10 +97,10 @@ func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id 
 }
 
 // changeSaved calls change with the store. what names the call in an error.
-func (u *Uploader) changeSaved(ctx context.Context, what string, change func(context.Context, state.Store) (id string, err error)) (id string, err error) {
+func changeSaved(ctx context.Context, u *Uploader, what string, change func(context.Context, state.Store) (id string, err error)) (id string, err error) {
 	store, err := u.savedStore()
 	if err == nil {
-		ctx, done := u.storeCall(ctx)
+		ctx, done := storeCall(ctx, u)
 		defer done()
 		id, err = change(ctx, store)
 	}

@@ -23,8 +23,8 @@ import (
 // Besides the sentinels of packages session and state, errors wrap [chunk.ErrRead] or a
 // *fs.PathError if the file, or the store, cannot be used.
 func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
-	c := u.newCall(ctx, spec, u.newBudget())
-	return c.do(ctx, func(ctx context.Context) error { return c.uploadFile(ctx, path) })
+	c := newCall(ctx, u, spec, u.newBudget())
+	return c.do(ctx, func(ctx context.Context) error { return uploadFile(ctx, c, path) })
 }
 
 // Reader uploads the bytes of r until EOF. No other call can resume it, because r
@@ -43,20 +43,20 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the
 // caller must make the Read return, usually by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
-	c := u.newCall(ctx, spec, u.newBudget())
-	return c.finish(ctx, c.uploadReader(ctx, r))
+	c := newCall(ctx, u, spec, u.newBudget())
+	return c.finish(ctx, uploadReader(ctx, c, r))
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
 // [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
 // file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
-	c := u.newCall(ctx, Spec{}, u.newBudget())
-	return c.do(ctx, func(ctx context.Context) error { return c.uploadSaved(ctx, id) })
+	c := newCall(ctx, u, Spec{}, u.newBudget())
+	return c.do(ctx, func(ctx context.Context) error { return uploadSaved(ctx, c, id) })
 }
 
 // uploadSaved resumes a saved upload.
-func (c *call) uploadSaved(ctx context.Context, id string) error {
+func uploadSaved(ctx context.Context, c *call, id string) error {
 	ctx = c.storeContext(ctx)
 	id, err := c.u.findSaved(ctx, id)
 	if err != nil {
@@ -75,18 +75,18 @@ func (c *call) uploadSaved(ctx context.Context, id string) error {
 		return fmt.Errorf("%w: %s", state.ErrNoToken, id)
 	}
 	c.identify(id, token.Spec)
-	if err := c.u.foreign(id, token.Endpoint); err != nil {
+	if err := foreign(c.u, id, token.Endpoint); err != nil {
 		return err
 	}
 	switch {
 	case token.Parts != nil && token.Parts.Over:
 		return (&savedCall{call: c, token: token}).resumeRemoval(ctx)
 	case token.Spool != nil:
-		return c.resumeSpooled(ctx, token)
+		return resumeSpooled(ctx, c, token)
 	case token.SourceIdentity != "":
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
 	}
-	return c.resumeFile(ctx, token)
+	return resumeFile(ctx, c, token)
 }
 
 // ReaderAt uploads the first size bytes of r, for content that is not a file on this
@@ -102,12 +102,12 @@ func (c *call) uploadSaved(ctx context.Context, id string) error {
 //
 // If ctx is done, ReaderAt returns within seconds, even if a call of r hangs.
 func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, identity string, spec Spec) (*Result, error) {
-	c := u.newCall(ctx, spec, u.newBudget())
+	c := newCall(ctx, u, spec, u.newBudget())
 	return c.do(ctx, func(ctx context.Context) error {
 		if size < 0 || !utf8.ValidString(identity) {
 			return fmt.Errorf("%w: the source has %d bytes and the identity %q", session.ErrInvalid, size, identity)
 		}
-		return c.uploadSource(ctx, source.FromReaderAt(r, size, c.reread), identity)
+		return uploadSource(ctx, c, source.FromReaderAt(r, size, c.reread), identity)
 	})
 }
 
@@ -116,11 +116,11 @@ func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, iden
 // [Uploader.Reader], and its size is checked: [ErrTruncated]. No other call can
 // resume the upload. [Uploader.File] is for files on disk.
 func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (*Result, error) {
-	c := u.newCall(ctx, spec, u.newBudget())
-	return c.do(ctx, func(ctx context.Context) error { return c.uploadFS(ctx, fsys, name) })
+	c := newCall(ctx, u, spec, u.newBudget())
+	return c.do(ctx, func(ctx context.Context) error { return uploadFS(ctx, c, fsys, name) })
 }
 
-func (c *call) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
+func uploadFS(ctx context.Context, c *call, fsys fs.FS, name string) error {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (c *call) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 		if err != nil {
 			return err
 		}
-		return c.uploadSource(ctx, file, "")
+		return uploadSource(ctx, c, file, "")
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -148,13 +148,13 @@ func (c *call) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 		return err
 	}
 	c.expectSize(info.Size())
-	return c.uploadReader(ctx, f)
+	return uploadReader(ctx, c, f)
 }
 
 // Bytes uploads data, which must not change before Bytes has returned. Up to 8 MiB
 // are sent in one request. More bytes get a session, which no other call can resume,
 // because it is not saved in [Options.Store].
 func (u *Uploader) Bytes(ctx context.Context, data []byte, spec Spec) (*Result, error) {
-	c := u.newCall(ctx, spec, u.newBudget())
-	return c.finish(ctx, c.uploadSource(ctx, source.FromBytes(data, c.reread), ""))
+	c := newCall(ctx, u, spec, u.newBudget())
+	return c.finish(ctx, uploadSource(ctx, c, source.FromBytes(data, c.reread), ""))
 }

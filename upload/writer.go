@@ -186,11 +186,11 @@ func (w *Writer) start(first *firstFile) error {
 	w.state = writerOpen
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	w.cancel = cancel
-	c := w.u.newCall(ctx, w.Spec, w.u.newBudget())
+	c := newCall(ctx, w.u, w.Spec, w.u.newBudget())
 	c.result.failed = w.fail
 	go func() {
 		defer cancel(nil)
-		upload := func(ctx context.Context) error { return c.uploadWritten(ctx, first, pipeEnd{w.r}) }
+		upload := func(ctx context.Context) error { return uploadWritten(ctx, c, first, pipeEnd{w.r}) }
 		if first != nil {
 			w.result, w.err = c.do(ctx, upload) // do returns even if a read of the file hangs
 		} else {
