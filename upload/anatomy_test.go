@@ -20,6 +20,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/source"
 )
 
@@ -159,7 +160,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		res, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
-		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+abandonAfter || res.Requests != 1 {
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+batch.AbandonAfter || res.Requests != 1 {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
 		close(hanging.release)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,13 +62,7 @@ type BatchOptions struct {
 	Sizes iter.Seq[int64]
 }
 
-const (
-	defaultMemory = 64 << 20
-
-	// queueLength is the capacity of each of the two queues. It is large, so that a
-	// sequence of large files does not delay the small ones after it.
-	queueLength = 1024
-)
+const defaultMemory = 64 << 20
 
 // Files uploads the files that jobs yields, several at a time, and yields one
 // result for each job, in the order in which they end. A failure of one file does
@@ -110,11 +103,7 @@ type filesCall struct {
 	saved      []string // IDs of the uploads that were saved when the batch began
 	breaker    *batch.Breaker
 	counting   atomic.Bool // the sizes are being added up, or all of them were
-
-	small, large *lane
-	workers      sync.WaitGroup
-	slots        *semaphore.Weighted // one for each file until the caller has its outcome
-	outcomes     chan outcome
+	pool       *batch.Pool[Job, outcome]
 }
 
 // outcome is the outcome of a job.
@@ -124,65 +113,35 @@ type outcome struct {
 }
 
 func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCall {
-	b := &filesCall{opts: *cmp.Or(opts, &BatchOptions{}), budget: u.newBudget(), outcomes: make(chan outcome)}
+	b := &filesCall{opts: *cmp.Or(opts, &BatchOptions{}), budget: u.newBudget()}
 	b.ctx, b.cancel = context.WithCancel(ctx)
-	own := *u
-	own.goroutines = newGoroutines(b.ctx)
-	b.u = &own
 	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
-	small, large := deciders(openFiles())
-	b.small = b.newLane(b.opts.Small, small, cmp.Or(b.opts.SmallLimiter, u.small))
-	b.large = b.newLane(b.opts.Large, large, cmp.Or(b.opts.LargeLimiter, u.large))
-	b.large.streams = true
 	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
-	b.opts.Jobs = cmp.Or(max(b.opts.Jobs, 0), b.small.most()+b.large.most())
+	small, large := batch.Deciders(batch.OpenFiles())
+	b.pool = batch.NewPool(b.ctx,
+		batch.Kind{Fixed: b.opts.Small, Limiter: cmp.Or(b.opts.SmallLimiter, u.small), Deciders: small},
+		batch.Kind{Fixed: b.opts.Large, Limiter: cmp.Or(b.opts.LargeLimiter, u.large), Deciders: large, Streams: true},
+		b.opts.Jobs, b.do)
+	own := *u
+	own.goroutines = b.pool.Goroutines
+	b.u = &own
 	if b.opts.Sizes != nil {
 		b.budget.Held = b.count
 	}
 	b.breaker = batch.NewBreaker(b.budget.Progress)
-	b.memory, b.slots = semaphore.NewWeighted(b.opts.Memory), semaphore.NewWeighted(int64(b.opts.Jobs))
+	b.memory = semaphore.NewWeighted(b.opts.Memory)
 	return b
 }
 
 // run yields the outcomes of jobs. It returns false if the iteration ended early.
 func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) bool {
-	b.start(jobs)
-	defer func() {
-		b.cancel()
-		for range b.outcomes {
-		}
-	}()
-	for o := range b.outcomes {
-		if !yield(o.result, o.err) {
-			return false
-		}
-		b.slots.Release(1) // only now, because the caller may record finished files
-	}
-	return true
+	defer b.pool.Drain()
+	defer b.cancel()
+	return b.pool.Run(func() { b.read(jobs) }, func(o outcome) bool { return yield(o.result, o.err) })
 }
 
-// start starts the goroutines. The last of them closes outcomes.
-func (b *filesCall) start(jobs iter.Seq[Job]) {
-	b.small.start()
-	b.large.start()
-	read := make(chan struct{}) // closed when all jobs are read
-	go func() {
-		defer close(read)
-		b.read(jobs)
-	}()
-	go func() {
-		b.workers.Wait()
-		// Reading the next job may block, for example in a directory of a file server that
-		// does not respond.
-		awaitDone(b.ctx, read, abandonAfter)
-		close(b.outcomes)
-	}()
-}
-
-// read passes the jobs to the workers.
+// read passes the jobs to the pool.
 func (b *filesCall) read(jobs iter.Seq[Job]) {
-	defer close(b.small.jobs)
-	defer close(b.large.jobs)
 	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
 		jobs = b.lookUp(jobs)
 	}
@@ -194,19 +153,7 @@ func (b *filesCall) read(jobs iter.Seq[Job]) {
 		done()
 	}
 	for job := range jobs {
-		to := b.small
-		if !b.u.opts.single(b.size(job)) {
-			to = b.large
-		}
-		if to.limiter != nil && b.undecided(job) {
-			to.maybeSkipped()
-		}
-		select {
-		case to.jobs <- job:
-		case <-b.ctx.Done():
-			return
-		}
-		if b.ctx.Err() != nil {
+		if !b.pool.Put(job, !b.u.opts.single(b.size(job)), b.undecided(job)) {
 			return
 		}
 	}
@@ -250,21 +197,21 @@ func (b *filesCall) undecided(job Job) bool {
 	return b.opts.DryRun || b.opts.Skip != SkipNothing && job.Listed && job.Object != nil
 }
 
-// do uploads the file of a job at a place.
-func (b *filesCall) do(job Job, at *place) outcome {
+// do uploads the file of a job at a place. It returns the bytes of the object, if it was made.
+func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 	err := cmp.Or(job.Err, b.u.invalid)
 	if err == nil {
 		err = b.notTried(job.Spec)
 	}
 	if err != nil {
-		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
+		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err), 0
 	}
 	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
-		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
+		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil), 0
 	}
 	c := newCall(b.ctx, b.u, job.Spec, b.budget)
 	c.rule, c.batch = b.opts.Skip, true
-	if at.lane.limiter != nil {
+	if at.Limited() {
 		c.uplink.Place = at
 	}
 	result, err := c.do(b.ctx, func(ctx context.Context) error { return b.upload(ctx, c, job, at) })
@@ -274,14 +221,22 @@ func (b *filesCall) do(job Job, at *place) outcome {
 	case result.Skipped == SkipNothing && !result.Planned:
 		b.breaker.Succeeded(job.Spec.Bucket)
 	}
-	return outcome{result, err}
+	if err != nil || result.Skipped != SkipNothing {
+		return outcome{result, err}, 0
+	}
+	return outcome{result, nil}, result.Size
 }
 
 // upload uploads a file of the batch at a place, unless it is skipped.
-func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *place) error {
-	turn := noTurn
-	if at.lane.limiter != nil {
-		turn = func(ctx context.Context) error { return at.take(ctx, job.Spec) }
+func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *batch.Place) error {
+	turn := func(ctx context.Context) error {
+		switch waited, err := at.Take(ctx); {
+		case err != nil:
+			return engine.NewInterruption(ctx, nil)
+		case waited:
+			return b.notTried(job.Spec) // other files may have failed during the wait
+		}
+		return nil
 	}
 	c.result.label.set(func(n *names) { n.path = job.Path }) // it may end before it is opened
 	if err := c.validate(); err != nil {
@@ -334,12 +289,12 @@ func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *place) err
 }
 
 // holdMemory waits for the memory of a small file, and returns a function that releases it.
-func (b *filesCall) holdMemory(ctx context.Context, f *openFile, at *place) (release func(), err error) {
+func (b *filesCall) holdMemory(ctx context.Context, f *openFile, at *batch.Place) (release func(), err error) {
 	if !f.small() {
 		return func() {}, nil
 	}
 	size := f.file.Total()
-	if at.lane.limiter != nil {
+	if at.Limited() {
 		size += connectionMemory(size)
 	}
 	size = min(size, b.opts.Memory)
@@ -389,7 +344,7 @@ func (b *filesCall) observe(e Event) {
 		defer close(done)
 		b.u.opts.Observer(e)
 	}()
-	awaitDone(b.ctx, done, lastEventGrace)
+	batch.Await(b.ctx, done, lastEventGrace)
 }
 
 // count adds up the sizes of all files once, as long as the gate is closed. The sum

@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
@@ -202,11 +203,11 @@ func (c *call) do(ctx context.Context, upload func(context.Context) error) (*Res
 	}
 	var err error
 	done := make(chan struct{})
-	c.u.goroutines.run(func() {
+	c.u.goroutines.Run(func() {
 		defer close(done)
 		err = upload(ctx)
 	})
-	if awaitDone(ctx, done, abandonAfter) {
+	if batch.Await(ctx, done, batch.AbandonAfter) {
 		return c.finish(ctx, err)
 	}
 	go func() {

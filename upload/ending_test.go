@@ -17,7 +17,7 @@ func TestEnding(t *testing.T) {
 				switch {
 				case e.lost && (e.saved || !e.savable), e.saved && !e.savable: // the lease is lost, or there is none
 				case e.made && (e.dead != no || e.canceled || e.refused || e.unexpected): // no error
-				case dead == unknown && of != ofSpool:
+				case dead == unknown && of != ofSpool, of == ofStream && e.savable:
 				default:
 					checkFate(t, e, ending(e))
 				}
@@ -32,7 +32,7 @@ func checkFate(t *testing.T, e end, is fate) {
 	hopeless := e.dead == yes || e.refused && e.final || e.unexpected || e.of == ofSpool && (e.unended || !e.saved)
 	for what, wrong := range map[string]bool{
 		"committed bytes are given up without a reason": gives && !e.made && !hopeless && (e.of != ofParts || e.savable),
-		"a saved upload is forgotten":                   (is == leave || is == cancelSession) && e.saved && !e.lost,
+		"a saved upload is forgotten":                   (is == leave || is == cancelSession) && e.saved,
 		"what another process has is changed":           e.lost && is != leave && is != removeOrphaned && e.of != ofStream && !(e.of == ofParts && e.made),
 		"Cancel would not find the saved upload":        e.canceled && e.saved && (gives || is == renew) && e.of != ofStream,
 		"the session of an object is canceled":          e.made && (is == cancelSession || is == discardAndCancel || is == renew),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"gcsup/upload/internal/batch"
 )
 
 // progressEvery is the least time between two Progress events while bytes flow,
@@ -58,7 +60,7 @@ func newEvents(ctx context.Context, u *Uploader, l *label, describe func(*Event)
 		last: none,
 	}
 	e.merged.drop()
-	u.goroutines.run(e.deliver)
+	u.goroutines.Run(e.deliver)
 	return e
 }
 
@@ -255,7 +257,7 @@ func (e *events) close(ctx context.Context, last *Event) {
 	e.ending = true
 	e.mu.Unlock()
 	e.signal()
-	if !awaitDone(ctx, e.done, lastEventGrace) {
+	if !batch.Await(ctx, e.done, lastEventGrace) {
 		e.mu.Lock()
 		if last == nil {
 			e.queue = nil

@@ -79,7 +79,8 @@ func (f *partedFile) send(ctx context.Context) error {
 		}
 	})
 	e := f.endOf(ofParts, err)
-	e.dead = factOf(e.refused && e.dead == yes) // parts that are lost are sent again
+	failed, ok := errors.AsType[*session.Error](err)
+	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
 	switch ending(e) {
 	case remove:
 		return f.removeStored(ctx, err)

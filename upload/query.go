@@ -6,6 +6,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
 
@@ -57,7 +58,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	var holding Holding
 	var err error
 	answered := make(chan struct{})
-	u.goroutines.run(func() { // the source may be at a file server that is away
+	u.goroutines.Run(func() { // the source may be at a file server that is away
 		defer close(answered)
 		err = inspect(ctx, u, id, u.newBudget(), func(s *savedCall, _ state.Lease) (err error) {
 			defer s.openUnchanged()()
@@ -65,7 +66,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 			return err
 		})
 	})
-	if !awaitDone(ctx, answered, abandonAfter) {
+	if !batch.Await(ctx, answered, batch.AbandonAfter) {
 		return Holding{}, fmt.Errorf("query: %w: the source or the store does not answer", context.Cause(ctx))
 	}
 	return holding, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/netconn"
 )
 
@@ -62,7 +63,7 @@ func NewTransport() *http.Transport {
 		DialContext:            newDialer().dialConn,
 		TLSHandshakeTimeout:    10 * time.Second,
 		Protocols:              &protocols,
-		MaxIdleConnsPerHost:    maxSmall + 256,
+		MaxIdleConnsPerHost:    batch.MaxSmall + 256,
 		IdleConnTimeout:        90 * time.Second,
 		WriteBufferSize:        writeBuffer,
 		DisableCompression:     true,

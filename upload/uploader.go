@@ -12,6 +12,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
@@ -37,7 +38,7 @@ type Uploader struct {
 
 	small, large *backoff.Limiter // of batches
 
-	goroutines *goroutines // of the jobs of a batch; nil for other calls
+	goroutines *batch.Goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
 	below      string  // see CallOptions.Below
@@ -48,6 +49,10 @@ type removal struct {
 	wanted  bool
 	dispose func(*chunk.Held) error // is called instead, if it is not nil
 }
+
+// NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time
+// as this process may open.
+func NewLimiters() (small, large *backoff.Limiter) { return batch.NewLimiters(batch.OpenFiles()) }
 
 // New returns an Uploader that sends its requests with hc, which adds the
 // credentials. See [NewTransport] for its transport. A nil hc means

@@ -1,4 +1,4 @@
-package upload
+package batch
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 func TestGoroutinesAreReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		g := newGoroutines(ctx)
+		g := NewGoroutines(ctx)
 		first, second := goroutineOf(g), goroutineOf(g)
 		if first != second {
 			t.Error("the second function has a new goroutine, although one is idle")
 		}
 		blocked := make(chan struct{})
-		g.run(func() { <-blocked })
+		g.Run(func() { <-blocked })
 		if goroutineOf(g) == first {
 			t.Error("two functions at a time have one goroutine")
 		}
@@ -31,9 +31,9 @@ func TestGoroutinesAreReused(t *testing.T) {
 }
 
 // goroutineOf returns the name of the goroutine that runs a function of g.
-func goroutineOf(g *goroutines) string {
+func goroutineOf(g *Goroutines) string {
 	id := make(chan string)
-	g.run(func() {
+	g.Run(func() {
 		stack := make([]byte, 64)
 		name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), "[") // "goroutine 7 "
 		id <- name

@@ -1,14 +1,14 @@
 //go:build unix
 
-package upload
+package batch
 
 import (
 	"math"
 	"syscall"
 )
 
-// openFiles returns how many files this process may open.
-func openFiles() int {
+// OpenFiles returns how many files this process may open.
+func OpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
