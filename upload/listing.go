@@ -6,12 +6,40 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"time"
 
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
+
+// A Job is one file of a batch, and the object to make of it.
+type Job struct {
+	// Path is the source file.
+	Path string
+	Spec Spec
+
+	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
+	// link below it is followed, see [chunk.OpenBelow]: another user may have replaced a directory since.
+	Below string
+
+	// Size and ModTime are those of the file when it was listed. They choose the
+	// order of work and the comparison with Object. The upload checks the file
+	// itself.
+	Size    int64
+	ModTime time.Time
+
+	// Listed is true if the destination was looked up in a listing. Object is
+	// what it holds, nil if there is no object. If Listed is false, the
+	// destination is looked up when that is necessary.
+	Listed bool
+	Object *session.Object
+
+	// Err reports a file that cannot be uploaded: it was not readable, or the
+	// service refuses its name. It is the outcome of the job.
+	Err error
+}
 
 // Listing selects the objects that [Uploader.Lookup] lists. Bucket is required.
 type Listing struct {

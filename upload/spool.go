@@ -95,3 +95,14 @@ func RemoveSpool(ctx context.Context, t *state.Token) error {
 	}
 	return removeSpool(ctx, t)
 }
+
+// spoolWhole reports whether another session can send the stream, or whether that is not known.
+func spoolWhole(token *state.Token) bool {
+	whole, err := spool.Whole(token.Spool.Dir, token.ID)
+	return whole || err != nil
+}
+
+// removeSpool removes the files of a saved stream.
+func removeSpool(ctx context.Context, token *state.Token) error {
+	return spool.Remove(ctx, token.Spool.Dir, token.ID)
+}

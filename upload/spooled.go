@@ -52,7 +52,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	}
 	defer sp.Close()
 	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), kept: make(chan struct{})}
-	head := newHeadReader(r)
+	head := spool.NewHeadReader(r)
 	s.fill(ctx, head)
 	defer s.halt()
 	if err := s.begin(ctx, head); err != nil {
@@ -62,7 +62,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 }
 
 // fill starts to read the input.
-func (s *spooled) fill(ctx context.Context, r *headReader) {
+func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 	spec, expect := s.spec, s.expect
 	var in io.Reader = r
 	stopZip := func() {}
@@ -73,7 +73,7 @@ func (s *spooled) fill(ctx context.Context, r *headReader) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		defer r.close() // if nothing more is read
+		defer r.Close() // if nothing more is read
 		s.spool.Fill(spool.Input{
 			Reader: in, Stop: stop,
 			Ended: func(whole chunk.Checkpoint) error {
@@ -109,13 +109,13 @@ func (s *spooled) fill(ctx context.Context, r *headReader) {
 }
 
 // begin saves the upload when the type of its content is known.
-func (s *spooled) begin(ctx context.Context, head *headReader) error {
+func (s *spooled) begin(ctx context.Context, head *spool.HeadReader) error {
 	select {
-	case <-head.known:
+	case <-head.Known:
 	case <-ctx.Done():
 		return engine.NewInterruption(ctx, nil)
 	}
-	s.detect(func() []byte { return head.head })
+	s.detect(func() []byte { return head.Head })
 	s.setSpec(s.spec.Resolved())
 	s.journal.BeginStream()
 	if err := s.journal.Save(ctx); err != nil {
@@ -280,27 +280,4 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
 		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
 	}), nil
-}
-
-// spoolWhole reports whether another session can send the stream, or whether that is not known.
-func spoolWhole(token *state.Token) bool {
-	whole, err := spool.Whole(token.Spool.Dir, token.ID)
-	return whole || err != nil
-}
-
-func removeSpool(ctx context.Context, token *state.Token) error {
-	return spool.Remove(ctx, token.Spool.Dir, token.ID)
-}
-
-// describeSpool adds to the description of a saved stream what its files show.
-func describeSpool(s *SavedUpload, token *state.Token) {
-	s.Spool = filepath.Join(token.Spool.Dir, token.ID)
-	end, err := spool.Ended(token.Spool.Dir, token.ID)
-	switch {
-	case err != nil: // Resume returns it
-	case end == nil:
-		s.Incomplete = true
-	default:
-		s.Size = end.Offset
-	}
 }

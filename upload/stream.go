@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/source"
 )
@@ -98,4 +99,10 @@ func uploadWritten(ctx context.Context, c *call, first *firstFile, r io.Reader) 
 		}
 	}
 	return c.uploadOnce(ctx, content)
+}
+
+// firstFile is a file at the beginning of the content of a Writer.
+type firstFile struct {
+	src  *chunk.Source
+	tail chan []byte // receives its last bytes when the bytes before are committed
 }

@@ -1,4 +1,4 @@
-package upload
+package netconn
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
-
-	"gcsup/upload/internal/netconn"
 )
 
 const (
@@ -16,33 +14,34 @@ const (
 	nextAddress    = 300 * time.Millisecond // before the second address is tried, too; doubles for each further one
 )
 
-// dialer connects to a host. If the host has several addresses, it begins with a different
+// A Dialer connects to a host. If the host has several addresses, it begins with a different
 // one each time, so that connections are spread over all of them, and one that accepts
 // connections but does not work is left. It tries a further address while the ones before
 // do not answer, as in RFC 8305: one that drops all packets costs 0.3 s. A [net.Dialer]
 // waits for half of its timeout, each time, because it tries the addresses of a family one
 // after the other.
-type dialer struct {
+type Dialer struct {
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	calls  atomic.Uint32
 }
 
-func newDialer() *dialer {
-	return &dialer{lookup: net.DefaultResolver.LookupNetIP, dial: (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext}
+// NewDialer returns a Dialer with the resolver of the system.
+func NewDialer() *Dialer {
+	return &Dialer{lookup: net.DefaultResolver.LookupNetIP, dial: (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext}
 }
 
-// dialConn connects like DialContext. The connection sends the memory of a body.
-func (d *dialer) dialConn(ctx context.Context, network, address string) (net.Conn, error) {
+// DialConn connects like DialContext. The connection sends the memory of a body.
+func (d *Dialer) DialConn(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return netconn.New(c), nil
+	return New(c), nil
 }
 
 // DialContext connects to an address with a host or an IP address.
-func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
@@ -76,7 +75,7 @@ type attempt struct {
 // race dials one address after the other until one is connected. It does not wait for an
 // attempt that takes long before it makes the next one. If all fail, the error is that of
 // the first one that failed.
-func (d *dialer) race(ctx context.Context, network string, targets []string) (net.Conn, error) {
+func (d *Dialer) race(ctx context.Context, network string, targets []string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the attempts that are no longer needed
 	ended := make(chan attempt)

@@ -3,9 +3,11 @@ package upload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -192,6 +195,23 @@ func (b *filesCall) size(job Job) int64 {
 	return job.Size
 }
 
+// unread reports whether a job is skipped without opening its file, because the
+// listings of the file and of its object suffice.
+func (b *filesCall) unread(job Job) bool {
+	switch {
+	case !job.Listed || job.Object == nil:
+		return false
+	case b.opts.Skip == SkipExisting:
+		return true
+	case b.opts.Skip == SkipSameTime && !job.ModTime.IsZero():
+		if !job.Spec.EncryptionKey.IsZero() && job.Object.HasCRC32C {
+			return false // the object is not encrypted with a key, see skip
+		}
+		return batch.CompareTime(job.Spec.Gzip, job.Size, job.ModTime, job.Object) == batch.SameTime
+	}
+	return false
+}
+
 // undecided reports whether the file of a job may need no request.
 func (b *filesCall) undecided(job Job) bool {
 	return b.opts.DryRun || b.opts.Skip != SkipNothing && job.Listed && job.Object != nil
@@ -206,7 +226,7 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 	if err != nil {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err), 0
 	}
-	if b.opts.Skip.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
+	if b.unread(job) && (b.opts.Skip == SkipExisting || !b.u.removal.wanted) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil), 0
 	}
 	c := newCall(b.ctx, b.u, job.Spec, b.budget)
@@ -366,29 +386,74 @@ func (b *filesCall) count() {
 	}()
 }
 
-// A Job is one file of a batch, and the object to make of it.
-type Job struct {
-	// Path is the source file.
-	Path string
-	Spec Spec
+// Compare compares the files of jobs with the objects at their destinations. It sends no data and
+// changes nothing. Like [Uploader.Files], it yields one Result for each job, in the order in
+// which they end: Difference is the outcome, and Object is the object at the destination, nil if
+// there is none. Planned is set if they differ. A file is read only if its object has the same
+// size. The object determines whether the file is compressed for the comparison, as with
+// [SkipSameContent].
+//
+// Only Small, Large, their limiters, Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
+// Listing fails because there is no such bucket, because the credentials are not accepted or
+// because the service cannot be reached, no more jobs are read, and the last pair has the error
+// and no Result. After any other failure of the listing, the objects are looked up one by one.
+// If there is no such bucket, the error of a file wraps [session.ErrNotFound].
+func (u *Uploader) Compare(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		b := newFilesCall(ctx, u, opts)
+		b.opts.Skip, b.opts.DryRun, b.opts.PreservePOSIX = SkipSameContent, true, false
+		b.comparison = &comparison{}
+		if !b.run(jobs, yield) || ctx.Err() != nil {
+			return
+		}
+		if failed := b.comparison.unlisted.Load(); failed != nil {
+			yield(nil, *failed)
+		}
+	}
+}
 
-	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
-	// link below it is followed, see [chunk.OpenBelow]: another user may have replaced a directory since.
-	Below string
+// comparison is what a call of [Uploader.Compare] knows of all files.
+type comparison struct {
+	unlisted atomic.Pointer[error] // the error that ended the listing
+	buckets  sync.Map              // by the names of the buckets that exist
+}
 
-	// Size and ModTime are those of the file when it was listed. They choose the
-	// order of work and the comparison with Object. The upload checks the file
-	// itself.
-	Size    int64
-	ModTime time.Time
+// endsComparison reports whether the error of a listing applies to every object.
+func endsComparison(err error) bool {
+	return errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCredentials) || errors.Is(err, session.ErrRetriesExhausted)
+}
 
-	// Listed is true if the destination was looked up in a listing. Object is
-	// what it holds, nil if there is no object. If Listed is false, the
-	// destination is looked up when that is necessary.
-	Listed bool
-	Object *session.Object
+// compare ends the comparison of a file with the object that is there. equal and err are the outcome of the rule.
+func (b *filesCall) compare(ctx context.Context, there *destination, equal bool, err error) error {
+	if err == nil && !equal {
+		err = there.refused
+	}
+	if err == nil && !equal && there.found == nil && !there.listed {
+		err = b.findBucket(ctx, there.spec)
+	}
+	if err != nil {
+		return err
+	}
+	d := ObjectEqual
+	if !equal {
+		d = there.difference()
+	}
+	there.result.update(func(r *Result) { r.Object, r.Difference, r.Planned = there.found, d, !equal })
+	return nil
+}
 
-	// Err reports a file that cannot be uploaded: it was not readable, or the
-	// service refuses its name. It is the outcome of the job.
-	Err error
+// findBucket returns an error if there is no such bucket. The reply to a request for an object does not
+// show it. If the listing is not allowed, the bucket exists.
+func (b *filesCall) findBucket(ctx context.Context, spec Spec) error {
+	if _, known := b.comparison.buckets.Load(spec.Bucket); known {
+		return nil
+	}
+	lister := newLister(ctx, b.u, Listing{Bucket: spec.Bucket, UserProject: spec.UserProject}, b.budget)
+	defer lister.close(ctx)
+	_, err := lister.page(ctx, bucket.Query{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
+	if err != nil && (errors.Is(err, session.ErrNotFound) || !engine.Refusal(err)) {
+		return err
+	}
+	b.comparison.buckets.Store(spec.Bucket, nil)
+	return nil
 }

@@ -1,7 +1,7 @@
 //go:build !(linux || dragonfly || openbsd || solaris || darwin || freebsd || netbsd)
 
-package upload
+package source
 
 import "io/fs"
 
-func posixOf(fs.FileInfo) (posix, bool) { return posix{}, false }
+func POSIXOf(fs.FileInfo) (POSIX, bool) { return POSIX{}, false }

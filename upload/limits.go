@@ -4,9 +4,66 @@ import (
 	"iter"
 	"maps"
 	"sync"
+	"time"
 
 	"gcsup/backoff"
+	"gcsup/upload/internal/engine"
 )
+
+// AtRisk bounds the bytes at risk of all uploads that share it: those that must be sent again if the
+// process dies now. The bound is ten seconds of the rate at which bytes were committed in the last five, and at least 64
+// MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are committed. Beyond the bound no file, part or session begins, and what has begun
+// continues.
+//
+//   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one request, are at risk as
+//     a whole, from the begin of the request until its reply. One that is larger than the bound begins if no
+//     other one is at risk.
+//   - Of a session, what its socket holds is at risk, and 256 KiB. The service keeps the bytes that arrived. Linux
+//     tells what a socket holds. On other systems 1 MiB counts for each session.
+//
+// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an AtRisk should therefore
+// share the [RateLimit], too: otherwise one that is paused may keep the others waiting.
+//
+// The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
+type AtRisk struct{ bound engine.AtRisk }
+
+// RateLimit limits the object data of all uploads that use it, in bytes per second. The
+// uploads take turns, however many connections each of them has. A RateLimit is safe for
+// concurrent use.
+//
+// An upload that waits for its turn is not stalled, see [Options].StallTimeout. It ends at
+// once when its context is done.
+type RateLimit struct{ limit *engine.RateLimit }
+
+// Unlimited is the rate of a [RateLimit] that limits nothing.
+const Unlimited int64 = engine.Unlimited
+
+// NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads, and
+// [Unlimited] limits nothing.
+func NewRateLimit(bytesPerSecond int64) *RateLimit {
+	return &RateLimit{engine.NewRateLimit(bytesPerSecond)}
+}
+
+// Limit returns the limit in bytes per second: [Unlimited] if there is none, or 0 if
+// uploads are paused.
+func (l *RateLimit) Limit() int64 { return l.limit.Rate() }
+
+// SetLimit changes the limit to bytesPerSecond, as [NewRateLimit] does. Uploads under
+// way have the new rate within a second. A pause may take any time. If the service
+// replies early or closes a connection meanwhile, the request is repeated after the pause, with
+// the whole budget for retries. No request with data begins in a pause.
+func (l *RateLimit) SetLimit(bytesPerSecond int64) { l.limit.SetLimit(bytesPerSecond) }
+
+// shared returns the limit, or nil if l is nil.
+func (l *RateLimit) shared() *engine.RateLimit {
+	if l == nil {
+		return nil
+	}
+	return l.limit
+}
+
+// held returns the total time for which the limit held bytes back.
+func (l *RateLimit) held() time.Duration { return l.shared().Held() }
 
 // RequestRates pace the requests that change objects, for each bucket separately, see
 // [backoff.Rate]. Before the first 429 of a bucket nothing is paced, unless [RequestRates.Limit] is

@@ -1,4 +1,4 @@
-package upload
+package netconn
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func TestDialer(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h := &host{addrs: test.addrs, fate: test.fate}
-				d := &dialer{lookup: h.lookup, dial: h.dial}
+				d := &Dialer{lookup: h.lookup, dial: h.dial}
 				start := time.Now()
 				c, err := d.DialContext(t.Context(), "tcp", test.address)
 				if took := time.Since(start); took != test.took || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
@@ -140,7 +140,7 @@ func TestDialer(t *testing.T) {
 func TestDialerError(t *testing.T) {
 	t.Parallel()
 	h := &host{}
-	d := &dialer{lookup: h.lookup, dial: h.dial}
+	d := &Dialer{lookup: h.lookup, dial: h.dial}
 	_, err := d.DialContext(t.Context(), "tcp", "nowhere:443")
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if !ok || !dns.IsNotFound || err.Error() != "dial tcp: lookup nowhere: no such host" {
@@ -156,7 +156,7 @@ func TestDialerCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{addrs: "10.0.0.1 10.0.0.2"}
-		d := &dialer{lookup: h.lookup, dial: h.dial}
+		d := &Dialer{lookup: h.lookup, dial: h.dial}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		start := time.Now()

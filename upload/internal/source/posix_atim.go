@@ -1,17 +1,17 @@
 //go:build linux || dragonfly || openbsd || solaris
 
-package upload
+package source
 
 import (
 	"io/fs"
 	"syscall"
 )
 
-func posixOf(info fs.FileInfo) (posix, bool) {
+func POSIXOf(info fs.FileInfo) (POSIX, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return posix{}, false
+		return POSIX{}, false
 	}
 	seconds, _ := st.Atim.Unix()
-	return posix{seconds, st.Uid, st.Gid}, true
+	return POSIX{seconds, st.Uid, st.Gid}, true
 }
