@@ -139,7 +139,7 @@ func (d *destination) waitForHolder(ctx context.Context) {
 
 // madeMeanwhile reports whether the call, which now holds the lease, is finished: another process
 // may have made the object, and released the lease, since the destination was looked up. With a rule, the
-// job looks again. It trusts the look of its caller, such as a listing, unless another process had the
+// call looks again. It trusts the look of its caller, such as a listing, unless another process had the
 // upload: the call waited for the lease, or the saved upload was damaged.
 func (d *destination) madeMeanwhile(ctx context.Context, want Spec, damaged bool) (bool, error) {
 	if damaged {

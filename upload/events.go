@@ -304,7 +304,7 @@ func (m *mergedEvent) take() (v Event, ok bool) {
 }
 
 // label is what an upload is called, in its Result, its events and its log. The goroutine
-// of the job writes it, and any may read it.
+// of the call writes it, and any may read it.
 type label struct {
 	mu    sync.Mutex
 	names names

@@ -105,19 +105,16 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 		return err
 	}
 	defer d.journal.Close()
+	f.know.made = unknown
 	switch {
 	case token != nil:
-		err = f.adopt(token)
+		if err := f.adopt(token); err != nil {
+			return err
+		}
 	case damaged != nil:
 		f.damaged = true
 		d.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
 		warnOfLostParts(d.events, d.u, draft.ID, d.spec.Bucket)
-	}
-	if err != nil {
-		return err
-	}
-	if token == nil {
-		f.know.made = unknown
 	}
 	return f.run(ctx)
 }

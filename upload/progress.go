@@ -9,8 +9,8 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// progress is how far a job is, for its events, and for [call.do]. They read it while the
-// job continues.
+// progress is how far a call is, for its events, and for [call.do]. They read it while the
+// call continues.
 type progress struct {
 	whole  *engine.Position
 	source atomic.Pointer[source.Offsets] // of a source that is compressed; nil for any other
@@ -24,7 +24,7 @@ type partsView struct {
 	progress func() *PartsProgress
 }
 
-// position returns the offsets of the job, or the sums over its parts.
+// position returns the offsets of the call, or the sums over its parts.
 func (p *progress) position() (size, sent, arrived, committed int64) {
 	if parts := p.parts.Load(); parts != nil {
 		return parts.position()
