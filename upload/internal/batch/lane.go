@@ -10,6 +10,10 @@ import (
 	"gcsup/backoff"
 )
 
+// queueLength is the capacity of each of the two queues. It is large, so that a
+// sequence of large files does not delay the small ones after it.
+const queueLength = 1024
+
 // Kind configures one of the two kinds of jobs.
 type Kind struct {
 	Fixed    int              // jobs at a time; 0 means as many as the limiter permits

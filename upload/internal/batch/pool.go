@@ -7,10 +7,6 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// queueLength is the capacity of each of the two queues. It is large, so that a
-// sequence of large files does not delay the small ones after it.
-const queueLength = 1024
-
 // Pool runs the jobs of a batch, several at a time: small and large ones, each kind with its own number. A job is any
 // value, and so is its outcome.
 type Pool[J, O any] struct {
