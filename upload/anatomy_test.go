@@ -20,7 +20,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/source"
 )
 
@@ -72,15 +72,13 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		defer src.Close()
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
-			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
-			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
+			c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
+			file := source.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), c.reread)
 			wg.Go(func() {
-				part := engine.NewTransfer(j.requests, j.spec, file, engine.Unrecorded{}, engine.TransferOptions{})
-				r := engine.NewRun(part, nil, session.State{Size: rng.Len()})
-				if err := j.upload(t.Context(), r); err != nil {
+				if err := c.uploadOnce(t.Context(), file); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
-				if n := j.result.tally.Sent.Load(); n < rng.Len() {
+				if n := c.result.tally.Sent.Load(); n < rng.Len() {
 					t.Errorf("part %d: %d bytes were sent of %d", i, n, rng.Len())
 				}
 			})
@@ -120,8 +118,8 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
-				if _, err := j.finish(t.Context(), j.uploadFile(t.Context(), path)); err != nil {
+				c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
+				if _, err := c.finish(t.Context(), uploadFile(t.Context(), c, path)); err != nil {
 					t.Errorf("job %d: %v", i, err)
 				}
 			})
@@ -133,8 +131,8 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		if err := srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
-		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "last"}, shared)
-		res, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "last"}, shared)
+		res, err := c.finish(t.Context(), uploadFile(t.Context(), c, path))
 		want := backoff.Tries(int64(jobs+1) * size)
 		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != want {
 			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
@@ -156,15 +154,13 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
-		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(source.FromReaderAt(hanging, size, j.reread), "the source"); err != nil {
-			t.Fatal(err)
-		}
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		file := source.FromReaderAt(hanging, size, c.reread)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		res, err := j.do(ctx, j.fresh)
-		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+abandonAfter || res.Requests != 1 {
+		res, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+batch.AbandonAfter || res.Requests != 1 {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
 		close(hanging.release)
@@ -192,13 +188,11 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		const part = 2 << 20
 		u.opts.Parallel = InParts(2, part).By(ByCompose)
 		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
-		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(source.FromReaderAt(half, 4*part, j.reread), "the source"); err != nil {
-			t.Fatal(err)
-		}
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		file := source.FromReaderAt(half, 4*part, c.reread)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := j.do(ctx, j.fresh)
+		_, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
 		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
 			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
 		}
@@ -225,11 +219,9 @@ func TestRequestsOfAMinute(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
 		const size = 1<<30 + 64<<20
-		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		if err := j.use(source.FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
-			t.Fatal(err)
-		}
-		res, err := j.do(t.Context(), j.fresh)
+		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		file := source.FromReaderAt(zeros{}, size, c.reread)
+		res, err := c.do(t.Context(), func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
 		if err != nil {
 			t.Fatal(err)
 		}

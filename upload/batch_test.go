@@ -31,8 +31,8 @@ func TestBatchAtTheGate(t *testing.T) {
 				b, first, last = u.newBudget(), 73*time.Second, 80*time.Second
 			}
 			wg.Go(func() {
-				j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, b)
-				_, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
+				c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, b)
+				_, err := c.finish(t.Context(), uploadFile(t.Context(), c, path))
 				if took := time.Since(start); !errors.Is(err, session.ErrRetriesExhausted) || took < first || took > last {
 					t.Errorf("job %d ended after %v, want %v to %v: %v", i, took, first, last, err)
 				}

@@ -138,6 +138,11 @@ type CallOptions struct {
 // If the options are not valid, each call returns an error.
 func (u *Uploader) With(o CallOptions) *Uploader {
 	own := *u
+	reject := func(err error) { // the first error stays, even if With is called again
+		if err != nil && own.invalid == nil {
+			own.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+		}
+	}
 	if o.Observer != nil {
 		own.opts.Observer = o.Observer
 	}
@@ -165,12 +170,9 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.accept = o.Accept
 	}
 	if o.RemoveSource || o.Dispose != nil {
-		own.removal = removal{refuseLink, (*job).removeSource, o.Dispose}
+		own.removal = removal{wanted: true, dispose: o.Dispose}
 	}
 	own.below = cmp.Or(o.Below, u.below)
-	if own.below != "" || own.removal.wanted() {
-		own.open = (*Uploader).openBelow
-	}
 	if o.Unsaved {
 		own.opts.Store, own.opts.Parallel = nil, nil
 	}
@@ -179,34 +181,26 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	var err error
 	own.opts, err = own.opts.withDefaults()
-	own.reject(err)
+	reject(err)
 	switch {
 	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
-		own.reject(fmt.Errorf("%v: no such rule", o.Skip))
+		reject(fmt.Errorf("%v: no such rule", o.Skip))
 	case o.Skip != SkipNothing:
-		own.rule, own.skip = o.Skip, (*job).skipped
+		own.rule = o.Skip
 	}
 	if !utf8.ValidString(o.SourceVersion) {
-		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
+		reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
 	}
 	if o.RetryFor != 0 && o.Tries != 0 {
-		own.reject(errors.New("RetryFor and Tries: want one of them"))
+		reject(errors.New("RetryFor and Tries: want one of them"))
 	}
 	if o.Size != nil && *o.Size < 0 {
-		own.reject(errors.New("size: want a number that is not negative"))
+		reject(errors.New("size: want a number that is not negative"))
 	}
 	client, err := u.client.WithHeader(o.Header)
-	own.reject(err)
+	reject(err)
 	if err == nil && o.Header != nil {
 		own.client = client
 	}
 	return &own
-}
-
-// reject records that the options are not valid, if err is not nil. The first error
-// stays, even if [Uploader.With] is called again.
-func (u *Uploader) reject(err error) {
-	if err != nil && u.invalid == nil {
-		u.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
-	}
 }

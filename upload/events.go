@@ -3,7 +3,10 @@ package upload
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"gcsup/upload/internal/batch"
 )
 
 // progressEvery is the least time between two Progress events while bytes flow,
@@ -58,7 +61,7 @@ func newEvents(ctx context.Context, u *Uploader, l *label, describe func(*Event)
 		last: none,
 	}
 	e.merged.drop()
-	u.goroutines.run(e.deliver)
+	u.goroutines.Run(e.deliver)
 	return e
 }
 
@@ -255,7 +258,7 @@ func (e *events) close(ctx context.Context, last *Event) {
 	e.ending = true
 	e.mu.Unlock()
 	e.signal()
-	if !awaitDone(ctx, e.done, lastEventGrace) {
+	if !batch.Await(ctx, e.done, lastEventGrace) {
 		e.mu.Lock()
 		if last == nil {
 			e.queue = nil
@@ -264,4 +267,64 @@ func (e *events) close(ctx context.Context, last *Event) {
 		}
 		e.mu.Unlock()
 	}
+}
+
+// mergedEvent is a Progress or Verifying event that is due. A newer one replaces it. It
+// takes no lock, because each read of a body makes one.
+type mergedEvent struct {
+	kind   atomic.Int64 // or none
+	urgent atomic.Bool  // deliver it without regard to progressEvery
+
+	compared, toCompare atomic.Int64 // see [Event]
+}
+
+const none = -1 // no kind of event
+
+// due reports whether there is an event.
+func (m *mergedEvent) due() bool { return m.kind.Load() != none }
+
+// replace makes an event of a kind the one that is due.
+func (m *mergedEvent) replace(kind EventKind) { m.kind.Store(int64(kind)) }
+
+// drop removes the event that is due.
+func (m *mergedEvent) drop() { m.kind.Store(none) }
+
+// take returns the event that is due, and removes it.
+func (m *mergedEvent) take() (v Event, ok bool) {
+	m.urgent.Store(false)
+	kind := EventKind(m.kind.Swap(none))
+	if kind == none {
+		return Event{}, false
+	}
+	v.Kind = kind
+	if kind == Verifying {
+		v.Compared, v.ToCompare = m.compared.Load(), m.toCompare.Load()
+	}
+	return v, true
+}
+
+// label is what an upload is called, in its Result, its events and its log. The goroutine
+// of the call writes it, and any may read it.
+type label struct {
+	mu    sync.Mutex
+	names names
+}
+
+// names are the fields of a label.
+type names struct {
+	upload   int64 // see Event
+	id, path string
+	spec     Spec
+}
+
+func (l *label) get() names {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names
+}
+
+func (l *label) set(change func(*names)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.names)
 }

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 )
@@ -64,8 +65,8 @@ func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
 // Numbers returns how many small and large files the limiters permit, and how many may wait for
 // them, in a process that may have as many open files.
 func Numbers(openFiles int) (limits, waiting [2]int) {
-	small, large := newLimiters(openFiles)
-	waiting[0], waiting[1] = deciders(openFiles)
+	small, large := batch.NewLimiters(openFiles)
+	waiting[0], waiting[1] = batch.Deciders(openFiles)
 	return [2]int{small.Max, large.Max}, waiting
 }
 
@@ -75,10 +76,4 @@ func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	p := AutoParts(connections)
 	p.options.MinFile, p.options.Min = minFile, minPart
 	return p
-}
-
-// ForgetParts makes the program one that has not called InParts. remember restores it.
-func ForgetParts() (remember func()) {
-	p := partsOfSaved.Swap(nil)
-	return func() { partsOfSaved.Store(p) }
 }

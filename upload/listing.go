@@ -6,12 +6,40 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"time"
 
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
+
+// A Job is one file of a batch, and the object to make of it.
+type Job struct {
+	// Path is the source file.
+	Path string
+	Spec Spec
+
+	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
+	// link below it is followed, see [chunk.OpenBelow]: another user may have replaced a directory since.
+	Below string
+
+	// Size and ModTime are those of the file when it was listed. They choose the
+	// order of work and the comparison with Object. The upload checks the file
+	// itself.
+	Size    int64
+	ModTime time.Time
+
+	// Listed is true if the destination was looked up in a listing. Object is
+	// what it holds, nil if there is no object. If Listed is false, the
+	// destination is looked up when that is necessary.
+	Listed bool
+	Object *session.Object
+
+	// Err reports a file that cannot be uploaded: it was not readable, or the
+	// service refuses its name. It is the outcome of the job.
+	Err error
+}
 
 // Listing selects the objects that [Uploader.Lookup] lists. Bucket is required.
 type Listing struct {
@@ -30,7 +58,7 @@ func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Objec
 			yield(nil, u.invalid)
 			return
 		}
-		lister := u.newLister(ctx, l, u.newBudget())
+		lister := newLister(ctx, u, l, u.newBudget())
 		defer lister.close(ctx)
 		query := bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
 		batch.Objects(ctx, query, lister.page)(yield)
@@ -68,13 +96,13 @@ func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) it
 	if u.invalid != nil {
 		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
 	}
-	return u.lookup(ctx, l, u.newBudget(), jobs)
+	return lookup(ctx, u, l, u.newBudget(), jobs)
 }
 
 // lookup is Lookup with the budget of a batch.
-func (u *Uploader) lookup(ctx context.Context, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		lister := u.newLister(ctx, l, b)
+		lister := newLister(ctx, u, l, b)
 		defer lister.close(ctx)
 		m := batch.NewMerge(ctx, bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
 		defer m.Close()
@@ -115,7 +143,7 @@ type lister struct {
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func (u *Uploader) newLister(ctx context.Context, l Listing, b *engine.Budget) *lister {
+func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"maps"
+	"strconv"
 	"time"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/source"
 )
-
-// Spec describes the object to make. Bucket and Object are required.
-type Spec = session.Spec
 
 // Options configure an [Uploader]. The zero value uses the defaults.
 type Options struct {
@@ -60,10 +61,8 @@ type Options struct {
 	ChunkSize int64
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil means one connection for new uploads. Saved uploads in parts can be
-	// resumed, queried and canceled with any value, also nil, if the program calls InParts or
-	// AutoParts anywhere. Otherwise it has no code for parts: the error wraps
-	// [session.ErrInvalid] and names this option.
+	// [AutoParts]. nil means one connection for new uploads, and for saved ones in parts. Saved uploads
+	// can be resumed, queried and canceled with any value, even nil.
 	Parallel *Parts
 
 	// Spool keeps the bytes of streams on disk, so that another process can finish them: see
@@ -179,6 +178,9 @@ const (
 	defaultStreamMemory = 128 << 20
 )
 
+// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
+const maxObject = 5 << 40
+
 // withDefaults checks the options and replaces zero values by the defaults.
 func (o Options) withDefaults() (Options, error) {
 	if err := o.Policy.Validate(); err != nil {
@@ -214,4 +216,80 @@ func (o Options) withDefaults() (Options, error) {
 	o.StallRate = cmp.Or(o.StallRate, defaultStallRate)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, nil
+}
+
+// single reports whether a file of that size is sent in a single request. The request
+// cannot be resumed, but carries the checksum.
+func (o *Options) single(size int64) bool {
+	for _, limit := range []int64{o.ChunkSize, o.CommitEvery.Bytes} {
+		if limit > 0 && size > limit {
+			return false
+		}
+	}
+	return size <= smallLimit
+}
+
+// smallLimit is the maximum size of a file that is sent in one request.
+const smallLimit = 8 << 20
+
+// encryptionKey returns key with its secret, which may be one of
+// [Options.EncryptionKeys].
+func (o *Options) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, error) {
+	if key.IsZero() || key.HasSecret() {
+		return key, nil
+	}
+	for _, k := range o.EncryptionKeys {
+		if k.HasSecret() && k.SHA256() == key.SHA256() {
+			return k, nil
+		}
+	}
+	return key, fmt.Errorf("%w: its SHA-256 is %s", session.ErrEncryptionKey, key.SHA256())
+}
+
+// unlock returns the Spec of a saved upload with its encryption key, which is want if
+// that is set.
+func (o *Options) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
+	if want.HasSecret() && want.SHA256() == saved.EncryptionKey.SHA256() {
+		saved.EncryptionKey = want
+	}
+	key, err := o.encryptionKey(saved.EncryptionKey)
+	saved.EncryptionKey = key
+	return saved, err
+}
+
+// detected returns spec with the default content type, if it depends on the first bytes of the source,
+// which head returns. It does nothing if there are none: the upload reports an error of
+// reading.
+func (o *Options) detected(spec Spec, head func() []byte) Spec {
+	if o.DetectContentType == nil || spec.ContentType != "" || spec.DefaultContentType != "" {
+		return spec
+	}
+	if first := head(); len(first) > 0 {
+		spec.DefaultContentType = o.DetectContentType(first)
+	}
+	return spec
+}
+
+// withPOSIX returns spec with the attributes of a file in its metadata.
+func withPOSIX(spec Spec, info fs.FileInfo) Spec {
+	if info == nil {
+		return spec
+	}
+	spec = withMetadata(spec, session.FileModTimeKey, info.ModTime().Unix())
+	if p, ok := source.POSIXOf(info); ok {
+		spec.Metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.Accessed, 10)
+		spec.Metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.UID), 10)
+		spec.Metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.GID), 10)
+		spec.Metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+	}
+	return spec
+}
+
+// withMetadata returns spec with a number in a copy of its metadata.
+func withMetadata(spec Spec, key string, n int64) Spec {
+	metadata := make(map[string]string, len(spec.Metadata)+1)
+	maps.Copy(metadata, spec.Metadata)
+	metadata[key] = strconv.FormatInt(n, 10)
+	spec.Metadata = metadata
+	return spec
 }

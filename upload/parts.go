@@ -2,12 +2,9 @@ package upload
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"sync/atomic"
 
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload/internal/parts"
 )
 
@@ -15,7 +12,6 @@ import (
 type Parts struct {
 	options parts.Options
 	way     JoinBy
-	engine  partsEngine
 }
 
 // JoinBy is a way to make one object from the parts of a file.
@@ -43,28 +39,6 @@ const (
 	ByMultipart
 )
 
-// partsEngine has the functions that send files in parts. They are fields, so that a
-// program that never calls InParts or AutoParts does not link this code.
-type partsEngine struct {
-	// send sends a new upload in parts. done is false if the file must be sent over one
-	// connection.
-	send func(context.Context, *job) (done bool, err error)
-
-	// resume continues a saved upload. The Spec is the one with which it was started.
-	resume func(context.Context, *job, *state.Token, Spec) error
-
-	// remove removes everything that the service stores for a saved upload. The error
-	// describes what is left.
-	remove func(context.Context, *job, *state.Token) error
-
-	// abandon is remove for a job that starts over. What cannot be removed is saved under an
-	// ID of its own, for Prune.
-	abandon func(context.Context, *job, *state.Token) error
-
-	// query requests the state of a saved upload from the service.
-	query func(context.Context, *job, *state.Token) (Holding, error)
-}
-
 // InParts sends each file that is larger than minPart in parts, over the given number of
 // connections, at most 256. [Parts.By] chooses how the parts become one object. A file that
 // cannot be sent in that way is sent over one connection, and the event [Warning] has the
@@ -78,12 +52,7 @@ type partsEngine struct {
 //
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
-	p := Parts{engine: partsEngine{
-		send: sendInParts, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
-	}}
-	partsOfSaved.Store(new(p))
-	p.options = parts.Options{Connections: connections, Min: cmp.Or(minPart, parts.DefaultMin)}
-	return &p
+	return &Parts{options: parts.Options{Connections: connections, Min: cmp.Or(minPart, parts.DefaultMin)}}
 }
 
 // AutoParts sends a file in parts, like [InParts], if several connections may be
@@ -111,11 +80,6 @@ func AutoParts(maxConnections int) *Parts {
 	p.options.Auto, p.options.MinFile = true, parts.AutoMinFile
 	return p
 }
-
-// partsOfSaved is what an Uploader without Options.Parallel uses for a saved upload in
-// parts. It is nil until the program calls InParts or AutoParts. A program that never does
-// does not link the code that it needs, which would make the core a quarter larger.
-var partsOfSaved atomic.Pointer[Parts]
 
 // By returns a copy of p that joins the parts of new uploads in the given way. A saved
 // upload keeps the way with which it was started.
@@ -145,23 +109,13 @@ func (p *Parts) checkSpec(s Spec) error {
 	return nil
 }
 
-// partsOf returns the functions for a saved upload in parts, which return an error if the program
-// does not link their code. The job then has a value for Options.Parallel.
-func (j *job) partsOf(token *state.Token) partsEngine {
-	if j.u.opts.Parallel == nil {
-		own := *j.u
-		if own.opts.Parallel = partsOfSaved.Load(); own.opts.Parallel == nil {
-			err := fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
-			refuse := func(context.Context, *job, *state.Token) error { return err }
-			return partsEngine{
-				resume: func(context.Context, *job, *state.Token, Spec) error { return err },
-				remove: refuse, abandon: refuse,
-				query: func(context.Context, *job, *state.Token) (Holding, error) { return Holding{}, err },
-			}
-		}
-		j.u = &own
+// orOne returns the options of p. If p is nil, they are those for saved uploads in parts, over one
+// connection.
+func (p *Parts) orOne() parts.Options {
+	if p == nil {
+		p = InParts(1, 0)
 	}
-	return j.u.opts.Parallel.engine
+	return p.options
 }
 
 // lowLimit is a rate limit, in bytes per second, that a single connection reaches.

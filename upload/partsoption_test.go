@@ -2,7 +2,6 @@ package upload_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"gcsup/session"
@@ -76,37 +75,4 @@ func TestPartsWithoutTheOption(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestPartsWithoutTheCode checks the error of a program that never calls InParts, and
-// therefore does not link the code for parts. It is not parallel, because it changes a
-// global variable.
-func TestPartsWithoutTheCode(t *testing.T) {
-	inBubble(t, unhurried(), func(w *world) {
-		content := data(partsLarge)
-		path := w.file(content)
-		first := w.uploader(byParts)
-		id, result := w.begin(first, path, spec)
-		if err := first.Pause(w.t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-		<-result
-		remember := upload.ForgetParts()
-		defer remember()
-		_, queried := w.uploader().Query(w.t.Context(), id)
-		res, resumed := w.uploader().Resume(w.t.Context(), id)
-		for _, err := range []error{queried, resumed, w.uploader().Cancel(w.t.Context(), id)} {
-			if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "set Options.Parallel") {
-				t.Errorf("error = %v, want one that names the option", err)
-			}
-		}
-		if !res.Resumable {
-			t.Error("not resumable")
-		}
-		remember()
-		if res, err := w.uploader().Resume(w.t.Context(), id); err != nil || !res.Resumed {
-			t.Errorf("with the code: %+v, %v", res, err)
-		}
-		w.wantOnlyObject(content)
-	})
 }

@@ -3,42 +3,19 @@ package upload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
 
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
-	"gcsup/upload/internal/source"
 )
-
-// SessionState is the state of the session of a saved upload.
-type SessionState int
-
-// The states of a session.
-const (
-	SessionUnknown  SessionState = iota // the service was not asked, or did not answer
-	SessionOpen                         // the upload can be resumed
-	SessionFinished                     // the object was created
-	SessionGone                         // the service no longer has the session
-	SessionCanceled                     // a client canceled the session
-)
-
-var sessionStates = [...]string{
-	SessionUnknown: "unknown", SessionOpen: "open", SessionFinished: "finished", SessionGone: "gone", SessionCanceled: "canceled",
-}
-
-// String returns the name of s in lower case, such as "open".
-func (s SessionState) String() string { return nameOf(int(s), sessionStates[:], "SessionState") }
-
-// Holding describes what the service stores of a saved upload.
-type Holding struct {
-	State  SessionState
-	Stored int64           // SessionOpen: bytes that are durable at the service
-	Object *session.Object // SessionFinished: the object that the upload created; otherwise nil
-}
 
 // Query requests the state of the saved upload with an ID from the service, see
 // [Uploader.Saved]. It changes nothing at the service. It reads the source only for parts of a
@@ -57,115 +34,244 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if _, err := u.savedStore(); err != nil {
 		return Holding{}, fmt.Errorf("query: %w", err)
 	}
-	ctx, done := u.storeCall(ctx)
+	ctx, done := storeCall(ctx, u)
 	defer done()
 	var holding Holding
 	var err error
 	answered := make(chan struct{})
-	u.goroutines.run(func() { // the source may be at a file server that is away
+	u.goroutines.Run(func() { // the source may be at a file server that is away
 		defer close(answered)
-		err = u.inspect(ctx, id, u.newBudget(), func(j *job, token *state.Token, _ state.Lease) (err error) {
-			defer j.openUnchanged(token)()
-			holding, err = j.queryHolding(ctx, token)
+		err = inspect(ctx, u, id, u.newBudget(), func(s *savedCall, _ state.Lease) (err error) {
+			defer s.openUnchanged()()
+			holding, err = s.query(ctx)
 			return err
 		})
 	})
-	if !awaitDone(ctx, answered, abandonAfter) {
+	if !batch.Await(ctx, answered, batch.AbandonAfter) {
 		return Holding{}, fmt.Errorf("query: %w: the source or the store does not answer", context.Cause(ctx))
 	}
 	return holding, err
 }
 
-// openUnchanged opens the source of an upload if its parts may have to be compared with it. The job
-// has no source if it does not exist or has changed. The caller must call close.
-func (j *job) openUnchanged(token *state.Token) (close func()) {
-	none := func() {}
-	p := token.Parts
-	if p == nil || p.Upload.IsZero() || token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
-		return none
-	}
-	src, err := chunk.Open(token.SourcePath)
-	if err != nil {
-		return none
-	}
-	file, err := source.NewFile(src, token.SourcePath, func(int64, int64, int64) {})
+// Cancel ends the saved upload with that ID: the service drops its bytes, and the
+// store deletes it. It is for uploads that will not be resumed. A session that is not
+// canceled costs nothing and expires after a week. Like File, Cancel waits for a
+// lease and delivers Held events. The error wraps [state.ErrNoToken] if there is no
+// such upload.
+//
+// If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
+// interrupts it first. That call returns an [*InterruptedError] that wraps
+// [session.ErrCanceled], and its upload does not count as resumable. If Cancel then fails,
+// for example because the service is down, the upload is still saved.
+func (u *Uploader) Cancel(ctx context.Context, id string) error {
+	c := newCall(ctx, u, Spec{}, u.newBudget())
+	err := cancelSaved(ctx, c, id)
+	c.requests.Retry.Close()
+	_, err = c.conclusion(ctx, c.result.snapshot(&c.progress), err)
+	return err
+}
+
+// cancelSaved is Cancel, without its last event.
+func cancelSaved(ctx context.Context, c *call, id string) error {
+	ctx = c.storeContext(ctx)
+	var token *state.Token
+	var damaged error
+	id, err := c.u.findSaved(ctx, id)
 	if err == nil {
-		_, err = j.journal.SameSource(token, file.Total(), file.Since)
+		c.identify(id, c.spec)
+		err = c.u.running.Stop(ctx, id, &engine.Stopped{By: session.ErrCanceled})
+	}
+	if err == nil {
+		token, damaged, err = c.openJournal(ctx, state.Token{ID: id}, nil)
 	}
 	if err != nil {
-		_ = src.Close()
-		return none
+		return fmt.Errorf("cancel: %w", err)
 	}
-	j.file = file
-	return file.Close
-}
-
-// inspect calls do with a saved upload, its lease, and a job that queries it.
-func (u *Uploader) inspect(ctx context.Context, id string, b *engine.Budget, do func(*job, *state.Token, state.Lease) error) error {
-	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
-	if err != nil {
-		return err
+	defer c.journal.Close()
+	switch {
+	case damaged != nil: // it was set aside, and the session URI is unknown
+		warnOfLostParts(c.events, c.u, id, "BUCKET")
+		return nil
+	case token == nil:
+		return fmt.Errorf("cancel: %w: %s", state.ErrNoToken, id)
 	}
-	defer saved.Release(ctx, lease)
-	j := u.newJob(ctx, token.Spec, b)
-	defer j.events.close(ctx, nil)
-	defer j.requests.Retry.Close()
-	j.uplink.Permit = lease
-	spec := token.Spec
-	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
-		spec = with // otherwise query without the key, which the service may accept
-	}
-	j.identify(token.ID, spec)
-	j.journal.Adopt(token)
-	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
-	return do(j, token, lease)
-}
-
-// queryHolding requests the state of the upload of token from the service. The caller must
-// hold the lease of the upload.
-func (j *job) queryHolding(ctx context.Context, token *state.Token) (Holding, error) {
-	if err := j.adopt(token); err != nil {
-		return Holding{}, err
-	}
+	c.identify(id, token.Spec)
+	s := &savedCall{call: c, token: token}
 	if token.Parts != nil {
-		return j.partsOf(token).query(ctx, j, token)
+		return s.cancelParts(ctx)
 	}
-	if token.URI.IsZero() {
-		return Holding{State: SessionOpen}, nil // a stream whose session was not started
-	}
-	held, err := engine.Inquire(ctx, j.wire(), token.URI, false)
-	return holdingOf(held), err
+	return s.cancel(ctx, withSpool(ctx, token, c.journal.Discard))
 }
 
-// holdingOf returns the Holding of what the service holds.
-func holdingOf(h engine.Held) Holding { return Holding{heldStates[h.State], h.Committed, h.Object} }
-
-var heldStates = [...]SessionState{
-	engine.HeldOpen: SessionOpen, engine.HeldFinished: SessionFinished, engine.HeldGone: SessionGone, engine.HeldCanceled: SessionCanceled,
-}
-
-// foreign returns an error if a saved upload was started at another endpoint.
-func (u *Uploader) foreign(id, endpoint string) error {
-	if endpoint == u.client.Endpoint() {
-		return nil
-	}
-	return fmt.Errorf("upload %s was started at %s: %w", id, endpoint, session.ErrURIMismatch)
-}
-
-// adopt checks that the session of token may be used with this endpoint.
-func (j *job) adopt(token *state.Token) error {
-	err := state.Adopt(j.u.client, token)
+// Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
+// that [Uploader.With] or a batch derived from it. It waits until the upload is saved and
+// its lease is released. The same call, or Resume, continues the upload. Pause sends no
+// request to the service.
+//
+// The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
+//
+// If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
+// error wraps [state.ErrInUse] if another Uploader or process has the upload and the
+// store is a [state.LockChecker]. It wraps [state.ErrNoToken] if the upload is not
+// saved: it was finished, or was interrupted before it had a session.
+//
+// If ctx is done, Pause does not wait any longer, for example for a file that hangs. The
+// upload is interrupted nevertheless.
+func (u *Uploader) Pause(ctx context.Context, id string) error {
+	id, err := u.findSaved(ctx, id)
 	if err == nil {
-		return nil
+		err = u.running.Stop(ctx, id, &engine.Stopped{By: ErrPaused})
 	}
-	return cmp.Or(j.u.foreign(token.ID, token.Endpoint), err)
+	if err == nil {
+		e := saved.Load(ctx, u.opts.Store, id)
+		if err = e.Err; e.InUse {
+			err = state.ErrInUse
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
 }
 
-// holds reports whether o, which a session created, is still at the destination.
-func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, j.wire().Stat) })
-	if err != nil && !engine.Refusal(err) {
-		return false, err
+// PruneOptions configure [Uploader.Prune].
+type PruneOptions struct {
+	// MissingSource also cancels and deletes the uploads whose source does not exist. On
+	// a file system that is not mounted, no source exists. A source that is not a file is
+	// never missing.
+	MissingSource bool
+
+	// DryRun makes the same queries, and deletes nothing.
+	DryRun bool
+}
+
+// Pruned is the result of Prune for a saved upload.
+type Pruned struct {
+	SavedUpload
+	Holding            // the state at the service; see Uploader.Query
+	SourceMissing bool // the session could be resumed, but there is no source; set only with PruneOptions.MissingSource
+	Deleted       bool // it was deleted, or would have been without PruneOptions.DryRun
+}
+
+// Prune deletes the saved uploads that cannot be resumed, and yields all, in the
+// order of [Uploader.Saved]. A nil opts uses the defaults. It deletes an upload if
+//   - the service confirmed that the session is gone or canceled, as for
+//     [Uploader.Query]. A spooled stream whose session is gone is kept if all its bytes are on disk, or if
+//     that is not known: they may be the only copy;
+//   - the session is finished, and its object is at the destination;
+//   - the input of a spooled stream did not end, see [SavedUpload.Incomplete]. The session is
+//     canceled first;
+//   - [PruneOptions.MissingSource] is set, and there is no source. The session is
+//     canceled first.
+//
+// It never deletes an upload because of its age, or because the service was not
+// reached. If it cannot decide, it keeps the upload, yields it with an error, and
+// continues. Such an error wraps
+//   - [state.ErrInUse] if a process works on the upload;
+//   - [session.ErrURIMismatch] if it was started at another endpoint;
+//   - an error that [Uploader.Saved] yields;
+//   - [ErrNotTried] if the service could not be reached for an earlier upload, or
+//     rejected the credentials.
+//
+// Prune queries one upload at a time, while it holds the lock of that upload.
+func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Pruned, error] {
+	return func(yield func(Pruned, error) bool) {
+		ctx, done := storeCall(ctx, u)
+		defer done()
+		p := pruner{u: u, opts: *cmp.Or(opts, &PruneOptions{}), budget: u.newBudget()}
+		for saved, err := range u.Saved(ctx) {
+			pruned := Pruned{SavedUpload: saved}
+			if err == nil {
+				pruned, err = p.prune(ctx, saved)
+			}
+			if errors.Is(err, state.ErrNoToken) {
+				continue // another process finished it
+			}
+			if !yield(pruned, err) {
+				return
+			}
+		}
 	}
-	return a.Object != nil && o.Generation > 0 && a.Object.Generation == o.Generation, nil
+}
+
+// pruner is one call of Prune.
+type pruner struct {
+	u      *Uploader
+	opts   PruneOptions
+	budget *engine.Budget // of all uploads
+	end    error          // the error of all remaining uploads; nil if they are tried
+}
+
+func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
+	pruned := Pruned{SavedUpload: s}
+	if err := cmp.Or(foreign(p.u, s.ID, s.Endpoint), p.end); err != nil {
+		return pruned, err
+	}
+	err := inspect(ctx, p.u, s.ID, p.budget, func(s *savedCall, lease state.Lease) (err error) {
+		pruned.SavedUpload = Describe(s.token) // it may have continued before the lock was taken
+		if pruned.Holding, err = s.query(ctx); err != nil {
+			p.learn(err)
+			return err
+		}
+		return p.decide(ctx, s, lease, &pruned)
+	})
+	return pruned, err
+}
+
+// learn records an error that concerns all uploads.
+func (p *pruner) learn(err error) {
+	switch {
+	case errors.Is(err, session.ErrCredentials):
+		p.end = fmt.Errorf("%w: %w", ErrNotTried, session.ErrCredentials)
+	case errors.Is(err, session.ErrRetriesExhausted) && !p.budget.Reached.Load():
+		p.end = fmt.Errorf("%w: the service could not be reached: %w", ErrNotTried, session.ErrRetriesExhausted)
+	}
+}
+
+// decide deletes an upload if it cannot be resumed. The caller holds its lease.
+func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pruned *Pruned) (err error) {
+	token := s.token
+	useless := pruned.State == SessionGone || pruned.State == SessionCanceled
+	switch {
+	case token.Parts != nil:
+		useless = useless || token.Parts.Over || pruned.State == SessionFinished
+	case pruned.State == SessionGone && token.Spool != nil:
+		useless = !spoolWhole(token)
+	case pruned.State == SessionFinished:
+		if useless, err = s.holds(ctx, pruned.Object); err != nil {
+			return err
+		}
+	}
+	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(sourceOf(token))
+	discard := withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
+	switch {
+	case !useless && !pruned.SourceMissing && !pruned.Incomplete:
+		return nil
+	case p.opts.DryRun:
+	case token.Parts != nil:
+		if err = s.removeParts(ctx); err == nil {
+			err = discard()
+		}
+	case useless:
+		err = discard()
+	default:
+		err = s.cancel(ctx, discard)
+	}
+	pruned.Deleted = err == nil
+	return err
+}
+
+// sourceOf returns the path of the source: the file, or the directory of a stream.
+func sourceOf(t *state.Token) string {
+	if t.Spool != nil {
+		return filepath.Join(t.Spool.Dir, t.ID)
+	}
+	return t.SourcePath
+}
+
+// missing reports whether a file does not exist. After another error, such as that of
+// an unreadable directory, the file may exist.
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }

@@ -1,11 +1,16 @@
 package upload
 
 import (
+	"fmt"
+	"maps"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
+
+// Spec describes the object to make. Bucket and Object are required.
+type Spec = session.Spec
 
 // Result describes an upload. Every call returns one, even if it fails. Object is
 // then nil, and the other fields show the progress.
@@ -69,4 +74,80 @@ type PartsResult struct {
 	Connections int   // the number of connections at a time that carried the most bytes
 	Rate        int64 // bytes per second of these connections together; 0 if it is not known
 	RateOfOne   int64 // mean bytes per second of a single connection over the whole time; 0 if it is not known
+}
+
+// A Difference is the outcome of a comparison of a file with the object at its destination.
+type Difference int
+
+// The outcomes.
+const (
+	NotCompared     Difference = iota // the Result is not of [Uploader.Compare], or the comparison failed
+	ObjectEqual                       // the object has the size, CRC32C and encryption key of the file
+	ObjectMissing                     // there is no object
+	SizeDiffers                       // the object has another size, or was compressed from another one
+	ContentDiffers                    // the object has the same size, but another CRC32C or another encryption key
+	ChecksumMissing                   // the object has the same size, but no CRC32C to compare with
+)
+
+var differenceNames = [...]string{
+	NotCompared: "not compared", ObjectEqual: "equal", ObjectMissing: "missing", SizeDiffers: "size differs",
+	ContentDiffers: "content differs", ChecksumMissing: "checksum missing",
+}
+
+func (d Difference) String() string { return nameOf(int(d), differenceNames[:], "Difference") }
+
+// A Skip is a rule by which a batch, or a call, leaves out files whose object exists:
+// [BatchOptions], [CallOptions]. Its String method returns the rule in a few words.
+type Skip int
+
+// The rules. Each compares the file with the object that has the name of the
+// destination.
+const (
+	SkipNothing   Skip = iota // upload every file
+	SkipExisting              // skip a file whose object exists, and never replace an object
+	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
+
+	// SkipSameTime skips a file whose object has its size and, in whole seconds,
+	// its modification time under [session.FileModTimeKey]. If the file has an encryption
+	// key, an object without one is replaced. An upload writes that key,
+	// unless the file was modified less than two seconds before. If the object does
+	// not have the key, or if the file was modified less than two seconds before the
+	// object was created, the CRC32C is compared as with SkipIdentical.
+	SkipSameTime
+
+	// SkipSameContent is SkipIdentical, except that the object determines whether
+	// the file is compressed for the comparison: [Spec].Gzip of the job is
+	// replaced.
+	SkipSameContent
+)
+
+var skipNames = [...]string{
+	SkipNothing: "not skipped", SkipExisting: "exists", SkipIdentical: "identical", SkipSameTime: "same size and time",
+	SkipSameContent: "same content",
+}
+
+func (s Skip) String() string { return nameOf(int(s), skipNames[:], "Skip") }
+
+// nameOf returns the name of a value, or its number if it has none.
+func nameOf(value int, names []string, kind string) string {
+	if value < 0 || value >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, value)
+	}
+	return names[value]
+}
+
+// sameMTime returns want with the modification time in the metadata of saved, or
+// without one if it has none. The time is not an option of the caller. A change of
+// the source changes its identity, and an object without the time is compared by its
+// CRC32C.
+func sameMTime(want, saved Spec) Spec {
+	want.Metadata = maps.Clone(want.Metadata)
+	delete(want.Metadata, session.FileModTimeKey)
+	if then, ok := saved.Metadata[session.FileModTimeKey]; ok && want.Metadata != nil {
+		want.Metadata[session.FileModTimeKey] = then
+	}
+	if len(want.Metadata) == 0 {
+		want.Metadata = nil // the caller gave none
+	}
+	return want
 }

@@ -5,42 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
-	"sync/atomic"
 	"unicode/utf8"
 
-	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/spool"
 )
 
 // Spool keeps the bytes of streams on disk: see [InSpool].
 type Spool struct {
-	dir    string
-	limit  int64
-	engine spoolEngine
-}
-
-// spoolEngine has the functions for streams in a spool. They are fields, so that a program that
-// never calls InSpool does not link this code.
-type spoolEngine struct {
-	// send uploads a new stream.
-	send func(context.Context, *job, io.Reader) error
-
-	// resume continues a saved upload.
-	resume func(context.Context, *job, *state.Token) error
-
-	// remove removes the files of a stream.
-	remove func(context.Context, *state.Token) error
-
-	// whole reports whether another session can send a stream, or whether that is not known, because
-	// its file system may not be mounted.
-	whole func(*state.Token) bool
-
-	// describe adds what the files of a stream show.
-	describe func(*SavedUpload, *state.Token)
-
-	least int64 // the smallest limit
+	dir   string
+	limit int64
 }
 
 // defaultSpoolLimit is the limit of a spool if the program gives none.
@@ -55,8 +29,7 @@ const defaultSpoolLimit = 1 << 30
 // after the ID of the upload. The files have mode 0600 and the plain bytes of the stream, or the compressed
 // ones. They are removed when the service has committed their bytes. limit bounds the bytes on disk of each
 // stream, at least 4 MiB; 0 is 1 GiB. If a stream has reached it, or if the disk is full, its input waits,
-// and the event [InputWaits] has the reason. With an empty dir, new streams are kept in memory, and
-// saved ones can be resumed.
+// and the event [InputWaits] has the reason. With an empty dir, new streams are kept in memory.
 //
 // An object is published only if its input ended, and this was recorded on the disk (fsync). The input
 // has ended if the reader returned [io.EOF] or the Writer was closed, and if [CallOptions].Size,
@@ -80,14 +53,8 @@ const defaultSpoolLimit = 1 << 30
 //
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 func InSpool(dir string, limit int64) *Spool {
-	s := &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit), engine: newSpoolEngine()}
-	spoolOfSaved.Store(&s.engine)
-	return s
+	return &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit)}
 }
-
-// spoolOfSaved is what an Uploader without Options.Spool uses for saved streams. It is nil until
-// the program calls InSpool.
-var spoolOfSaved atomic.Pointer[spoolEngine]
 
 // used reports whether new streams are kept on disk.
 func (s *Spool) used() bool { return s != nil && s.dir != "" }
@@ -97,47 +64,25 @@ func (s *Spool) check(store state.Store) error {
 	case !s.used():
 	case store == nil:
 		return errors.New("spool: want a Store, too, which saves the uploads")
-	case s.limit < s.engine.least:
-		return fmt.Errorf("spool of at most %d bytes: want at least %d", s.limit, s.engine.least)
+	case s.limit < spool.MinLimit:
+		return fmt.Errorf("spool of at most %d bytes: want at least %d", s.limit, spool.MinLimit)
 	case !utf8.ValidString(s.dir):
 		return fmt.Errorf("spool in %q: want UTF-8", s.dir)
 	}
 	return nil
 }
 
-// spoolOf returns the functions for a saved stream, which return an error if the program does
-// not link their code.
-func (j *job) spoolOf(token *state.Token) spoolEngine {
-	if e := spoolOfSaved.Load(); e != nil {
-		return *e
-	}
-	err := fmt.Errorf("%w: upload %s is a stream in a spool, and this program has no code for it: set Options.Spool, for example to InSpool(\"\", 0)", session.ErrInvalid, token.ID)
-	return spoolEngine{
-		resume: func(context.Context, *job, *state.Token) error { return err },
-		remove: func(context.Context, *state.Token) error { return err },
-		whole:  func(*state.Token) bool { return true }, // it is kept
-	}
-}
-
 // withSpool returns a function that removes the files of a saved stream, and then calls
 // discard. For another upload it returns discard.
-func (j *job) withSpool(ctx context.Context, token *state.Token, discard func() error) func() error {
+func withSpool(ctx context.Context, token *state.Token, discard func() error) func() error {
 	if token.Spool == nil {
 		return discard
 	}
 	return func() error {
-		if err := j.spoolOf(token).remove(ctx, token); err != nil {
+		if err := removeSpool(ctx, token); err != nil {
 			return err
 		}
 		return discard()
-	}
-}
-
-// describeSpool adds to the description of a saved stream what its files show.
-func describeSpool(s *SavedUpload, t *state.Token) {
-	s.Spool = filepath.Join(t.Spool.Dir, t.ID)
-	if e := spoolOfSaved.Load(); e != nil {
-		e.describe(s, t)
 	}
 }
 
@@ -149,4 +94,15 @@ func RemoveSpool(ctx context.Context, t *state.Token) error {
 		return nil
 	}
 	return removeSpool(ctx, t)
+}
+
+// spoolWhole reports whether another session can send the stream, or whether that is not known.
+func spoolWhole(token *state.Token) bool {
+	whole, err := spool.Whole(token.Spool.Dir, token.ID)
+	return whole || err != nil
+}
+
+// removeSpool removes the files of a saved stream.
+func removeSpool(ctx context.Context, token *state.Token) error {
+	return spool.Remove(ctx, token.Spool.Dir, token.ID)
 }

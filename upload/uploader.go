@@ -2,17 +2,20 @@ package upload
 
 import (
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/netconn"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -37,18 +40,21 @@ type Uploader struct {
 
 	small, large *backoff.Limiter // of batches
 
-	// skip applies the rule of calls. It is nil if there is none, so that a program that sets no
-	// rule does not link the comparison.
-	skip func(j *job, ctx context.Context, listed bool, object *session.Object) (bool, error)
-
-	goroutines *goroutines // of the jobs of a batch; nil for other calls
+	goroutines *batch.Goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
 	removal    removal // of sources
 	below      string  // see CallOptions.Below
-
-	// open is nil, or openBelow: a program that does not need it does not link it.
-	open func(u *Uploader, path, below string) (*chunk.Source, error)
 }
+
+// removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
+type removal struct {
+	wanted  bool
+	dispose func(*chunk.Held) error // is called instead, if it is not nil
+}
+
+// NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time
+// as this process may open.
+func NewLimiters() (small, large *backoff.Limiter) { return batch.NewLimiters(batch.OpenFiles()) }
 
 // New returns an Uploader that sends its requests with hc, which adds the
 // credentials. See [NewTransport] for its transport. A nil hc means
@@ -79,48 +85,6 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	}, nil
 }
 
-// File uploads the file at path. If an upload of the same file to the same
-// destination was interrupted, it is resumed; see [Options.Store]. If another process
-// holds the lease of that upload and may have died, File waits, and uses the object if
-// that process makes it meanwhile.
-//
-// If ctx is done, File returns within seconds, even if a read of the file hangs.
-//
-// Besides the sentinels of packages session and state, errors wrap [chunk.ErrRead] or a
-// *fs.PathError if the file, or the store, cannot be used.
-func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
-	j := u.newJob(ctx, spec, u.newBudget())
-	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
-}
-
-// Reader uploads the bytes of r until EOF. No other call can resume it, because r
-// cannot be read again, unless [Options].Spool keeps the bytes. If r fails, the upload
-// fails with [chunk.ErrRead], and there is no object.
-//
-// A stream of at most 256 KiB is sent in one request. Any other stream gets a
-// session.
-//
-// Without a spool, Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
-// and one byte, to determine whether the stream is longer (with Gzip in spec, as many
-// bytes as compress to that), and nothing more before the session is open. After
-// Reader has returned, it reads nothing, so that a caller that can seek may try
-// again. If an upload fails, or its ctx ends, Reader therefore waits for the current
-// Read. If r has a method SetReadDeadline that works (a [net.Conn], or one end of an
-// [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the
-// caller must make the Read return, usually by closing r.
-func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
-	j := u.newJob(ctx, spec, u.newBudget())
-	return j.finish(ctx, j.uploadReader(ctx, r))
-}
-
-// Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
-// file.
-func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
-	j := u.newJob(ctx, Spec{}, u.newBudget())
-	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
-}
-
 // Endpoint returns the scheme and host to which u sends.
 func (u *Uploader) Endpoint() string { return u.client.Endpoint() }
 
@@ -141,6 +105,15 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
+// hashID returns the ID of an upload from its destination and source.
+func (u *Uploader) hashID(spec Spec, source ...string) string {
+	h := sha256.New()
+	for _, field := range append([]string{u.client.Endpoint(), spec.Bucket, spec.Object}, source...) {
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:10])
+}
+
 // newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry) }
 
@@ -151,5 +124,66 @@ func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *en
 		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
 		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
+	}
+}
+
+const writeBuffer = 64 << 10 // of a connection
+
+// connectionMemory returns the size of the buffers of a connection that sends a small file of size
+// bytes in one request. A thousand files of some KiB need less memory than their connections.
+// net/http passes a request to the connection as a body only if it does not fit in the write buffer.
+func connectionMemory(size int64) int64 {
+	if size < writeBuffer {
+		return writeBuffer
+	}
+	return writeBuffer + netconn.Memory
+}
+
+// NewTransport returns a transport that is tuned for uploads. Use it as the base
+// of a client that adds credentials:
+//
+//	client := &http.Client{Transport: &oauth2.Transport{Source: tokens, Base: upload.NewTransport()}}
+//
+// It differs from [http.DefaultTransport], which works too but is slower:
+//
+//   - HTTP/1.1 only. All uploads over one HTTP/2 connection would share its flow
+//     control: https://github.com/GoogleCloudPlatform/gcsfuse/pull/427.
+//   - A write buffer of 64 KiB instead of 4 KiB: fewer system calls for a body.
+//   - 1,280 idle connections per host instead of 2, as many as a batch and the parts of a
+//     file may need. Otherwise most small files of a batch would need a new
+//     connection, with a TLS handshake and a port.
+//   - Without TLS, the bytes of a body are sent from its memory. [net/http] copies them, in
+//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this, because
+//     it needs a DialTLSContext that a clone of the transport could not use.
+//   - No compression of replies, which are small.
+//   - Connections are spread over all addresses of a host. One that drops all packets costs
+//     0.3 s: the next one is tried, too. http.DefaultTransport waits for 15 s or more.
+//   - 30 s to connect, 10 s for the TLS handshake. There is no timeout for a
+//     reply or for the whole request: the service may need minutes to answer the
+//     last request of a large object, and [Options.StallTimeout] ends a request
+//     that makes no progress.
+//   - A proxy that refuses to connect is an error of package backoff, so that only
+//     causes that may pass are retried. As for http.DefaultTransport, proxies come
+//     from the environment.
+//
+// An Uploader follows no redirects, even if the CheckRedirect of its client does: a
+// redirect would send the session URI, which is a secret, to another host.
+//
+// Each transport has its own connections. Share one between Uploaders. The
+// caller may change its fields before the first request, for example
+// TLSClientConfig or Proxy.
+func NewTransport() *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		OnProxyConnectResponse: backoff.CheckProxy,
+		DialContext:            netconn.NewDialer().DialConn,
+		TLSHandshakeTimeout:    10 * time.Second,
+		Protocols:              &protocols,
+		MaxIdleConnsPerHost:    batch.MaxSmall + 256,
+		IdleConnTimeout:        90 * time.Second,
+		WriteBufferSize:        writeBuffer,
+		DisableCompression:     true,
 	}
 }

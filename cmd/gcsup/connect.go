@@ -32,7 +32,6 @@ type connection struct {
 	warn     func(string)   // prints a message about the saved uploads; nil prints nothing
 	emulator *localEmulator // nil for the service
 	options  gcs.Options
-	spool    *upload.Spool // for saved streams
 
 	client   *gcs.Client      // nil before it is needed
 	uploader *upload.Uploader // nil before dial
@@ -64,7 +63,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 		return nil, err
 	}
 	if saved {
-		c.saved, c.spool = f.lazyStore(c), upload.InSpool("", 0)
+		c.saved = f.lazyStore(c)
 	}
 	if f.emulator.on {
 		dir, err := f.emulatorDir()
@@ -99,9 +98,8 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 		return err
 	}
 	if opts.Parallel == nil {
-		opts.Parallel = upload.InParts(1, 0) // for uploads that are saved
+		opts.Parallel = upload.InParts(1, 0) // a damaged upload may have been in parts, and its call should warn of them
 	}
-	opts.Spool = cmp.Or(opts.Spool, c.spool)
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return exit.WithKind(err, exit.ErrUsage)
 	}
@@ -127,7 +125,7 @@ func (c *connection) connect(ctx context.Context) error {
 // offline returns an Uploader for calls that make no request to the service, and
 // need no credentials unless the saved uploads are in a bucket.
 func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
-	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store(), Spool: c.spool, Observer: c.observe})
+	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store(), Observer: c.observe})
 }
 
 // observe prints the waits for the state bucket, of an Uploader whose other events are not

@@ -24,7 +24,7 @@ var imports = map[string]string{
 	"upload/contenttype":        "",
 	"upload/errkind":            "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
-	"upload/internal/batch":     "session session/bucket",
+	"upload/internal/batch":     "backoff session session/bucket golang.org/x/sync/semaphore", // no sources
 	"upload/internal/content":   "chunk",
 	"upload/internal/engine":    "backoff chunk session upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":   "",

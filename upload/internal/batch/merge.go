@@ -47,9 +47,6 @@ type Merge struct {
 	skips  int // the value of skip after the last poor page
 }
 
-// A Fetch reads one page of a listing.
-type Fetch func(context.Context, bucket.Query) (*bucket.Page, error)
-
 // NewMerge returns a Merge with the listing of a bucket and prefix. It calls fetch for
 // each page, also in another goroutine, but not concurrently. The caller must call Close.
 func NewMerge(ctx context.Context, query bucket.Query, fetch Fetch) *Merge {

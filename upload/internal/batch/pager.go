@@ -8,6 +8,9 @@ import (
 	"gcsup/session/bucket"
 )
 
+// A Fetch reads one page of a listing.
+type Fetch func(context.Context, bucket.Query) (*bucket.Page, error)
+
 // pager reads the pages of a listing. It fetches at most one page ahead, in a
 // goroutine that ends with close and owns the pager until then.
 type pager struct {

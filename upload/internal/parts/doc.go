@@ -5,7 +5,7 @@
 // of the XML API. The [saved.Journal] has the state of each part.
 //
 // The package knows no jobs or batches. The order of the steps of a saved upload (resume, start
-// over, remove) is that of a job, in package upload.
+// over, remove) is that of package upload.
 //
 // # Guarantees
 //   - The service checks the CRC32C of each part.

@@ -3,9 +3,11 @@ package source
 import (
 	"context"
 	"crypto/md5"
+	"fmt"
 	"io"
 
 	"gcsup/chunk"
+	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
 
@@ -49,25 +51,6 @@ func (f *File) Compare(ctx context.Context, p content.Prefix, reread bool) (cont
 	return verdict(same), nil
 }
 
-// md5 returns the MD5 of the first n bytes.
-func (f *File) md5(ctx context.Context, n int64) (sum [md5.Size]byte, err error) {
-	h := md5.New()
-	buf := make([]byte, chunk.Granularity)
-	for at := int64(0); at < n; {
-		if ctx.Err() != nil {
-			return sum, context.Cause(ctx)
-		}
-		p := buf[:min(chunk.Granularity, n-at)]
-		if err := f.src.ReadFull(p, at); err != nil {
-			return sum, err
-		}
-		_, _ = h.Write(p) // never fails
-		at += int64(len(p))
-		f.reread(int64(len(p)), at, n)
-	}
-	return [md5.Size]byte(h.Sum(nil)), nil
-}
-
 // MD5 returns the MD5 of n bytes of r.
 func MD5(r io.Reader, n int64) ([md5.Size]byte, error) {
 	h := md5.New()
@@ -75,20 +58,6 @@ func MD5(r io.Reader, n int64) ([md5.Size]byte, error) {
 		return [md5.Size]byte{}, err
 	}
 	return [md5.Size]byte(h.Sum(nil)), nil
-}
-
-// hash continues a checksum up to another offset. The comparison of which this is a part
-// ends at end.
-func (f *File) hash(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
-	for from.Offset < to {
-		next, err := f.src.Hash(ctx, from, min(from.Offset+rereadStep, to))
-		if err != nil {
-			return next, err
-		}
-		f.reread(next.Offset-from.Offset, next.Offset, end)
-		from = next
-	}
-	return from, nil
 }
 
 func (f *File) Equal(ctx context.Context, c chunk.Checkpoint) (bool, error) {
@@ -99,4 +68,14 @@ func (f *File) Equal(ctx context.Context, c chunk.Checkpoint) (bool, error) {
 	}
 	err = f.Unchanged(ctx, func() chunk.Checkpoint { return c })
 	return err == nil, err
+}
+
+func (f *File) Changed(ctx context.Context, n int64) error {
+	if err := f.Unchanged(ctx, f.hashed); err != nil {
+		return err
+	}
+	if f.copied {
+		return &CopyDiffers{fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, n)}
+	}
+	return nil
 }

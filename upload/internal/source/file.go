@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"sync"
 
 	"gcsup/chunk"
@@ -13,31 +12,15 @@ import (
 	"gcsup/upload/internal/content"
 )
 
-// Reread is called when n bytes before offset were read only for their checksum. The
-// reading ends at end.
-type Reread func(n, offset, end int64)
-
-// rereadStep is the number of bytes after which a long comparison reports its
-// progress. From a disk these are many reports per second, and one every few seconds
-// from a slow file server.
-const rereadStep = 8 << 20
-
 // File is a source that can be read again. It is the content that is sent unless the
 // file is compressed.
 type File struct {
-	src    *chunk.Source
-	data   []byte // all bytes, if they are in memory; otherwise nil
-	buffer *small // has data; nil if the caller has it
-	reread Reread
-	sum    *chunk.PrefixCRC
-	saved  Saved // of the session being resumed
-
-	identity chunk.Identity // of the bytes that sum has hashed
-	adopted  bool           // an earlier process sent the first bytes, perhaps of another file
-	copied   bool           // the session began with another file; the bytes must still be compared
-	settled  bool           // every later change changes the identity, with these exceptions:
-	unsynced bool           // see chunk.Settled
-	racy     bool           // see chunk.Settled; identity has no change time
+	original
+	data    []byte // all bytes, if they are in memory; otherwise nil
+	buffer  *small // has data; nil if the caller has it
+	sum     *chunk.PrefixCRC
+	saved   Saved // of the session being resumed
+	adopted bool  // an earlier process sent the first bytes, perhaps of another file
 
 	released int64 // offset up to which the bytes were released
 }
@@ -53,15 +36,16 @@ func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
 	case identity.Size != src.Size():
 		return nil, fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
 	}
-	return &File{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread}, nil
+	return newFile(src, identity, reread), nil
+}
+
+func newFile(src *chunk.Source, identity chunk.Identity, reread Reread) *File {
+	return &File{original: original{readable: readable{src, reread}, identity: identity}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{})}
 }
 
 // FromReaderAt returns the first size bytes of r as a file.
 func FromReaderAt(r io.ReaderAt, size int64, reread Reread) *File {
-	return &File{
-		src: chunk.FromReaderAt(r, size), identity: chunk.Identity{Size: size},
-		sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread,
-	}
+	return newFile(chunk.FromReaderAt(r, size), chunk.Identity{Size: size}, reread)
 }
 
 // FromBytes returns data as a file. Load does not copy it.
@@ -74,10 +58,7 @@ func FromBytes(data []byte, reread Reread) *File {
 // Section returns a range of the file as a file of its own. It does not detect changes.
 // [File.Unchanged] does that for the whole file.
 func (f *File) Section(rng chunk.Range) *File {
-	return &File{
-		src: f.src.Section(rng), identity: chunk.Identity{Size: rng.Len()},
-		sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: f.reread,
-	}
+	return newFile(f.src.Section(rng), chunk.Identity{Size: rng.Len()}, f.reread)
 }
 
 // Close closes the file. No reader of [File.Load] may be used afterwards.
@@ -88,13 +69,6 @@ func (f *File) Close() {
 	}
 	_ = f.src.Close()
 }
-
-// Identity returns the identity of the bytes that were read. It has no change time if a
-// change may not be detectable.
-func (f *File) Identity() chunk.Identity { return f.identity }
-
-// Info describes the file. It is nil for bytes that are not in a file.
-func (f *File) Info() fs.FileInfo { return f.src.Info() }
 
 // Head returns the first bytes, as far as they can be read. It reads a small file whole, so
 // that Load does not read it again.
@@ -107,7 +81,6 @@ func (f *File) Head() []byte {
 	return head[:n]
 }
 
-func (f *File) Total() int64     { return f.src.Size() }
 func (f *File) Replayable() bool { return true }
 
 func (f *File) Committed(n int64) {
@@ -161,6 +134,13 @@ func (f *File) tail(ctx context.Context, offset int64) (content.Body, error) {
 		err = f.Unchanged(ctx, f.hashed)
 	}
 	return content.Body{Range: b.Range, Reader: bytes.NewReader(data), Last: true, CRC32C: f.sum.Sum()}, err
+}
+
+// hashed returns the checksum of the bytes that sum has hashed. While a file is being
+// compressed, bytes are still written to sum.
+func (f *File) hashed() chunk.Checkpoint {
+	c, _ := f.sum.Nearest(f.sum.Offset())
+	return c
 }
 
 // Restart makes the checksum start at byte 0 if it started at a checkpoint. The server

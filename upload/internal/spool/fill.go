@@ -38,7 +38,7 @@ var errStopped = fmt.Errorf("spool: %w", fs.ErrClosed)
 // Fill reads the input to its end, and records the end. It must be called once, for a spool of
 // Create. Other goroutines see the result by Await.
 func (s *Spool) Fill(in Input) {
-	err := s.fill(in)
+	err := (&filler{s, in}).fill()
 	if s.write != nil {
 		_ = s.write.Close()
 		s.write = nil
@@ -48,18 +48,24 @@ func (s *Spool) Fill(in Input) {
 	}
 }
 
-func (s *Spool) fill(in Input) error {
+// filler writes an input to a spool.
+type filler struct {
+	*Spool
+	in Input
+}
+
+func (f *filler) fill() error {
 	buf, empty := make([]byte, fillBuffer), 0
 	for {
-		room, err := s.room(in)
+		room, err := f.room()
 		if err != nil {
 			return err
 		}
-		n, rerr := in.Reader.Read(buf[:min(room, fillBuffer)])
+		n, rerr := f.in.Reader.Read(buf[:min(room, fillBuffer)])
 		if n < 0 || n > fillBuffer {
-			return fmt.Errorf("stream: at byte %d: %w: the reader returned an invalid count", s.read.Offset, chunk.ErrRead)
+			return fmt.Errorf("stream: at byte %d: %w: the reader returned an invalid count", f.read.Offset, chunk.ErrRead)
 		}
-		if err := s.keep(in, buf[:n]); err != nil {
+		if err := f.keep(buf[:n]); err != nil {
 			return err
 		}
 		if empty++; n > 0 {
@@ -67,12 +73,12 @@ func (s *Spool) fill(in Input) error {
 		}
 		switch {
 		case rerr == io.EOF: // only a bare io.EOF is the end, as in chunk.Stream
-			return s.finish(in)
+			return f.finish()
 		case rerr == nil && empty >= maxEmptyReads:
 			rerr = io.ErrNoProgress
 		}
 		if rerr != nil {
-			return fmt.Errorf("stream: at byte %d: %w: %w", s.read.Offset, chunk.ErrRead, rerr)
+			return fmt.Errorf("stream: at byte %d: %w: %w", f.read.Offset, chunk.ErrRead, rerr)
 		}
 	}
 }
@@ -88,75 +94,75 @@ func (in *Input) stopped() error {
 }
 
 // room waits until the spool is below its limit, and returns how many bytes are free.
-func (s *Spool) room(in Input) (int64, error) {
+func (f *filler) room() (int64, error) {
 	waiting := false
 	for {
-		s.mu.Lock()
-		now, changed := s.status(), s.changed
-		s.mu.Unlock()
-		room := s.limit - (now.Read - now.From)
-		if err := in.stopped(); err != nil {
+		f.mu.Lock()
+		now, changed := f.status(), f.changed
+		f.mu.Unlock()
+		room := f.limit - (now.Read - now.From)
+		if err := f.in.stopped(); err != nil {
 			return 0, err
 		}
 		if room > 0 {
 			if waiting {
-				s.continues(in)
+				f.continues()
 			}
 			return room, nil
 		}
 		if !waiting {
 			waiting = true
-			s.wait(in, fmt.Sprintf("the spool has reached its limit of %d MiB", s.limit>>20), nil)
+			f.wait(fmt.Sprintf("the spool has reached its limit of %d MiB", f.limit>>20), nil)
 			continue
 		}
 		select {
 		case <-changed:
-		case <-in.Stop:
+		case <-f.in.Stop:
 		}
 	}
 }
 
-func (s *Spool) wait(in Input, why string, err error) {
-	s.change(func() { s.waits = why })
-	in.Waits(why, err)
+func (f *filler) wait(why string, err error) {
+	f.change(func() { f.waits = why })
+	f.in.Waits(why, err)
 }
 
-func (s *Spool) continues(in Input) {
-	s.change(func() { s.waits = "" })
-	in.Continues()
+func (f *filler) continues() {
+	f.change(func() { f.waits = "" })
+	f.in.Continues()
 }
 
 // patiently calls write until it succeeds. While the disk is full, it waits. rest are the bytes of the input
 // that are not on the disk, which write keeps.
-func (s *Spool) patiently(in Input, rest *[]byte, write func() error) error {
+func (f *filler) patiently(rest *[]byte, write func() error) error {
 	waiting := false
 	for {
 		err := write()
 		if _, lost := errors.AsType[lostError](err); err == nil || lost || !full(err) {
 			if waiting {
-				s.continues(in)
+				f.continues()
 			}
 			return err
 		}
-		if err := s.cut(rest); err != nil {
+		if err := f.cut(rest); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
+		f.mu.Lock()
+		changed := f.changed
+		f.mu.Unlock()
 		if !waiting {
 			waiting = true
-			s.wait(in, "the disk of the spool is full", err)
+			f.wait("the disk of the spool is full", err)
 			continue // what was released meanwhile may suffice
 		}
 		poll := time.NewTimer(fullPoll)
 		select {
 		case <-changed:
 		case <-poll.C:
-		case <-in.Stop:
+		case <-f.in.Stop:
 		}
 		poll.Stop()
-		if err := in.stopped(); err != nil {
+		if err := f.in.stopped(); err != nil {
 			return err
 		}
 	}
@@ -169,10 +175,10 @@ type lostError struct{ error }
 func (e lostError) Unwrap() error { return e.error }
 
 // keep writes bytes of the input to the disk.
-func (s *Spool) keep(in Input, p []byte) error {
-	err := s.patiently(in, &p, func() error { return s.appendAll(&p) })
+func (f *filler) keep(p []byte) error {
+	err := f.patiently(&p, func() error { return f.appendAll(&p) })
 	if err != nil {
-		return s.broken(err)
+		return f.broken(err)
 	}
 	return nil
 }
@@ -303,28 +309,28 @@ func (s *Spool) advance(p []byte, more bool) {
 }
 
 // finish records the end of the input.
-func (s *Spool) finish(in Input) error {
-	if err := in.stopped(); err != nil {
+func (f *filler) finish() error {
+	if err := f.in.stopped(); err != nil {
 		return err
 	}
-	whole := s.read
-	if err := in.Ended(whole); err != nil {
+	whole := f.read
+	if err := f.in.Ended(whole); err != nil {
 		return err
 	}
 	var rest []byte // if the last bytes left their place to the end
-	err := s.patiently(in, &rest, func() error {
-		if err := s.appendAll(&rest); err != nil {
+	err := f.patiently(&rest, func() error {
+		if err := f.appendAll(&rest); err != nil {
 			return err
 		}
-		if err := s.syncSegments(); err != nil {
+		if err := f.syncSegments(); err != nil {
 			return lostError{err}
 		}
-		return writeEnd(s.disk, whole)
+		return writeEnd(f.disk, whole)
 	})
 	if err != nil {
-		return s.broken(err)
+		return f.broken(err)
 	}
-	s.change(func() { s.end = &whole })
+	f.change(func() { f.end = &whole })
 	return nil
 }
 

@@ -1,0 +1,170 @@
+package upload
+
+import (
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/upload/internal/engine"
+)
+
+// AtRisk bounds the bytes at risk of all uploads that share it: those that must be sent again if the
+// process dies now. The bound is ten seconds of the rate at which bytes were committed in the last five, and at least 64
+// MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are committed. Beyond the bound no file, part or session begins, and what has begun
+// continues.
+//
+//   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one request, are at risk as
+//     a whole, from the begin of the request until its reply. One that is larger than the bound begins if no
+//     other one is at risk.
+//   - Of a session, what its socket holds is at risk, and 256 KiB. The service keeps the bytes that arrived. Linux
+//     tells what a socket holds. On other systems 1 MiB counts for each session.
+//
+// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an AtRisk should therefore
+// share the [RateLimit], too: otherwise one that is paused may keep the others waiting.
+//
+// The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
+type AtRisk struct{ bound engine.AtRisk }
+
+// RateLimit limits the object data of all uploads that use it, in bytes per second. The
+// uploads take turns, however many connections each of them has. A RateLimit is safe for
+// concurrent use.
+//
+// An upload that waits for its turn is not stalled, see [Options].StallTimeout. It ends at
+// once when its context is done.
+type RateLimit struct{ limit *engine.RateLimit }
+
+// Unlimited is the rate of a [RateLimit] that limits nothing.
+const Unlimited int64 = engine.Unlimited
+
+// NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads, and
+// [Unlimited] limits nothing.
+func NewRateLimit(bytesPerSecond int64) *RateLimit {
+	return &RateLimit{engine.NewRateLimit(bytesPerSecond)}
+}
+
+// Limit returns the limit in bytes per second: [Unlimited] if there is none, or 0 if
+// uploads are paused.
+func (l *RateLimit) Limit() int64 { return l.limit.Rate() }
+
+// SetLimit changes the limit to bytesPerSecond, as [NewRateLimit] does. Uploads under
+// way have the new rate within a second. A pause may take any time. If the service
+// replies early or closes a connection meanwhile, the request is repeated after the pause, with
+// the whole budget for retries. No request with data begins in a pause.
+func (l *RateLimit) SetLimit(bytesPerSecond int64) { l.limit.SetLimit(bytesPerSecond) }
+
+// shared returns the limit, or nil if l is nil.
+func (l *RateLimit) shared() *engine.RateLimit {
+	if l == nil {
+		return nil
+	}
+	return l.limit
+}
+
+// held returns the total time for which the limit held bytes back.
+func (l *RateLimit) held() time.Duration { return l.shared().Held() }
+
+// RequestRates pace the requests that change objects, for each bucket separately, see
+// [backoff.Rate]. Before the first 429 of a bucket nothing is paced, unless [RequestRates.Limit] is
+// called. The requests of an upload that count are those that the service counts: the one that starts a
+// session or a multipart upload, or that sends a small object, and deletions and compositions.
+//
+// Requests wait in the order in which they are ready, as long as their contexts permit. The first 429 of a
+// bucket is reported by an event of the kind Warning, and the time that an upload waited is
+// [Result].Paced. A 429 that concerns one object only does not count.
+//
+// Uploaders can share RequestRates. The zero value is ready to use. RequestRates are safe for
+// concurrent use, and must not be copied.
+type RequestRates struct {
+	off bool
+
+	mu                sync.Mutex
+	buckets           map[string]*backoff.Rate
+	machine, machines int
+	limit             float64
+}
+
+// NoRequestRates pace nothing, even after a 429. Their methods have no effect.
+var NoRequestRates = &RequestRates{off: true}
+
+// Share sets that this is one of several machines that upload to the same buckets. machine counts from
+// 0. Each machine gets an equal share of the rate of a bucket. The numbers may change while uploads run.
+func (r *RequestRates) Share(machine, machines int) {
+	if r.off {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if machine == r.machine && machines == r.machines {
+		return
+	}
+	r.machine, r.machines = machine, machines
+	for _, rate := range r.buckets {
+		rate.Share(machine, machines)
+	}
+}
+
+// Limit paces the requests to each bucket from now on, at most at a rate per second of all machines
+// together. A 429 lowers the rate, which then grows back. 0 removes the limit.
+func (r *RequestRates) Limit(perSecond float64) {
+	if r.off {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = perSecond
+	for _, rate := range r.buckets {
+		rate.Limit(perSecond)
+	}
+}
+
+// Set paces the requests to a bucket at a rate per second of all machines together, for example
+// one that an earlier process found. 0 paces nothing until the next 429.
+func (r *RequestRates) Set(bucket string, perSecond float64) {
+	if !r.off {
+		r.bucket(bucket).Set(perSecond)
+	}
+}
+
+// All returns the buckets whose requests are paced, and their rates. A program can save
+// [backoff.Rate.PerSecond], and restore it with Set in another process.
+func (r *RequestRates) All() iter.Seq2[string, *backoff.Rate] {
+	return func(yield func(string, *backoff.Rate) bool) {
+		r.mu.Lock()
+		buckets := maps.Clone(r.buckets)
+		r.mu.Unlock()
+		for name, rate := range buckets {
+			if rate.PerSecond() > 0 && !yield(name, rate) {
+				return
+			}
+		}
+	}
+}
+
+// bucket returns the rate of a bucket.
+func (r *RequestRates) bucket(name string) *backoff.Rate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rate := r.buckets[name]
+	if rate == nil {
+		rate = new(backoff.Rate)
+		if r.machines > 0 {
+			rate.Share(r.machine, r.machines)
+		}
+		rate.Limit(r.limit)
+		if r.buckets == nil {
+			r.buckets = map[string]*backoff.Rate{}
+		}
+		r.buckets[name] = rate
+	}
+	return rate
+}
+
+// pacing returns the function bucket, or nil if nothing is paced.
+func (r *RequestRates) pacing() func(bucket string) *backoff.Rate {
+	if r.off {
+		return nil
+	}
+	return r.bucket
+}

@@ -1,0 +1,166 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/parts"
+	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/source"
+)
+
+// partedFile is a file in the parts of the journal of its call.
+type partedFile struct {
+	*call
+	parts *parts.Upload
+}
+
+// newPartedFile returns the file of the call in the parts of its journal. file is nil if no bytes are sent. fresh reports that
+// the upload was just started.
+func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
+	p := parts.NewUpload(division(c, file), fresh)
+	c.progress.parts.Store(&partsView{p.Position, func() *PartsProgress {
+		count, done, sending := p.Progress()
+		return &PartsProgress{Count: count, Done: done, Connections: sending}
+	}})
+	return &partedFile{c, p}
+}
+
+// division returns what a file needs to be sent in the parts of the journal.
+func division(c *call, file *source.File) parts.Division {
+	return parts.Division{
+		Wire: c.wire(), Uplink: c.uplink, Journal: c.journal, File: file, Expect: c.expect, Began: c.result.began,
+		Memory: c.u.memory, Options: c.u.opts.Parallel.orOne(), Link: c.u.link,
+	}
+}
+
+// chooseParts chooses the parts of the file. They are nil if the file must be sent over one connection, for the reason
+// why, which has no text if there is nothing to report.
+func chooseParts(ctx context.Context, c *call, file *source.File) (chosen *state.Parts, why parts.Reason, err error) {
+	if c.u.opts.Parallel == nil || c.spec.Gzip {
+		return nil, parts.Reason{}, nil
+	}
+	way := c.u.opts.Parallel.way
+	plan := parts.Plan{
+		Division: division(c, file), Multipart: way != ByCompose, Compose: way != ByMultipart,
+		Buckets: c.u.buckets, Size: file.Total(), ID: c.result.label.get().id,
+	}
+	chosen, err = plan.Choose(ctx)
+	if err == nil {
+		return chosen, parts.Reason{}, nil
+	}
+	if why, undivided := err.(parts.Reason); undivided {
+		return nil, why, nil
+	}
+	return nil, parts.Reason{}, err
+}
+
+// send makes the object.
+func (f *partedFile) send(ctx context.Context) error {
+	p := f.parts
+	guarded, stop := f.journal.Guard(ctx)
+	defer stop()
+	object, err := p.Send(guarded)
+	if err == nil {
+		f.reportUnverified(p.Unverified)
+		f.events.committed()
+	}
+	err = endedBy(ctx, err, f.journal)
+	f.result.update(func(r *Result) {
+		r.Object = object
+		r.ResumedFrom, r.Retries, r.Waited = p.Sums()
+		if u := p.Used; u != nil {
+			count, _, _ := p.Progress()
+			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
+		}
+	})
+	e := f.endOf(ofParts, err)
+	failed, ok := errors.AsType[*session.Error](err)
+	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
+	switch ending(e) {
+	case remove:
+		return f.removeStored(ctx, err)
+	case removeOrphaned:
+		f.disown(ctx)
+	case keep:
+		f.journal.Keep()
+	}
+	return err
+}
+
+// removeStored removes what the service stores for an upload that ended with err, and then its Token. If something
+// cannot be removed, the Token stays, so that Prune or the next call tries again.
+func (f *partedFile) removeStored(ctx context.Context, err error) error {
+	clean := f.parts.Finish
+	if err != nil {
+		clean = f.parts.Abandon
+	}
+	left := clean(ctx)
+	f.leave(left)
+	switch {
+	case !f.journal.Saved():
+	case left != nil:
+		f.journal.Keep()
+	default:
+		return f.discarded(err, f.journal.Discard())
+	}
+	return err
+}
+
+// disown abandons an upload whose Token was deleted by another process while this one had
+// the lease. That process may not have known what the service stores.
+func (f *partedFile) disown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.Grace)
+	defer cancel()
+	if !f.journal.Deleted(ctx) {
+		return // the other process finishes the work
+	}
+	f.uplink.Permit = nil
+	f.leave(f.parts.Clean(ctx))
+}
+
+// leave reports what is left at the service, if err is not nil.
+func (f *partedFile) leave(err error) {
+	if err == nil {
+		return
+	}
+	f.result.update(func(r *Result) { r.Leftover = err })
+	f.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
+}
+
+// remove removes everything that the service stores for a saved upload. The error describes what is left.
+func (f *partedFile) remove(ctx context.Context) error {
+	defer f.progress.parts.Store(nil)
+	return f.parts.Abandon(ctx)
+}
+
+// abandon is remove for an upload that starts over. What the service refuses to remove is saved under an ID of its own.
+func (f *partedFile) abandon(ctx context.Context, token *state.Token) error {
+	left := f.remove(ctx)
+	if lost := f.journal.LeaseLost(); lost != nil && left != nil {
+		return lost // another process may continue the upload
+	}
+	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
+		return left // in an outage the upload would fail, too
+	}
+	id, err := saved.Retire(ctx, f.u.opts.Store, token)
+	if err != nil {
+		return errors.Join(left, err)
+	}
+	f.result.update(func(r *Result) { r.Leftover = left })
+	f.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, id), Err: left})
+	return nil
+}
+
+// stored requests from the service what it stores for a saved upload, or the object that an earlier call made.
+func (f *partedFile) stored(ctx context.Context) (engine.Held, *session.Object, error) {
+	if o, err := f.parts.Settle(ctx); o != nil || err != nil {
+		return engine.Held{}, o, err
+	}
+	held, err := f.parts.Stored(ctx)
+	return held, nil, err
+}

@@ -1,0 +1,283 @@
+package upload
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/spool"
+)
+
+// spooled is a call whose source is in a spool.
+type spooled struct {
+	*call
+	spool  *spool.Spool
+	source *spool.Source
+	record *saved.StreamRecord
+	kept   chan struct{} // closed when the upload is saved
+	halt   func()        // ends the reading of the input
+}
+
+// sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
+// committed them.
+func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
+	ctx, c.interrupt = context.WithCancelCause(ctx)
+	defer c.interrupt(nil)
+	ctx = c.storeContext(ctx)
+	o := c.u.opts.Spool
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return err
+	}
+	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
+	c.identify(id, c.spec)
+	if _, _, err := c.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+		return err
+	}
+	defer c.journal.Close()
+	sp, err := spool.Create(ctx, dir, id, o.limit)
+	if err != nil {
+		return err
+	}
+	defer sp.Close()
+	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), kept: make(chan struct{})}
+	head := spool.NewHeadReader(r)
+	s.fill(ctx, head)
+	defer s.halt()
+	if err := s.begin(ctx, head); err != nil {
+		return s.end(ctx, session.URI{}, err)
+	}
+	return s.upload(ctx, s.newRun())
+}
+
+// fill starts to read the input.
+func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
+	spec, expect := s.spec, s.expect
+	var in io.Reader = r
+	stopZip := func() {}
+	if spec.Gzip {
+		in, stopZip = s.u.compressor.Reader(expect.Reader(r))
+		expect.Size, s.expect.Size = nil, nil // it is the size before compression
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.Close() // if nothing more is read
+		s.spool.Fill(spool.Input{
+			Reader: in, Stop: stop,
+			Ended: func(whole chunk.Checkpoint) error {
+				// A stream with a recorded end can be completed, so that a process which finds
+				// its files must find the upload, too.
+				select {
+				case <-s.kept:
+				case <-stop:
+					return fmt.Errorf("upload not saved: %w", fs.ErrClosed)
+				}
+				if err := expect.CheckEnd(ctx, whole.Offset); err != nil {
+					return err
+				}
+				return engine.ExpectCRC32C(spec, whole.CRC32C)
+			},
+			Waits:     func(why string, err error) { s.events.post(Event{Kind: InputWaits, Cause: why, Err: err}) },
+			Continues: func() { s.events.post(Event{Kind: InputContinues}) },
+		})
+	}()
+	s.halt = sync.OnceFunc(func() {
+		stopZip()
+		close(stop)
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if r.SetReadDeadline(time.Unix(1, 0)) == nil {
+			defer r.SetReadDeadline(time.Time{})
+		}
+		<-done
+	})
+}
+
+// begin saves the upload when the type of its content is known.
+func (s *spooled) begin(ctx context.Context, head *spool.HeadReader) error {
+	select {
+	case <-head.Known:
+	case <-ctx.Done():
+		return engine.NewInterruption(ctx, nil)
+	}
+	s.detect(func() []byte { return head.Head })
+	s.setSpec(s.spec.Resolved())
+	s.journal.BeginStream()
+	if err := s.journal.Save(ctx); err != nil {
+		return err
+	}
+	close(s.kept)
+	return nil
+}
+
+// newRun returns the run of a stream without a session.
+func (s *spooled) newRun() *engine.Run {
+	return engine.NewRun(s.newTransfer(s.source, s.record, nil), &s.precondition, session.State{Size: s.source.Total()})
+}
+
+// againAfter is how long an upload whose retries are exhausted waits for the end of its input before it
+// tries again.
+const againAfter = 30 * time.Second
+
+// upload makes the object. While the input lasts, it does not stop because retries are
+// exhausted, or because the store does not save the session.
+func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
+	for warned := false; ; {
+		err := endedBy(ctx, s.makeInSession(ctx, run), s.journal)
+		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
+		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
+			if err != nil && s.journal.Saved() {
+				run.AskStored(ctx, engine.Grace)
+			}
+			return s.end(ctx, run.URI, err)
+		}
+		if !warned {
+			warned = true
+			s.events.post(Event{Kind: Warning, Cause: "the input continues, and its bytes are kept on disk: " + err.Error(), Err: err})
+		}
+		waiting, stop := context.WithTimeout(ctx, againAfter)
+		_, _ = s.spool.Await(waiting, func(now spool.Status) bool { return now.End != nil })
+		stop()
+		s.requests.Retry.Progressed()
+	}
+}
+
+// end decides what happens to the saved upload and the files of the stream, whose session uri ended with err.
+func (s *spooled) end(ctx context.Context, uri session.URI, err error) error {
+	s.reportFailure(err) // ends a Write, which the halt awaits
+	s.halt()
+	now := s.spool.Status()
+	e := s.endOf(ofSpool, err)
+	e.unended, e.released = now.End == nil, now.From > 0
+	if e.dead == yes && e.released && (e.refused || errors.Is(err, session.ErrChecksum)) {
+		// A refusal of all bytes at the end is one answer, and another process may still finish an open session. The
+		// stream is lost without the session.
+		e.dead = unknown
+	}
+	what := ending(e)
+	if what == ask {
+		e.dead = factOf(s.gone(ctx, uri))
+		what = ending(e)
+	}
+	switch what {
+	case leave:
+		return err
+	case discard, discardAndCancel:
+		return s.remove(ctx, uri, err)
+	}
+	s.record.Ended(s.requests.Pos.Committed.Load())
+	s.journal.Keep()
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Open {
+		s.record.Rejected(failed.Offset)
+	}
+	switch what {
+	case keepIncomplete:
+		return fmt.Errorf("%w: %w; its bytes before %d are gone, and those up to %d are kept in %s", ErrIncomplete, err, now.From, now.Read, s.spool.Path())
+	case renew:
+		s.renew(ctx, uri, err)
+	}
+	return asIncomplete(err)
+}
+
+// gone asks the service whether the session has ended.
+func (s *spooled) gone(ctx context.Context, uri session.URI) bool {
+	held, err := engine.Inquire(ctx, s.wire(), uri, false)
+	return held.State == engine.HeldGone || held.State == engine.HeldCanceled || err != nil && saved.Dead(err)
+}
+
+// renew makes the next call begin another session, and cancels the one that failed with err. After a crash in
+// between, the session expires.
+func (s *spooled) renew(ctx context.Context, uri session.URI, err error) {
+	s.journal.BeginStream()
+	_ = s.journal.Save(ctx) // a failure is a warning
+	s.cancelSession(ctx, uri, err)
+}
+
+// asIncomplete returns err. If the files of the stream are damaged, it also wraps ErrIncomplete.
+func asIncomplete(err error) error {
+	if errors.Is(err, spool.ErrDamaged) {
+		return fmt.Errorf("%w: %w", ErrIncomplete, err)
+	}
+	return err
+}
+
+// remove removes the files and the saved upload, after an upload that ended with err. A crash in between
+// leaves a saved upload without files, which Prune removes if the object was made, or with
+// [PruneOptions.MissingSource].
+func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
+	left := s.spool.Discard()
+	if left == nil { // otherwise Prune or Cancel removes both
+		left = s.journal.Discard()
+	}
+	if err != nil {
+		s.cancelSession(ctx, uri, err)
+	}
+	return s.discarded(err, left)
+}
+
+// resumeSpooled continues a saved stream whose input has ended.
+func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
+	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
+	if err != nil {
+		return err
+	}
+	spec.NoClobber = spec.NoClobber || c.spec.NoClobber
+	c.setSpec(spec)
+	sp, err := spool.Open(ctx, token.Spool.Dir, token.ID)
+	switch {
+	case errors.Is(err, spool.ErrNoEnd):
+		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, token.ID)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine or on a volume that is not mounted", err, token.ID, token.Spool.Dir)
+	case err != nil:
+		return asIncomplete(err)
+	}
+	defer sp.Close()
+	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), halt: func() {}}
+	if spec.Gzip {
+		s.expect.Size = nil
+	}
+	s.sized(s.source.Total())
+	run, err := s.resumedRun(token)
+	if err != nil {
+		return err
+	}
+	return s.upload(ctx, run)
+}
+
+// resumedRun returns the run that continues the session of token, or begins one.
+func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
+	why := useless(s.u, token)
+	switch {
+	case why == "" && !token.URI.IsZero():
+	case s.source.Replayable():
+		return s.newRun(), nil
+	case why != "":
+		return nil, fmt.Errorf("%w: %s", session.ErrURIMismatch, why)
+	default:
+		return nil, fmt.Errorf("%w: its session has ended, and its bytes before %d are not in %s", ErrIncomplete, s.spool.Status().From, s.spool.Path())
+	}
+	t := s.newTransfer(s.source, s.record, nil)
+	t.Pos.Committed.Store(token.Committed)
+	size := s.source.Total()
+	before := token.Session
+	before.HighWater = size // see state.Token
+	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
+		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
+	}), nil
+}
