@@ -52,9 +52,6 @@ type doctor struct {
 	code int
 }
 
-// checkLimit is how long a check takes at most.
-const checkLimit = 10 * time.Second
-
 func newDoctor(std stdio) *cobra.Command {
 	d := &doctor{std: std, limit: checkLimit}
 	return d.command()
@@ -133,7 +130,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 		if usable {
 			begun := time.Now()
 			line.Status = result.OK
-			err := d.limited(ctx, line, check.do)
+			err := limited(ctx, d.limit, func(ctx context.Context) error { return check.do(ctx, line) })
 			if ctx.Err() != nil {
 				_ = d.text("\n")
 				return context.Cause(ctx)
@@ -179,18 +176,6 @@ func (d *doctor) checks() []doctorCheck {
 		return slices.Insert(checks, len(checks)-1, doctorCheck{"state", d.checkStateBucket, false})
 	}
 	return slices.Insert(checks, 1, doctorCheck{"state", d.checkStateDir, false})
-}
-
-// limited makes one check within the limit.
-func (d *doctor) limited(ctx context.Context, line *checkLine, do func(context.Context, *checkLine) error) error {
-	progress := &requestProgress{}
-	ctx, stop := context.WithTimeoutCause(progress.trace(ctx), d.limit, errCheckLimit)
-	defer stop()
-	err := do(ctx, line)
-	if errors.Is(err, errCheckLimit) {
-		return progress.late(d.limit)
-	}
-	return err
 }
 
 // begin prints which check begins, so that a reader knows what takes long. print completes the line.
@@ -262,19 +247,6 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 		line.Message += "; there is a client certificate, which it gets if it asks for one"
 	}
 	return nil
-}
-
-// notTheService returns the error of an endpoint that does not answer as Cloud Storage does. A
-// proxy that refuses the request ends an upload with the same kind.
-func notTheService(reply session.Reply) error {
-	e := *reply.Refusal()
-	if !errors.Is(e.Kind, session.ErrCredentials) && !errors.Is(e.Kind, session.ErrPermission) {
-		e.Kind = session.ErrNotFound
-	}
-	if e.Err == nil {
-		e.Err = errors.New("the reply is not from Cloud Storage")
-	}
-	return &e
 }
 
 // maxSkew is the largest difference of the clocks that is accepted. Tokens of

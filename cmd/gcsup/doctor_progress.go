@@ -13,8 +13,23 @@ import (
 	"gcsup/session"
 )
 
+// checkLimit is how long a check takes at most.
+const checkLimit = 10 * time.Second
+
 // errCheckLimit is the cause of a context whose check takes too long.
 var errCheckLimit = errors.New("the check takes too long")
+
+// limited makes a check within the limit.
+func limited(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
+	progress := &requestProgress{}
+	ctx, stop := context.WithTimeoutCause(progress.trace(ctx), limit, errCheckLimit)
+	defer stop()
+	err := check(ctx)
+	if errors.Is(err, errCheckLimit) {
+		return progress.late(limit)
+	}
+	return err
+}
 
 // requestProgress records how far the last request of a check came.
 type requestProgress struct {
@@ -62,4 +77,17 @@ func (p *requestProgress) late(limit time.Duration) error {
 	}
 	text += ": " + p.text + "; " + p.advice
 	return exit.WithKind(errors.New(text), session.ErrRetriesExhausted)
+}
+
+// notTheService returns the error of an endpoint that does not answer as Cloud Storage does. A
+// proxy that refuses the request ends an upload with the same kind.
+func notTheService(reply session.Reply) error {
+	e := *reply.Refusal()
+	if !errors.Is(e.Kind, session.ErrCredentials) && !errors.Is(e.Kind, session.ErrPermission) {
+		e.Kind = session.ErrNotFound
+	}
+	if e.Err == nil {
+		e.Err = errors.New("the reply is not from Cloud Storage")
+	}
+	return &e
 }

@@ -13,7 +13,6 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
-	"gcsup/internal/cli/page"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
 	"gcsup/upload"
@@ -175,7 +174,7 @@ func (f *outputFlags) checkReport() error {
 		}
 		return nil
 	}
-	if err := page.CheckWritable(f.report); err != nil {
+	if err := process.CheckReplaceable(f.report); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	return nil

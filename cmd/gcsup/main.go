@@ -25,13 +25,6 @@ func main() {
 	}))
 }
 
-// stdio holds the standard streams of a command. Results go to out, messages for
-// people go to err.
-type stdio struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
 // execute runs one command line and returns its exit code. It prints an error that the
 // command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {

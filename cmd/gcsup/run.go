@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/page"
+	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
@@ -146,11 +147,7 @@ func (r *reporter) close(err error) error {
 	elapsed := time.Since(r.totals.Start)
 	if r.opened {
 		about := page.About{Command: r.text(), Version: version().Version, Totals: &r.totals, Elapsed: elapsed, Code: code}
-		write := func() error { return r.pages.Write(r.flags.report, about) }
-		if r.flags.report == stdoutName {
-			write = func() error { return r.pages.Render(r.results.queue, about) }
-		}
-		if perr := write(); perr != nil {
+		if perr := r.writeReport(r.pages.Render(about)); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)
 			if err == nil {
 				err, code = perr, exit.Classify(perr).Code
@@ -169,6 +166,15 @@ func (r *reporter) close(err error) error {
 	if lerr := r.console.Log().Close(); lerr != nil && err == nil {
 		err = fmt.Errorf("--log-file: %w", lerr)
 	}
+	return err
+}
+
+// writeReport writes the page of --report.
+func (r *reporter) writeReport(report []byte) error {
+	if r.flags.report != stdoutName {
+		return process.ReplaceFile(r.flags.report, report)
+	}
+	_, err := r.results.queue.Write(report)
 	return err
 }
 

@@ -7,6 +7,13 @@ import (
 	"time"
 )
 
+// stdio holds the standard streams of a command. Results go to out, messages for
+// people go to err.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
 // interruptible is standard input with a Read that an upload can interrupt. A Read of
 // a pipe or a terminal blocks until there is input, even if the file is closed. A
 // goroutine therefore reads the file, starting with the first Read of interruptible.

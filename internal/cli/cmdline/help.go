@@ -1,12 +1,13 @@
 package cmdline
 
 import (
+	"cmp"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+
+	"gcsup/internal/cli/process"
 )
 
 // Help is the help of a program.
@@ -28,10 +29,8 @@ type Topic struct {
 
 // Columns returns the width of the terminal w, or 80 if w is not a terminal.
 func Columns(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			return columns
-		}
+	if columns, _, ok := process.Terminal(w); ok {
+		return columns
 	}
 	return 80
 }
@@ -46,91 +45,101 @@ func (h *Help) Install(root *cobra.Command) {
 	})
 }
 
-// screen is how many lines of 80 columns the help of a command has at most.
-const screen = 48
+// The help of a command has at most this many lines, on a terminal of this width.
+const screenLines, screenWidth = 48, 79
 
 // Command returns the help of a command. If it is longer than a screen with all flags, it lists
 // only the common ones.
 func (h *Help) Command(cmd *cobra.Command) string {
-	usual, flags := &Help{h.Groups, h.Topics, 80}, Sections(cmd, h.Groups)
-	if strings.Count(usual.command(cmd, flags), "\n") > screen {
-		flags = []Section{commonSection(cmd, h.Groups)}
+	blocks := h.command(cmd, Sections(cmd, h.Groups))
+	if strings.Count(render(blocks, screenWidth), "\n") > screenLines {
+		blocks = h.command(cmd, []Section{commonSection(cmd, h.Groups)})
 	}
-	return h.command(cmd, flags)
+	return render(blocks, h.width())
 }
 
 // command returns the help of a command with these flags.
-func (h *Help) command(cmd *cobra.Command, flags []Section) string {
-	var b strings.Builder
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short + "."
+func (h *Help) command(cmd *cobra.Command, flags []Section) []Block {
+	blocks := ParseText(cmp.Or(cmd.Long, cmd.Short+"."))
+	add := func(title string, entries []Entry) {
+		if len(entries) > 0 {
+			blocks = append(blocks, Block{Heading: title}, Block{Entries: entries})
+		}
 	}
-	writeParagraphs(&b, text, h.width())
-	b.WriteString("\nUsage:\n")
+	var usage, topics []Entry
 	for _, line := range Synopsis(cmd) {
-		b.WriteString("  " + strings.Join(fill(line, h.width()-6), "\n      ") + "\n")
+		usage = append(usage, Entry{line, ""})
 	}
+	add("Usage", usage)
 	if cmd.Example != "" {
-		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+		blocks = append(append(blocks, Block{Heading: "Examples"}), ParseText(cmd.Example)...)
 	}
-	if commands := Commands(cmd); len(commands) > 0 {
-		b.WriteString("\nCommands:\n")
-		writeEntries(&b, commands, h.width())
-	}
+	add("Commands", Commands(cmd))
 	if !cmd.HasParent() && len(h.Topics) > 0 {
 		var names []string
 		for _, t := range h.Topics {
 			names = append(names, t.Name)
 		}
-		b.WriteString("\nTopics:\n  " + strings.Join(fill(strings.Join(names, ", "), h.width()-2), "\n  ") + "\n")
+		topics = []Entry{{strings.Join(names, ", "), ""}}
 	}
-	h.writeFlags(&b, flags)
-	if more := h.more(cmd, flags); more != "" {
-		b.WriteString("\n")
-		writeParagraphs(&b, more, h.width())
-	}
-	return b.String()
+	add("Topics", topics)
+	return append(append(blocks, flagBlocks(flags)...), h.more(cmd, flags)...)
 }
 
-// more returns what leads to the texts that the help of a command with these flags does not have.
-func (h *Help) more(cmd *cobra.Command, flags []Section) string {
-	help := `"` + cmd.Root().Name() + " help "
-	switch {
-	case !cmd.HasParent() && len(h.Topics) > 0:
-		return "Use " + help + `COMMAND" or ` + help + `TOPIC" for more, ` + help + topicsName + `" for a list of the topics, and ` + help + flagsName + `" for the flags of all commands.`
-	case !cmd.HasParent():
-		return "Use " + help + `COMMAND" for more, and ` + help + flagsName + `" for the flags of all commands.`
-	case cmd.HasAvailableSubCommands():
-		return "Use " + help + commandName(cmd) + ` COMMAND" for more.`
-	case len(flags) != 1 || flags[0].Title != commonTitle:
-		return ""
-	case len(h.Topics) == 0:
-		return "Use " + help + flagsName + " " + commandName(cmd) + `" for all flags.`
+// more names the commands that print what the help of a command with these flags does not have.
+func (h *Help) more(cmd *cobra.Command, flags []Section) []Block {
+	var texts []string
+	about := func(what string, words ...string) {
+		texts = append(texts, `"`+strings.Join(append([]string{cmd.Root().Name(), "help"}, words...), " ")+`" for `+what)
 	}
-	return "Use " + help + flagsName + " " + commandName(cmd) + `" for all flags, and ` + help + topicsName + `" for more.`
+	switch {
+	case !cmd.HasParent():
+		about("a command", "COMMAND")
+		about("the flags of all commands", flagsName)
+	case cmd.HasAvailableSubCommands():
+		about("more", commandName(cmd), "COMMAND")
+	case len(flags) == 1 && flags[0].Title == commonTitle:
+		about("all flags", flagsName, commandName(cmd))
+	default:
+		return nil
+	}
+	if len(h.Topics) > 0 && !cmd.HasAvailableSubCommands() || !cmd.HasParent() {
+		about("more", topicsName)
+	}
+	return []Block{{Paragraph: "Use " + strings.Join(texts, ", and ") + "."}}
 }
 
 // Flags returns the list of all flags of a command; for the program, of all commands.
 func (h *Help) Flags(cmd *cobra.Command) string {
-	sections := Sections(cmd, h.Groups)
 	if !cmd.HasParent() {
-		sections = allSections(cmd, h.Groups)
+		return render(flagBlocks(allSections(cmd, h.Groups)), h.width())
 	}
-	var b strings.Builder
-	h.writeFlags(&b, sections)
-	return strings.TrimPrefix(b.String(), "\n")
+	return render(flagBlocks(Sections(cmd, h.Groups)), h.width())
+}
+
+// flagBlocks returns a list for each section.
+func flagBlocks(sections []Section) (blocks []Block) {
+	for _, s := range sections {
+		var list []Entry
+		for _, f := range s.Flags {
+			short := "    "
+			if f.Shorthand != "" {
+				short = "-" + f.Shorthand + ", "
+			}
+			list = append(list, Entry{short + Label(f), Describe(f)})
+		}
+		blocks = append(blocks, Block{Heading: s.Title}, Block{Entries: list})
+	}
+	return blocks
 }
 
 // Topic returns the text of a topic.
 func (h *Help) Topic(t Topic) string {
-	var b strings.Builder
-	writeText(&b, ParseText(t.Text), h.width())
+	blocks := ParseText(t.Text)
 	if len(t.Entries) > 0 {
-		b.WriteString("\n")
-		writeEntries(&b, t.Entries, h.width())
+		blocks = append(blocks, Block{Entries: t.Entries})
 	}
-	return b.String()
+	return render(blocks, h.width())
 }
 
 // Synopsis returns the ways to call a command.
@@ -152,22 +161,4 @@ func Commands(cmd *cobra.Command) (entries []Entry) {
 		}
 	}
 	return entries
-}
-
-func (h *Help) writeFlags(b *strings.Builder, sections []Section) {
-	lists, all := make([][]Entry, len(sections)), []Entry{}
-	for i, s := range sections {
-		for _, f := range s.Flags {
-			left := "    "
-			if f.Shorthand != "" {
-				left = "-" + f.Shorthand + ", "
-			}
-			lists[i] = append(lists[i], Entry{left + Label(f), Describe(f)})
-		}
-		all = append(all, lists[i]...)
-	}
-	for i, s := range sections {
-		b.WriteString("\n" + s.Title + ":\n")
-		writeAligned(b, lists[i], column(all, h.width()), h.width())
-	}
 }

@@ -12,6 +12,7 @@ type Block struct {
 	Items     []string
 	Verbatim  []string // lines
 	Table     *Table
+	Entries   []Entry
 }
 
 // Table is a table with a row of headings. All rows have as many cells.
@@ -20,8 +21,12 @@ type Table struct {
 	Rows [][]string
 }
 
+// Entry is a term and its description, which may be empty.
+type Entry struct{ Term, Text string }
+
 // ParseText divides a text into blocks. The text has the form of Markdown, of which it uses
-// headings, items of one line, tables, and fenced lines that are not changed. Every other line is a paragraph.
+// headings, items of one line, tables, and lines that are fenced or indented by two spaces, which are not
+// changed. Other lines are paragraphs.
 func ParseText(text string) (blocks []Block) {
 	fenced, before := false, "" // the line before
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
@@ -35,6 +40,10 @@ func ParseText(text string) (blocks []Block) {
 			}
 		case fenced:
 			blocks[last].Verbatim = append(blocks[last].Verbatim, line)
+		case continues("  "):
+			blocks[last].Verbatim = append(blocks[last].Verbatim, line[2:])
+		case begins("  "):
+			blocks = append(blocks, Block{Verbatim: []string{line[2:]}})
 		case continues("- "):
 			blocks[last].Items = append(blocks[last].Items, line[len("- "):])
 		case begins("- "):
@@ -47,6 +56,8 @@ func ParseText(text string) (blocks []Block) {
 			blocks = append(blocks, Block{Table: &Table{Head: cells(line)}})
 		case begins("#"):
 			blocks = append(blocks, Block{Heading: strings.TrimLeft(line, "# ")})
+		case line != "" && before != "" && last >= 0 && blocks[last].Paragraph != "":
+			blocks[last].Paragraph += " " + line
 		case line != "":
 			blocks = append(blocks, Block{Paragraph: line})
 		}
@@ -90,26 +101,4 @@ func (t *Table) Entries() (entries []Entry) {
 		entries = append(entries, Entry{Plain(row[0]), strings.Join(texts, "; ")})
 	}
 	return entries
-}
-
-// writeText writes blocks for a terminal.
-func writeText(b *strings.Builder, blocks []Block, width int) {
-	for i, block := range blocks {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		switch {
-		case block.Heading != "":
-			b.WriteString(Plain(block.Heading) + ":\n")
-		case block.Paragraph != "":
-			b.WriteString(strings.Join(fill(Plain(block.Paragraph), width), "\n") + "\n")
-		case block.Table != nil:
-			writeEntries(b, block.Table.Entries(), width)
-		case block.Verbatim != nil:
-			b.WriteString("  " + strings.Join(block.Verbatim, "\n  ") + "\n")
-		}
-		for _, item := range block.Items {
-			b.WriteString("  - " + strings.Join(fill(Plain(item), width-4), "\n    ") + "\n")
-		}
-	}
 }

@@ -2,7 +2,6 @@ package cmdline
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 )
 
@@ -20,11 +19,9 @@ func TestParseText(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("blocks\n%+v, want\n%+v", got, want)
 	}
-	var b strings.Builder
-	writeText(&b, got, 30)
-	const shown = "A b and a link.\n\nMore:\n\n  - one\n  - two\n\n  a|b\n      v: c\n  d\n      w: e\n\n  x  y\n  \n  z\n\nEnd.\n"
-	if b.String() != shown {
-		t.Errorf("shown as\n%q, want\n%q", b.String(), shown)
+	const shown = "A b and a link.\n\nMore:\n  - one\n  - two\n\n  a|b  v: c\n  d    w: e\n\n  x  y\n  \n  z\n\nEnd.\n"
+	if text := render(got, 30); text != shown {
+		t.Errorf("shown as\n%q, want\n%q", text, shown)
 	}
 }
 

@@ -3,7 +3,6 @@ package cmdline
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,26 +32,29 @@ func FlagError(cmd *cobra.Command, err error) error {
 		// The flag may be valid; the command before it is unknown.
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
-	name, dashes, near := unknown.GetSpecifiedName(), "--", ""
+	name, flag, near := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName(), ""
+	advice, other := peerAdvice(cmd, name), (*cobra.Command)(nil)
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
-		dashes, near = "-", longName(cmd, short)
+		flag, near = "-"+name, longName(cmd, short)
+	} else if advice == "" {
+		near = Nearest(name, flagNames(cmd))
+		other = withFlag(cmd, name)
 	}
-	advice := peerAdvice(cmd, name)
-	if dashes == "--" && advice == "" {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		near = Nearest(name, names)
-	}
-	other := withFlag(cmd, name)
 	switch {
 	case near != "":
-		return exit.Usagef("unknown flag %s%s, did you mean --%s? See %s", dashes, name, near, FlagsOf(cmd))
+		return exit.Usagef("unknown flag %s, did you mean --%s? See %s", flag, near, FlagsOf(cmd))
 	case advice != "":
-		return exit.Usagef("unknown flag %s%s: %s; see %s", dashes, name, advice, FlagsOf(cmd))
-	case dashes == "--" && other != nil:
-		return exit.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(other), name)
+		return exit.Usagef("unknown flag %s: %s; see %s", flag, advice, FlagsOf(cmd))
+	case other != nil:
+		return exit.Usagef("unknown flag %s here: flags come after the command, as in %s %s", flag, commandLine(other), flag)
 	}
-	return exit.Usagef("unknown flag %s%s; see %s", dashes, name, FlagsOf(cmd))
+	return exit.Usagef("unknown flag %s; see %s", flag, FlagsOf(cmd))
+}
+
+// flagNames returns the names of the flags of a command.
+func flagNames(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // longName returns the name of a flag that was given with one dash, such as -recursive, or "". rest is
@@ -62,16 +64,12 @@ func longName(cmd *cobra.Command, rest string) (long string) {
 	if len(rest) < 2 {
 		return ""
 	}
-	check := func(name string) {
+	for _, name := range append(PeerFlags(cmd), flagNames(cmd)...) {
 		letters, ok := strings.CutSuffix(name, rest)
 		if ok && !strings.ContainsFunc(letters, func(r rune) bool { return cmd.Flags().ShorthandLookup(string(r)) == nil }) {
 			long = name
 		}
 	}
-	for _, name := range PeerFlags(cmd) {
-		check(name)
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { check(f.Name) })
 	return long
 }
 
@@ -121,11 +119,7 @@ func Wanted(f *pflag.Flag, err error) string {
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	near, other := Nearest(name, names), ""
+	near, other := Nearest(name, commandNames(cmd)), ""
 	if !cmd.HasParent() && near == "" {
 		other = elsewhere[name]
 	}
@@ -141,17 +135,34 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return exit.Usagef("%s; see %s", none, HelpOf(cmd))
 }
 
+// commandNames returns the names of the commands directly below cmd.
+func commandNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// below returns the commands below cmd, at any depth. Those of a command follow it.
+func below(cmd *cobra.Command) (all []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		all = append(append(all, c), below(c)...)
+	}
+	return all
+}
+
 // first returns the first command below cmd, at any depth, that is wanted, or nil.
 func first(cmd *cobra.Command, wanted func(*cobra.Command) bool) *cobra.Command {
-	for _, c := range cmd.Commands() {
-		if wanted(c) {
-			return c
-		}
-		if found := first(c, wanted); found != nil {
-			return found
-		}
+	all := below(cmd)
+	if i := slices.IndexFunc(all, wanted); i >= 0 {
+		return all[i]
 	}
 	return nil
+}
+
+// withFlag returns the first command below cmd that has the flag, or nil.
+func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
+	return first(cmd, func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
 }
 
 // NoCommand is the Args of a command that only has subcommands.
@@ -164,14 +175,14 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 
 // AtLeast returns the Args of a command that takes n or more arguments. want
 // describes them.
-func AtLeast(n int, want string) cobra.PositionalArgs { return between(n, math.MaxInt, want) }
+func AtLeast(n int, want string) cobra.PositionalArgs { return wanted(cobra.MinimumNArgs(n), want) }
 
 // Exactly returns the Args of a command that takes n arguments. want describes them.
-func Exactly(n int, want string) cobra.PositionalArgs { return between(n, n, want) }
+func Exactly(n int, want string) cobra.PositionalArgs { return wanted(cobra.ExactArgs(n), want) }
 
-func between(least, most int, want string) cobra.PositionalArgs {
+func wanted(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
+		if check(cmd, args) != nil {
 			return exit.Usagef("%s: want %s; see %s", commandName(cmd), want, HelpOf(cmd))
 		}
 		return nil
@@ -204,11 +215,6 @@ func FlagsOf(cmd *cobra.Command) string {
 // commandName returns the path of cmd without the program's name.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
-}
-
-// withFlag returns the first command below cmd that has the flag, or nil.
-func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
-	return first(cmd, func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
 }
 
 // Nearest returns the most similar of names, or "" if none is similar. Similar names

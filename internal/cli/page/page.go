@@ -2,13 +2,7 @@ package page
 
 import (
 	"cmp"
-	_ "embed" // head.html
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,62 +20,8 @@ type About struct {
 	Code    int // the exit code
 }
 
-// CheckWritable returns an error if no file can be created beside path.
-func CheckWritable(path string) error {
-	f, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// createBeside creates a temporary file in the directory of path. Only its owner can read it. The
-// error contains path, not the name of the file.
-func createBeside(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".gcsup-report-*")
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("%s: %w", path, pe.Err)
-	}
-	return f, err
-}
-
-// Write replaces the file at path with the report. If it fails, the file stays
-// unchanged.
-func (p *Recorder) Write(path string, about About) (err error) {
-	f, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	err = p.Render(f, about)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
-// head is the beginning of a page, up to its title. The page loads nothing and runs no script, even if
-// a file's name contains HTML.
-//
-//go:embed head.html
-var head string
-
-// table is a list with a heading. The first columns are texts, the others numbers.
-type table struct {
-	ID, Name string
-	Which    string // rows are kept
-	Texts    int
-	Columns  string // separated by commas
-	List     list
-}
-
-// Render writes the page.
-func (p *Recorder) Render(out io.Writer, about About) error {
+// Render returns the page.
+func (p *Recorder) Render(about About) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := about.Totals
@@ -112,15 +52,14 @@ func (p *Recorder) Render(out io.Writer, about About) error {
 		w.printf("\n<div><dt>%s</dt><dd>%s</dd></div>", f[0], fmt.Sprint(f[1]))
 	}
 	w.WriteString("\n</dl>\n")
-	w.chart(p.timeline.draw(about.Elapsed))
+	w.chart(&p.timeline, about.Elapsed)
 	for _, t := range tables {
 		if len(t.List.Rows) > 0 || t.ID == "requests" {
 			w.table(t)
 		}
 	}
 	w.WriteString("\n</body></html>\n")
-	_, err := out.Write(w.Bytes())
-	return err
+	return w.Bytes()
 }
 
 func outcome(t *result.Totals, code int) string {

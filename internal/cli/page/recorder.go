@@ -122,22 +122,23 @@ func (p *Recorder) Note(id int, source string, e upload.Event, now time.Time) {
 func (p *Recorder) End(id int, file result.File, status result.Status, res *upload.Result, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer delete(p.timeline.active, id)
 	if res == nil {
 		res = &upload.Result{}
-	} else if status == result.OK {
+	}
+	name, size, rate := file.Source+" → "+file.Destination, readable.Bytes(res.Size), ""
+	switch status {
+	case result.OK:
 		p.timeline.move(now.Sub(p.start), id, p.timeline.active[id], result.Progress{Sent: res.Size, Committed: res.Size})
+		if res.Elapsed > 0 {
+			rate = readable.Rate(float64(res.Size) / res.Elapsed.Seconds())
+		}
+	case result.Failed:
+		p.failed.keepLongest(row{0, "failed", []string{name, exit.Text(err), size}}, maxFailed)
+	default:
+		return
 	}
-	delete(p.timeline.active, id)
-	name, rate := file.Source+" → "+file.Destination, ""
-	if status == result.OK && res.Elapsed > 0 {
-		rate = readable.Rate(float64(res.Size) / res.Elapsed.Seconds())
-	}
-	if status == result.Failed {
-		p.failed.keepLongest(row{0, "failed", []string{name, exit.Text(err), readable.Bytes(res.Size)}}, maxFailed)
-	}
-	if status == result.OK || status == result.Failed {
-		p.slowest.keepLongest(row{res.Elapsed, string(status), []string{name, string(status), readable.Bytes(res.Size), readable.Elapsed(res.Elapsed).String(), rate, fmt.Sprint(res.Retries)}}, maxSlowest)
-	}
+	p.slowest.keepLongest(row{res.Elapsed, string(status), []string{name, string(status), size, readable.Elapsed(res.Elapsed).String(), rate, fmt.Sprint(res.Retries)}}, maxSlowest)
 }
 
 // Enabled accepts the lines of exchanges.

@@ -2,11 +2,14 @@ package page
 
 import (
 	"bytes"
+	_ "embed" // head.html and chart.html
 	"fmt"
 	"html"
 	"strings"
+	"time"
 
 	"gcsup/internal/cli/process"
+	"gcsup/internal/cli/readable"
 )
 
 // writer writes HTML. It uses no template: the linker keeps every exported method in a program that
@@ -14,7 +17,7 @@ import (
 type writer struct{ bytes.Buffer }
 
 // printf writes HTML. It escapes all strings among args, and replaces what controls a terminal that
-// displays the page. The verbs must be in the text or in quoted attributes of elements.
+// displays the page. A []byte is HTML. The verbs must be in the text or in quoted attributes of elements.
 func (w *writer) printf(format string, args ...any) {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
@@ -24,48 +27,68 @@ func (w *writer) printf(format string, args ...any) {
 	fmt.Fprintf(w, format, args...)
 }
 
-func (w *writer) chart(c chart) {
-	w.WriteString(`<section><h2>Throughput and durable bytes</h2>
-<figure><svg id="charts" viewBox="0 0 960 370" role="img" aria-label="throughput and durable bytes over time">
-<g transform="translate(0 10)">`)
-	w.bars(c.Waits)
-	w.bars(c.Sent)
-	w.panel(c.Marks, c.Fastest)
-	w.WriteString("</g>\n<g transform=\"translate(0 200)\">")
-	w.bars(c.Waits)
-	w.panel(c.Marks, c.Stored)
-	if c.Durable != "" {
-		w.printf("\n<path class=\"durable\" d=\"M80 150%sH950\"/>", c.Durable)
-	}
-	for _, at := range c.Times {
-		w.printf("\n<text x=\"%.1f\" y=\"168\" text-anchor=\"%s\">%s</text>", at.X, at.Class, at.Title)
-	}
-	w.WriteString("</g>\n</svg>\n<figcaption>")
-	for _, key := range [][2]string{
-		{"sent", "sent per second (above)"}, {"durable", "durable at the service (below)"}, {"retry", "retry"}, {"wait", "wait before a retry"}, {"loss", "started over"},
-	} {
-		w.printf("<span class=\"key\" style=\"background: var(--%s)\"></span>%s &nbsp;\n", key[0], key[1])
-	}
-	w.WriteString("</figcaption></figure></section>")
-}
+// head is the beginning of a page, up to its title. The page loads nothing and runs no script, even if
+// a file's name contains HTML.
+//
+//go:embed head.html
+var head string
 
-func (w *writer) bars(list []shape) {
-	for _, s := range list {
-		w.printf("\n<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\">", s.Class, s.X, s.Y, s.W, s.H)
-		if s.Title != "" {
-			w.printf("<title>%s</title>", s.Title)
+// figure is the chart without what depends on the run.
+//
+//go:embed chart.html
+var figure string
+
+// chart writes the throughput and the durable bytes over time, in two panels.
+func (w *writer) chart(t *timeline, elapsed time.Duration) {
+	const left, width, height = 80.0, 870.0, 150.0
+	span := max(elapsed, t.length)
+	x := func(at time.Duration) float64 { return left + min(at.Seconds()/span.Seconds(), 1)*width }
+	intervals, buckets := t.intervals(elapsed), t.buckets[:min(int(elapsed/t.length)+1, len(t.buckets))]
+	fastest, most := 0.0, int64(0)
+	for _, in := range intervals {
+		fastest = max(fastest, in.rate())
+	}
+	for _, b := range buckets {
+		most = max(most, b.durable)
+	}
+	var waits, sent, marks, durable, times writer
+	for _, in := range intervals {
+		if in.sent > 0 {
+			h := in.rate() / fastest * height
+			sent.printf("\n<rect class=\"sent\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>%s: %s</title></rect>",
+				x(in.from), height-h, max(x(in.to)-x(in.from), 1), h, readable.Elapsed(in.from), readable.Rate(in.rate()))
 		}
-		w.WriteString("</rect>")
 	}
+	for i, b := range buckets {
+		at := time.Duration(i) * t.length
+		from, to := x(at), x(at+t.length)
+		if b.waits {
+			waits.printf("\n<rect class=\"wait\" x=\"%.1f\" width=\"%.1f\" height=\"150\"/>", from, to-from)
+		}
+		if b.retries > 0 {
+			marks.printf("\n<path class=\"retry\" d=\"M%.1f 142v14\"><title>%s: %s</title></path>", from, readable.Elapsed(at), readable.Plural(b.retries, "retry", "retries"))
+		}
+		if b.lost {
+			marks.printf("\n<path class=\"loss\" d=\"M%.1f 0v150\"><title>%s: started over</title></path>", from, readable.Elapsed(at))
+		}
+		if b.seen {
+			durable.printf("H%.1fV%.1f", to, height*(1-float64(max(b.durable, 0))/float64(max(most, 1))))
+		}
+	}
+	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
+		at := span * time.Duration(i) / 4
+		times.printf("\n<text x=\"%.1f\" y=\"168\" text-anchor=\"%s\">%s</text>", x(at), anchor, readable.Elapsed(at))
+	}
+	w.printf(figure, waits.Bytes(), sent.Bytes(), marks.Bytes(), readable.Rate(fastest), readable.Bytes(most), durable.Bytes(), times.Bytes())
 }
 
-// panel writes the axis of a panel, with the label of its maximum, and the marks.
-func (w *writer) panel(marks []shape, label string) {
-	w.WriteString("\n<path class=\"axis\" d=\"M80 150H950\"/><text x=\"72\" y=\"150\" text-anchor=\"end\">0</text>")
-	for _, s := range marks {
-		w.printf("\n<path class=\"%s\" d=\"M%.1f %.1fv%.1f\"><title>%s</title></path>", s.Class, s.X, s.Y, s.H, s.Title)
-	}
-	w.printf("\n<text x=\"72\" y=\"10\" text-anchor=\"end\">%s</text>", label)
+// table is a list with a heading. The first columns are texts, the others numbers.
+type table struct {
+	ID, Name string
+	Which    string // rows are kept
+	Texts    int
+	Columns  string // separated by commas
+	List     list
 }
 
 func (w *writer) table(t table) {
@@ -87,10 +110,10 @@ func (w *writer) table(t table) {
 // cells writes the cells of a row. The first ones are texts, the others numbers.
 func (w *writer) cells(element string, texts int, cells []string) {
 	for i, cell := range cells {
-		format := "<%[1]s>%[2]s</%[1]s>"
+		class := ""
 		if i >= texts {
-			format = "<%[1]s class=\"n\">%[2]s</%[1]s>"
+			class = ` class="n"`
 		}
-		w.printf(format, element, cell)
+		w.printf("<%[1]s%[2]s>%[3]s</%[1]s>", element, []byte(class), cell)
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"gcsup/internal/cli/process"
 )
 
 // Dir is a directory with one file for each bucket. The methods may be called by several processes at a
@@ -58,24 +59,10 @@ func (d *Dir) Save(bucket string, perSecond float64, refused, now time.Time) err
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(d.path, "*"+temporary) // with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return process.ReplaceFile(path, append(content, '\n'))
 }
 
-const (
-	suffix    = ".json"
-	temporary = ".tmp" // of a file that is being written
-)
+const suffix = ".json"
 
 // file returns the name of the file of a bucket.
 func (d *Dir) file(bucket string) string {
@@ -94,7 +81,7 @@ func read(path string) (r Record, ok bool) {
 
 // removeOld removes a file of this package that was not written for as long as a rate is remembered.
 func (d *Dir) removeOld(path string, now time.Time) {
-	if !strings.HasSuffix(path, suffix) && !strings.HasSuffix(path, temporary) {
+	if !strings.HasSuffix(path, suffix) && !strings.HasSuffix(path, process.TempSuffix) {
 		return
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeType == 0 && now.Sub(info.ModTime()) > Lifetime {

@@ -46,11 +46,39 @@ func Sections(cmd *cobra.Command, groups []Group) []Section {
 		all[last].Flags = append(all[last].Flags, all[0].Flags...)
 		all = all[1:]
 	}
+	return withoutEmpty(all)
+}
+
+func withoutEmpty(all []Section) []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Flags) == 0 })
 }
 
-// commonAnnotation marks a common flag.
-const commonAnnotation = "gcsup_common"
+// allSections returns the flags of root and of all commands below it: those of groups, as the first
+// command has them, and then those of each command.
+func allSections(root *cobra.Command, groups []Group) (all []Section) {
+	commands := slices.DeleteFunc(append([]*cobra.Command{root}, below(root)...), func(c *cobra.Command) bool {
+		return c != root && (!c.IsAvailableCommand() || c.Name() == "completion" || c.Parent().Name() == "completion")
+	})
+	var flags []*pflag.Flag
+	for _, c := range commands {
+		flags = append(flags, inOrder(c)...)
+	}
+	for _, g := range groups {
+		all = append(all, g.section(flags))
+	}
+	for _, c := range commands {
+		own := slices.DeleteFunc(inOrder(c), func(f *pflag.Flag) bool {
+			return f.Name == "help" || slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Flags, f.Name) })
+		})
+		all = append(all, Section{cmp.Or(commandName(c), c.Name()), own})
+	}
+	return withoutEmpty(all)
+}
+
+const (
+	commonAnnotation = "gcsup_common"
+	commonTitle      = "Common flags"
+)
 
 // Common marks flags that most calls need. If a command has too many flags for a screen, its help
 // lists only these.
@@ -62,11 +90,9 @@ func Common(fs *pflag.FlagSet, names ...string) {
 	}
 }
 
-const commonTitle = "Common flags"
-
 // commonSection returns the common flags of a command and --help, in the order of Sections.
 func commonSection(cmd *cobra.Command, groups []Group) Section {
-	common, help := Section{Title: commonTitle}, cmd.Flags().Lookup("help")
+	common := Section{Title: commonTitle}
 	for _, s := range Sections(cmd, groups) {
 		for _, f := range s.Flags {
 			if f.Annotations[commonAnnotation] != nil {
@@ -74,38 +100,8 @@ func commonSection(cmd *cobra.Command, groups []Group) Section {
 			}
 		}
 	}
-	common.Flags = append(common.Flags, help)
+	common.Flags = append(common.Flags, cmd.Flags().Lookup("help"))
 	return common
-}
-
-// allSections returns the flags of root and of all commands below it: those of groups, as the first
-// command has them, and then those of each command.
-func allSections(root *cobra.Command, groups []Group) (all []Section) {
-	var shared Section
-	var own []Section
-	var visit func(cmd *cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		s := Section{Title: cmp.Or(commandName(cmd), cmd.Name())}
-		for _, f := range inOrder(cmd) {
-			switch grouped := slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Flags, f.Name) }); {
-			case !grouped && f.Name != "help":
-				s.Flags = append(s.Flags, f)
-			case grouped && !shared.has(f.Name):
-				shared.Flags = append(shared.Flags, f)
-			}
-		}
-		own = append(own, s)
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() && c.Name() != "completion" {
-				visit(c)
-			}
-		}
-	}
-	visit(root)
-	for _, g := range groups {
-		all = append(all, g.section(shared.Flags))
-	}
-	return slices.DeleteFunc(append(all, own...), func(s Section) bool { return len(s.Flags) == 0 })
 }
 
 // inOrder returns the visible flags of a command in the order in which they were added.
@@ -138,13 +134,12 @@ func Label(f *pflag.Flag) string {
 // in the description.
 func Describe(f *pflag.Flag) string {
 	_, text := pflag.UnquoteUsage(f)
-	value := f.DefValue
-	if strings.Contains(text, "(default") || slices.Contains([]string{"", "[]", "0", "0s", "false"}, value) {
+	if strings.Contains(text, "(default") || slices.Contains([]string{"", "[]", "0", "0s", "false"}, f.DefValue) {
 		return text
 	}
-	if strings.HasSuffix(value, "m0s") { // 2m0s, as package time writes two minutes
+	value := strings.Trim(f.DefValue, "[]") // of a list
+	if strings.HasSuffix(value, "m0s") {    // 2m0s, as package time writes two minutes
 		value = strings.TrimSuffix(value, "0s")
 	}
-	value = strings.Trim(value, "[]") // of a list
 	return text + " (default: " + value + ")"
 }
