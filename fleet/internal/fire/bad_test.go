@@ -39,7 +39,7 @@ func (f *fire) spoil() {
 			f.bad[name] = badFile{kind: "stale_copy"}
 		case 2:
 			object := []byte("of another program")
-			f.emulator.put(f.t, "data", name, object)
+			f.emulator.put(f.t.T, "data", name, object)
 			f.bad[name] = badFile{"precondition", object}
 		}
 		if err != nil {

@@ -149,7 +149,7 @@ func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, a
 	if again := received - size; again > 0 {
 		all.again += again
 		if again > interrupted+late {
-			f.t.Errorf("%s: %d bytes were received twice, want at most the %d of requests that failed, were held or given up:\n%s", name, again, interrupted+late, describe(requests))
+			all.depends(f, "%s: %d bytes were received twice, want at most the %d of requests that failed, were held or given up:\n%s", name, again, interrupted+late, describe(requests))
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestDeployedNATS(t *testing.T) {
 		})
 	}
 	c.startAll()
-	f := &fleet{t: t, emulator: startEmulator(t, ""), cluster: c, dir: t.TempDir(), files: map[string][]byte{}}
+	f := &fleet{t: &reporter{T: t}, emulator: startEmulator(t, ""), cluster: c, dir: t.TempDir(), files: map[string][]byte{}}
 	f.write("large", 3<<20, 1)
 	for i := range 20 {
 		f.write(fmt.Sprintf("small/%d", i), 1000, uint64(i))

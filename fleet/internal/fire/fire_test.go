@@ -16,7 +16,8 @@ import (
 )
 
 // TestFire uploads a tree with fleets that fail in several ways at random times. Each fleet has a
-// seed that determines them.
+// seed that determines them. How long a takeover took, and how much was sent twice, also depends on what else the
+// machine does: a fleet of which only that is wrong is tested once more, alone.
 //
 //	go test ./internal/fire -run Fire -fire-seeds 100 -fire-seed 7 -fire-clocks -v
 func TestFire(t *testing.T) {
@@ -30,20 +31,37 @@ func TestFire(t *testing.T) {
 		for i := range uint64(*seeds) {
 			t.Run(fmt.Sprintf("seed %d", first+i), func(t *testing.T) {
 				t.Parallel()
-				if (first+i)%upEvery == 0 {
-					newUpFire(t, first+i).run(&all)
-				} else {
-					newFire(t, first+i).run(&all)
-				}
+				burn(t, first+i, &all)
 			})
 		}
 	})
+	// No other fleet runs now.
+	repeat := all.repeat
+	all.alone = true
+	for _, seed := range repeat {
+		t.Run(fmt.Sprintf("alone, seed %d", seed), func(t *testing.T) { burn(t, seed, &all) })
+	}
 	t.Log(&all)
+	for _, text := range all.failed {
+		t.Log(text)
+	}
+}
+
+// burn tests the fleet with a seed.
+func burn(t *testing.T, seed uint64, all *totals) {
+	if seed%upEvery == 0 {
+		newUpFire(t, seed).run(all)
+	} else {
+		newFire(t, seed).run(all)
+	}
 }
 
 // totals are the results of all fleets.
 type totals struct {
-	mu sync.Mutex
+	mu     sync.Mutex
+	alone  bool     // the fleets run one after the other
+	repeat []uint64 // seeds of the fleets that must be tested alone
+	failed []string // what failed, in a line each
 
 	fleets, events                int
 	objects, lost, wrong, doubled int
@@ -69,10 +87,10 @@ unfit machines: %s; shown by status: %d; cured: %d
 %d objects: %d lost, %d doubled, %d wrong; %d bad files reported; %d saved uploads were left
 %d bytes; received twice: %d; of these, committed before: %d, of which were under way at a cut or a stop: %d; small files twice: %d
 %d takeovers after a SIGKILL, the longest %v (%v are allowed)
-the slowest fleet took %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.noted, a.cured,
+the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.noted, a.cured,
 		a.objects, a.lost, a.doubled, a.wrong, a.bad, a.left,
 		a.bytes, a.again, a.committed, a.late, a.smallAgain,
-		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second))
+		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second), a.repeat)
 }
 
 // counts lists the numbers of a map in the order of its keys.
@@ -82,6 +100,30 @@ func counts[K ~string](of map[K]int) string {
 		texts = append(texts, fmt.Sprintf("%d × %s", of[k], k))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// depends reports what is wrong with a fleet, but could also come from other load of the machine. It is a failure if the
+// fleet was alone; otherwise the fleet is tested once more. The caller holds a.mu.
+func (a *totals) depends(f *fire, format string, args ...any) {
+	f.t.Helper()
+	if a.alone {
+		f.t.Errorf(format, args...)
+		return
+	}
+	f.t.Logf("tested once more, alone, because: "+format, args...)
+	if !slices.Contains(a.repeat, f.seed) {
+		a.repeat = append(a.repeat, f.seed)
+	}
+}
+
+// list lists what failed in a fleet.
+func (a *totals) list(f *fire) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, text := range f.t.failed {
+		first, _, _ := strings.Cut(text, "\n")
+		a.failed = append(a.failed, fmt.Sprintf("seed %d: %s", f.seed, first))
+	}
 }
 
 // took records the duration of a fleet.
@@ -94,6 +136,7 @@ func (a *totals) took(d time.Duration) {
 // fire is one fleet with its failures.
 type fire struct {
 	*fleet
+	seed     uint64
 	random   *rand.Rand
 	unfit    []*unfit
 	kinds    []kind
@@ -112,7 +155,7 @@ type fire struct {
 
 func newFire(t *testing.T, seed uint64) *fire {
 	t.Logf("seed %d", seed)
-	f := &fire{fleet: newFleet(t, "384KiB"), random: rand.New(rand.NewPCG(seed, 0))}
+	f := &fire{fleet: newFleet(t, "384KiB"), seed: seed, random: rand.New(rand.NewPCG(seed, 0))}
 	f.fill(8)
 	calm := seed%2 == 1
 	f.choose(calm)
@@ -222,6 +265,7 @@ func (f *fire) judge(all *totals) {
 	f.emulator.hurry()
 	f.check(all)
 	if f.t.Failed() {
+		all.list(f)
 		f.t.Logf("\n%s", strings.Join(f.story, "\n"))
 		f.logs()
 	}

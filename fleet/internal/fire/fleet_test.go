@@ -23,7 +23,7 @@ const (
 
 // fleet has workers. Each has its own links to the servers.
 type fleet struct {
-	t        *testing.T
+	t        *reporter
 	emulator *emulator
 	cluster  *cluster // nil if gcsup-fleet up runs the server
 	dir      string   // with the key and the tree
@@ -36,6 +36,18 @@ type fleet struct {
 	disk     *disk  // with fleetDir; nil if it is an ordinary directory
 	up       *testprocess.Process
 	upLogs   []string // of the processes that ended
+}
+
+// reporter keeps what failed, so that it can be repeated after the logs of a fleet.
+type reporter struct {
+	*testing.T
+	failed []string
+}
+
+func (r *reporter) Errorf(format string, args ...any) {
+	r.Helper()
+	r.failed = append(r.failed, fmt.Sprintf(format, args...))
+	r.T.Errorf(format, args...)
 }
 
 // slot is a machine on which one worker runs at a time.
@@ -60,7 +72,7 @@ type slot struct {
 // newFleet starts an emulator. rate is that of each connection to it.
 func newFleet(t *testing.T, rate string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, emulator: startEmulator(t, rate), dir: publicDir(t, "fire-"), files: map[string][]byte{}, bad: map[string]badFile{}}
+	f := &fleet{t: &reporter{T: t}, emulator: startEmulator(t, rate), dir: publicDir(t, "fire-"), files: map[string][]byte{}, bad: map[string]badFile{}}
 	if err := os.Symlink("/proc/self/cwd", f.mount()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +148,9 @@ func (f *fleet) addWorkers(n int, clock func() int, args ...string) {
 func (f *fleet) addWorker(gcs string, clock int, args ...string) *slot {
 	f.t.Helper()
 	host := loopback()
-	s := &slot{number: len(f.slots) + 1, clock: clock, gcs: newLink(f.t, host, gcs), args: args, view: f.shared(), key: f.key()}
+	s := &slot{number: len(f.slots) + 1, clock: clock, gcs: newLink(f.t.T, host, gcs), args: args, view: f.shared(), key: f.key()}
 	for _, server := range f.cluster.nodes {
-		s.nats = append(s.nats, newLink(f.t, host, server.addr()))
+		s.nats = append(s.nats, newLink(f.t.T, host, server.addr()))
 	}
 	f.slots = append(f.slots, s)
 	return s
@@ -166,7 +178,7 @@ func (f *fleet) begin(s *slot) {
 		"--name", s.name(),
 	}, s.args...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
-	s.worker = startIn(f.t, s.view, s.user, env, gcsupFleet, args...)
+	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
 }
 
 // name is the name of the last worker of a machine.
@@ -255,7 +267,7 @@ func (f *fleet) queueFlags() []string {
 func (f *fleet) command(args ...string) *testprocess.Process {
 	f.t.Helper()
 	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
-	return startIn(f.t, f.shared(), nil, service(f.emulator.addr), program, args...)
+	return startIn(f.t.T, f.shared(), nil, service(f.emulator.addr), program, args...)
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.

@@ -28,7 +28,7 @@ func TestReadme(t *testing.T) {
 	if len(blocks) != 2 || strings.Count(blocks[0][1], "\n") != 1 || strings.Count(blocks[1][1], "\n") != 1 {
 		t.Fatalf("README.md does not begin with two commands: %q", blocks)
 	}
-	f := &fleet{t: t, dir: t.TempDir(), files: map[string][]byte{}}
+	f := &fleet{t: &reporter{T: t}, dir: t.TempDir(), files: map[string][]byte{}}
 	// The tree is in ~/photos.
 	home := f.tree()
 	for i := range 4 {

@@ -60,9 +60,9 @@ func (f *fire) addUnfit(d defect, args ...string) *unfit {
 	gcs := f.emulator.addr
 	switch d {
 	case noPermission:
-		u.gate = newRefuser(f.t, gcs, "data")
+		u.gate = newRefuser(f.t.T, gcs, "data")
 	case noState:
-		u.gate = newRefuser(f.t, gcs, "state")
+		u.gate = newRefuser(f.t.T, gcs, "state")
 	}
 	if u.gate != nil {
 		gcs = u.gate.addr

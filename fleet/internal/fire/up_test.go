@@ -27,7 +27,7 @@ type upFire struct {
 
 func newUpFire(t *testing.T, seed uint64) *upFire {
 	t.Logf("seed %d", seed)
-	f := &upFire{fire: &fire{fleet: newFleet(t, "384KiB"), random: rand.New(rand.NewPCG(seed, 0))}}
+	f := &upFire{fire: &fire{fleet: newFleet(t, "384KiB"), seed: seed, random: rand.New(rand.NewPCG(seed, 0))}}
 	f.fire.fill(6)
 	volume := filepath.Join(f.dir, "volume")
 	f.disk = newDisk(t, volume)
