@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 )
 
@@ -25,7 +26,7 @@ import (
 // share the [RateLimit], too: otherwise one that is paused may keep the others waiting.
 //
 // The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
-type AtRisk struct{ bound engine.AtRisk }
+type AtRisk struct{ bound atrisk.Bound }
 
 // RateLimit limits the object data of all uploads that use it, in bytes per second. The
 // uploads take turns, however many connections each of them has. A RateLimit is safe for

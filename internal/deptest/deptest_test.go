@@ -24,11 +24,12 @@ var imports = map[string]string{
 	"upload/contenttype":        "",
 	"upload/errkind":            "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
+	"upload/internal/atrisk":    "",
 	"upload/internal/batch":     "backoff session session/bucket golang.org/x/sync/semaphore", // no sources
 	"upload/internal/content":   "chunk",
-	"upload/internal/engine":    "backoff chunk session upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
+	"upload/internal/engine":    "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":   "",
-	"upload/internal/parts":     "chunk session session/bucket session/state upload/internal/engine upload/internal/saved upload/internal/source", // no batches
+	"upload/internal/parts":     "chunk session session/bucket session/state upload/internal/atrisk upload/internal/engine upload/internal/saved upload/internal/source", // no batches
 	"upload/internal/runsort":   "",
 	"upload/internal/saved":     "chunk session session/state",
 	"upload/internal/source":    "chunk session upload/internal/content",

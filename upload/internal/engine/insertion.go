@@ -62,8 +62,8 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	if err := i.Risk.Take(ctx); err != nil {
-		return session.Reply{}, err
+	if i.Risk.Take(ctx) != nil {
+		return session.Reply{}, NewInterruption(ctx, nil)
 	}
 	defer i.Risk.End()
 	body := i.Meter(i.object.Open())

@@ -150,8 +150,8 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
 	if !r.begun {
-		if err := r.Risk.Take(ctx); err != nil {
-			return session.Reply{}, errors.Join(err, p.Finish())
+		if r.Risk.Take(ctx) != nil {
+			return session.Reply{}, errors.Join(NewInterruption(ctx, nil), p.Finish())
 		}
 		r.begun = true
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/session"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/content"
 )
 
@@ -26,7 +27,7 @@ type Transfer struct {
 type TransferOptions struct {
 	Expect  Expectation
 	Moved   func(n int64)  // called after the peer acknowledged n bytes, or, if the system does not tell, after they were handed to the network; may be nil
-	Risk    *Risk          // what the transfer has at risk, if the caller took it already; otherwise nil
+	Risk    *atrisk.Risk   // what the transfer has at risk, if the caller took it already; otherwise nil
 	Measure func() Measure // begins to measure the first bytes; nil if they are not measured
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/upload/internal/atrisk"
 )
 
 // Uplink is how the requests of one upload reach the service, and what they report to. The
@@ -17,7 +18,7 @@ type Uplink struct {
 	Gate    *backoff.Gate
 	Budget  *Budget
 	Limit   *RateShare                        // nil if there is no limit
-	AtRisk  *AtRisk                           // nil if the bytes at risk have no bound
+	AtRisk  *atrisk.Bound                     // nil if the bytes at risk have no bound
 	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced
 	Replied func(time.Duration)               // called after a request without object data was answered; may be nil
 

@@ -6,13 +6,14 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
 // risk returns that of a session.
-func (c *composer) risk(*filePart) *engine.Risk { return c.Uplink.AtRisk.Session() }
+func (c *composer) risk(*filePart) *atrisk.Risk { return c.Uplink.AtRisk.Session() }
 
 // send uploads the temporary object of a part through a session.
 func (c *composer) send(ctx context.Context, p *filePart, slot *Slot) error {

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
@@ -22,7 +23,7 @@ type sending struct {
 }
 
 // risk returns that of the whole part, of which nothing is kept before its reply.
-func (m *multipart) risk(p *filePart) *engine.Risk { return m.Uplink.AtRisk.Part(p.rng.Len()) }
+func (m *multipart) risk(p *filePart) *atrisk.Risk { return m.Uplink.AtRisk.Part(p.rng.Len()) }
 
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
@@ -69,8 +70,8 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	if a.Step == session.Query {
 		return s.query(ctx)
 	}
-	if err := s.Risk.Take(ctx); err != nil { // after a failed request
-		return session.Reply{}, err
+	if s.Risk.Take(ctx) != nil { // after a failed request
+		return session.Reply{}, engine.NewInterruption(ctx, nil)
 	}
 	defer s.Risk.End()
 	s.Pos.Sent.Store(0)

@@ -10,6 +10,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 )
 
@@ -121,7 +122,7 @@ func (p *Plan) seen(ctx context.Context) (generation int64, err error) {
 // prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
 // to fit in memory, and in what may be at risk.
 func (p *Plan) prepareMultipart(ctx context.Context, chosen *state.Parts) error {
-	limit := min(p.Memory.Budget(), engine.FirstAtRisk) / int64(p.Options.Connections)
+	limit := min(p.Memory.Budget(), atrisk.First) / int64(p.Options.Connections)
 	if p.Options.Auto {
 		limit = autoMultipart // most parts need not fit in memory
 	}

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/atrisk"
 )
 
 // Pool grants slots. With a slot, a worker sends one part over one connection.
@@ -30,7 +30,7 @@ type Pool struct {
 
 // Slot is the permission to send one part over one connection.
 type Slot struct {
-	Risk     *engine.Risk // what the part has at risk
+	Risk     *atrisk.Risk // what the part has at risk
 	moved    atomic.Int64 // see Moved
 	reported int64        // bytes that were counted in earlier intervals
 	quiet    int          // intervals in a row without bytes
@@ -131,7 +131,7 @@ func (s *Share) Queue() (ready chan struct{}) {
 }
 
 // Await waits for the slot, and then until the part may be at risk. The caller must release the slot. Await returns nil if ctx is done.
-func (s *Share) Await(ctx context.Context, ready chan struct{}, risk *engine.Risk) *Slot {
+func (s *Share) Await(ctx context.Context, ready chan struct{}, risk *atrisk.Risk) *Slot {
 	select {
 	case <-ready:
 	case <-ctx.Done():

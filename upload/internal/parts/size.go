@@ -3,7 +3,7 @@ package parts
 import (
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/atrisk"
 )
 
 const (
@@ -58,7 +58,7 @@ func (o Options) risky(size int64) bool {
 	if !o.Auto {
 		connections = o.Connections
 	}
-	return max(int64(connections)*session.MultipartMinPart, size/session.MultipartMaxParts) > engine.LeastAtRisk
+	return max(int64(connections)*session.MultipartMinPart, size/session.MultipartMaxParts) > atrisk.Least
 }
 
 // Size returns the size of the parts of a file of size bytes: a multiple of

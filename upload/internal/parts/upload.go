@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 )
 
@@ -46,7 +47,7 @@ type way interface {
 	begin(ctx context.Context) (*session.Object, error)
 
 	// risk returns what the part will have at risk.
-	risk(p *filePart) *engine.Risk
+	risk(p *filePart) *atrisk.Risk
 
 	// send sends a part with a slot, and calls its method finish when the service has all
 	// of it.

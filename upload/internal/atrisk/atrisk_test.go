@@ -1,4 +1,4 @@
-package engine
+package atrisk
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
+const mib = 1 << 20
+
 // begins reports whether a whole request of n bytes may begin now.
-func begins(t *testing.T, a *AtRisk, n int64) *Risk {
+func begins(t *testing.T, a *Bound, n int64) *Risk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -21,9 +23,9 @@ func begins(t *testing.T, a *AtRisk, n int64) *Risk {
 }
 
 // The bound grows with the commits from 16 to 64 MiB, or to ten seconds of the rate of the last five.
-func TestAtRiskBound(t *testing.T) {
+func TestBoundBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		bound := func(want int64) {
 			t.Helper()
 			if _, got := a.Taken(); got != want*mib {
@@ -52,9 +54,9 @@ func TestAtRiskBound(t *testing.T) {
 }
 
 // Requests that began together and end together do not raise the bound beyond ten seconds of their rate.
-func TestAtRiskTogether(t *testing.T) {
+func TestBoundTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		var all []*Risk
 		for range 10 {
 			r := a.Insert(20 * mib)
@@ -74,10 +76,10 @@ func TestAtRiskTogether(t *testing.T) {
 
 // Beyond the bound nothing begins. A request that is larger than the bound begins if there is no other one. Sessions
 // leave half of the bound to other requests.
-func TestAtRiskPermits(t *testing.T) { synctest.Test(t, testAtRiskPermits) }
+func TestBoundPermits(t *testing.T) { synctest.Test(t, testBoundPermits) }
 
-func testAtRiskPermits(t *testing.T) {
-	var a AtRisk
+func testBoundPermits(t *testing.T) {
+	var a Bound
 	first, second := begins(t, &a, 8*mib), begins(t, &a, 8*mib)
 	if first == nil || second == nil || begins(t, &a, 1) != nil {
 		t.Fatal("before the first commit, 16 MiB may not begin, or more may")
@@ -103,7 +105,7 @@ func testAtRiskPermits(t *testing.T) {
 	if err := session.Take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if taken, _ := a.Taken(); taken != sessionAtRisk {
+	if taken, _ := a.Taken(); taken != Unknown {
 		t.Errorf("a session takes %d bytes", taken)
 	}
 	session.Hold(40 * mib)
@@ -128,9 +130,9 @@ func testAtRiskPermits(t *testing.T) {
 
 // A request that waits begins when bytes are given back or committed, in the order of the requests. A smaller one does
 // not overtake a larger one.
-func TestAtRiskOrder(t *testing.T) {
+func TestBoundOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		first := begins(t, &a, 20*mib)
 		var mu sync.Mutex
 		var order []int64
@@ -167,9 +169,9 @@ func TestAtRiskOrder(t *testing.T) {
 }
 
 // Parts of a large file that wait do not keep small files waiting until they end, nor do small files the parts.
-func TestAtRiskTurns(t *testing.T) {
+func TestBoundTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		begins(t, &a, 4*mib).Committed(100 * mib)
 		time.Sleep(time.Minute) // the bound is 64 MiB
 		type begun struct {
@@ -210,9 +212,9 @@ func TestAtRiskTurns(t *testing.T) {
 }
 
 // Requests that take the room of each one that ends do not keep a session waiting.
-func TestAtRiskSessionBesideRequests(t *testing.T) {
+func TestBoundSessionBesideRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		begins(t, &a, 4*mib).Committed(100 * mib)
 		time.Sleep(time.Minute) // the bound is 64 MiB
 		inserts := make(chan *Risk, 200)
@@ -244,9 +246,9 @@ func TestAtRiskSessionBesideRequests(t *testing.T) {
 }
 
 // A request whose context ends leaves the queue, so that those behind it begin.
-func TestAtRiskCanceled(t *testing.T) {
+func TestBoundCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a AtRisk
+		var a Bound
 		first := begins(t, &a, 5*mib)
 		defer first.End()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -268,9 +270,9 @@ func TestAtRiskCanceled(t *testing.T) {
 	})
 }
 
-// A nil AtRisk has no bound.
-func TestAtRiskNil(t *testing.T) {
-	var a *AtRisk
+// A nil Bound has no bound.
+func TestBoundNil(t *testing.T) {
+	var a *Bound
 	r := a.Insert(1 << 40)
 	if err := r.Take(t.Context()); r != nil || err != nil || a.Session() != nil {
 		t.Errorf("Take = %v", err)

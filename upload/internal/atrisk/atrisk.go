@@ -1,4 +1,6 @@
-package engine
+// Package atrisk bounds the bytes at risk: those that must be sent again if the process dies now. A
+// [Bound] owns them, and each transfer has a [Risk] of it. The package knows no requests and no files.
+package atrisk
 
 import (
 	"container/list"
@@ -8,32 +10,31 @@ import (
 )
 
 const (
-	// FirstAtRisk is the bound of an [AtRisk] before the first commit. A process that runs for seconds only then
-	// commits something: over a link of 10 MiB/s, after 1.6 s. LeastAtRisk is the bound over a slow link after some
+	// First is the bound of a [Bound] before the first commit. A process that runs for seconds only then
+	// commits something: over a link of 10 MiB/s, after 1.6 s. Least is the bound over a slow link after some
 	// commits.
-	FirstAtRisk = 16 << 20
-	LeastAtRisk = 64 << 20
+	First = 16 << 20
+	Least = 64 << 20
 
 	// recentTime is how long a commit raises the bound, by recentFactor times its bytes: the bound is ten seconds of the
 	// rate. With a longer time, it would follow the rate of a link more slowly.
 	recentTime   = 5 * time.Second
 	recentFactor = 2
 
-	// sessionAtRisk is what a request of a session takes when it begins, and as long as the system does not tell what
+	// Unknown is what a request of a session takes when it begins, and as long as the system does not tell what
 	// the socket holds.
-	sessionAtRisk = 1 << 20
+	Unknown = 1 << 20
 )
 
-// AtRisk bounds the bytes at risk: those that must be sent again if the process dies now. Uploads
-// take bytes from it, and give them back when they are committed.
+// Bound is the bound of the bytes at risk. Uploads take bytes from it, and give them back when they are committed.
 //
 // The bound is ten seconds of the rate at which bytes were committed in the last five, and at least 64 MiB. It
 // begins with 16 MiB, and grows to 64 MiB with the bytes that are committed. Beyond the bound nothing new begins. What
 // has begun continues.
 //
-// The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied. A nil
-// *AtRisk has no bound.
-type AtRisk struct {
+// The zero value is ready to use. A Bound is safe for concurrent use, and must not be copied. A nil
+// *Bound has no bound.
+type Bound struct {
 	mu      sync.Mutex
 	taken   [riskKinds]int64
 	waiting [riskKinds]list.List // of *riskWaiter, in order
@@ -51,8 +52,8 @@ const (
 	riskKinds   = 3
 )
 
-// whole returns what is taken by requests whose bytes are kept together or not at all. The caller holds a.mu.
-func (a *AtRisk) whole() int64 { return a.taken[insertRisk] + a.taken[partRisk] }
+// whole returns what is taken by requests whose bytes are kept together or not at all. The caller holds b.mu.
+func (b *Bound) whole() int64 { return b.taken[insertRisk] + b.taken[partRisk] }
 
 // riskWaiter waits in [Risk.Take].
 type riskWaiter struct {
@@ -62,7 +63,7 @@ type riskWaiter struct {
 
 // Risk is what one transfer has at risk. The methods of a nil *Risk do nothing.
 type Risk struct {
-	of    *AtRisk
+	of    *Bound
 	kind  riskKind
 	first int64     // what Take takes
 	n     int64     // taken
@@ -72,17 +73,17 @@ type Risk struct {
 // Insert returns the risk of a request of n bytes that makes an object. The service keeps the bytes as a whole or not at
 // all. Take takes all of them: if it took them while they are sent, all requests would begin before there is anything at
 // risk. A request of any size may begin if no other one is under way.
-func (a *AtRisk) Insert(n int64) *Risk { return a.risk(Risk{of: a, kind: insertRisk, first: n}) }
+func (b *Bound) Insert(n int64) *Risk { return b.risk(Risk{of: b, kind: insertRisk, first: n}) }
 
-// Part is [AtRisk.Insert] for a part of a multipart upload. Parts and inserts take turns: whichever have taken less are
+// Part is [Bound.Insert] for a part of a multipart upload. Parts and inserts take turns: whichever have taken less are
 // next. All parts of a large file may wait at a time, and would keep small files waiting until the large one ends.
-func (a *AtRisk) Part(n int64) *Risk { return a.risk(Risk{of: a, kind: partRisk, first: n}) }
+func (b *Bound) Part(n int64) *Risk { return b.risk(Risk{of: b, kind: partRisk, first: n}) }
 
 // Session returns the risk of a transfer through a session, of which the service keeps what arrives.
-func (a *AtRisk) Session() *Risk { return a.risk(Risk{of: a, kind: sessionRisk, first: sessionAtRisk}) }
+func (b *Bound) Session() *Risk { return b.risk(Risk{of: b, kind: sessionRisk, first: Unknown}) }
 
-func (a *AtRisk) risk(r Risk) *Risk {
-	if a == nil {
+func (b *Bound) risk(r Risk) *Risk {
+	if b == nil {
 		return nil
 	}
 	return &r
@@ -90,22 +91,22 @@ func (a *AtRisk) risk(r Risk) *Risk {
 
 // Take waits until the bound permits that the transfer begins, and takes its bytes, unless it has some. A failed request
 // must give them back before a wait for the next try, with End: its bytes are no longer at risk. It must not keep other
-// uploads from their tries.
+// uploads from their tries. The error is the cause of ctx.
 func (r *Risk) Take(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	a := r.of
-	a.mu.Lock()
+	b := r.of
+	b.mu.Lock()
 	if r.n > 0 {
-		a.set(r, max(r.n, r.first))
-		a.mu.Unlock()
+		b.set(r, max(r.n, r.first))
+		b.mu.Unlock()
 		return nil
 	}
-	queue, w := &a.waiting[r.kind], &riskWaiter{r, make(chan struct{})}
+	queue, w := &b.waiting[r.kind], &riskWaiter{r, make(chan struct{})}
 	e := queue.PushBack(w)
-	a.admit()
-	a.mu.Unlock()
+	b.admit()
+	b.mu.Unlock()
 	select {
 	case <-w.ready:
 		return nil
@@ -116,48 +117,48 @@ func (r *Risk) Take(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	select {
 	case <-w.ready:
-		a.set(r, 0)
+		b.set(r, 0)
 	default:
 		queue.Remove(e)
 	}
-	a.admit()
-	return NewInterruption(ctx, nil)
+	b.admit()
+	return context.Cause(ctx)
 }
 
 // Taken returns how many bytes are taken, and the bound.
-func (a *AtRisk) Taken() (taken, bound int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.whole() + a.taken[sessionRisk], a.bound()
+func (b *Bound) Taken() (taken, bound int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.whole() + b.taken[sessionRisk], b.bound()
 }
 
-// bound returns the bound. The caller holds a.mu.
-func (a *AtRisk) bound() int64 {
-	return max(recentFactor*a.recent.sum(time.Now()), min(FirstAtRisk+a.total, LeastAtRisk))
+// bound returns the bound. The caller holds b.mu.
+func (b *Bound) bound() int64 {
+	return max(recentFactor*b.recent.sum(time.Now()), min(First+b.total, Least))
 }
 
-// permits reports whether r may begin. The caller holds a.mu.
-func (a *AtRisk) permits(r *Risk) bool {
-	bound, whole := a.bound(), a.whole()
-	all := whole + a.taken[sessionRisk] + r.first
+// permits reports whether r may begin. The caller holds b.mu.
+func (b *Bound) permits(r *Risk) bool {
+	bound, whole := b.bound(), b.whole()
+	all := whole + b.taken[sessionRisk] + r.first
 	switch {
 	case r.kind == sessionRisk: // it may begin before the first commit, because most of its bytes are not at risk
-		return all <= max(bound, LeastAtRisk)
+		return all <= max(bound, Least)
 	case whole == 0:
 		return true // however large it is
 	default:
 		// Sessions that fill their sockets must not keep it waiting, nor a sequence of small requests the first session.
-		return all <= bound && a.waiting[sessionRisk].Len() == 0 || whole+r.first <= bound/2
+		return all <= bound && b.waiting[sessionRisk].Len() == 0 || whole+r.first <= bound/2
 	}
 }
 
-// set sets how many bytes r has taken. The caller holds a.mu.
-func (a *AtRisk) set(r *Risk, n int64) {
-	a.taken[r.kind] += n - r.n
+// set sets how many bytes r has taken. The caller holds b.mu.
+func (b *Bound) set(r *Risk, n int64) {
+	b.taken[r.kind] += n - r.n
 	if r.n == 0 {
 		r.begun = time.Now()
 	}
@@ -165,35 +166,35 @@ func (a *AtRisk) set(r *Risk, n int64) {
 }
 
 // admit begins the transfers that wait, as far as the bound permits. Sessions, and other requests, have half of the bound
-// if they need it. The caller holds a.mu.
-func (a *AtRisk) admit() {
-	for a.begin(sessionRisk) {
+// if they need it. The caller holds b.mu.
+func (b *Bound) admit() {
+	for b.begin(sessionRisk) {
 	}
-	for a.begin(a.nextWhole()) {
+	for b.begin(b.nextWhole()) {
 	}
 }
 
-// nextWhole returns whether inserts or parts are next. The caller holds a.mu.
-func (a *AtRisk) nextWhole() riskKind {
-	if a.waiting[insertRisk].Len() == 0 || a.waiting[partRisk].Len() > 0 && a.taken[partRisk] < a.taken[insertRisk] {
+// nextWhole returns whether inserts or parts are next. The caller holds b.mu.
+func (b *Bound) nextWhole() riskKind {
+	if b.waiting[insertRisk].Len() == 0 || b.waiting[partRisk].Len() > 0 && b.taken[partRisk] < b.taken[insertRisk] {
 		return partRisk
 	}
 	return insertRisk
 }
 
 // begin begins the first transfer of a kind that waits, and reports whether there is one and the bound permits it. The
-// caller holds a.mu.
-func (a *AtRisk) begin(kind riskKind) bool {
-	e := a.waiting[kind].Front()
+// caller holds b.mu.
+func (b *Bound) begin(kind riskKind) bool {
+	e := b.waiting[kind].Front()
 	if e == nil {
 		return false
 	}
 	w := e.Value.(*riskWaiter)
-	if !a.permits(w.risk) {
+	if !b.permits(w.risk) {
 		return false
 	}
-	a.set(w.risk, w.risk.first)
-	a.waiting[kind].Remove(e)
+	b.set(w.risk, w.risk.first)
+	b.waiting[kind].Remove(e)
 	close(w.ready)
 	return true
 }
