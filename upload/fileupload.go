@@ -9,6 +9,7 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -444,8 +445,8 @@ func (f *fileUpload) measure() engine.Measure {
 		if !done {
 			return false, nil
 		}
-		if why, one := link.WhyUndivided(f.u.opts.Parallel.orOne()).(parts.Reason); one {
-			f.reportUndivided(why)
+		if need, why := link.Need(f.u.opts.Parallel.orOne().Connections); need != connections.Several {
+			f.reportUndivided(parts.Reason{Text: why})
 			return true, nil
 		}
 		return true, &slowConnection{rate}

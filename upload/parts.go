@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/session"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/parts"
 )
 
@@ -76,7 +77,7 @@ func InParts(connections int, minPart int64) *Parts {
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
 //     also be readable and suit temporary objects.
 func AutoParts(maxConnections int) *Parts {
-	p := InParts(cmp.Or(maxConnections, parts.MaxConnections), parts.AutoMin)
+	p := InParts(cmp.Or(maxConnections, connections.Max), parts.AutoMin)
 	p.options.Auto, p.options.MinFile = true, parts.AutoMinFile
 	return p
 }
@@ -93,8 +94,8 @@ func (p *Parts) By(way JoinBy) *Parts {
 func (p *Parts) check() error {
 	switch {
 	case p == nil:
-	case p.options.Connections < 0 || p.options.Connections > parts.MaxConnections || p.options.Min < 0:
-		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.options.Min, p.options.Connections, parts.MaxConnections)
+	case p.options.Connections < 0 || p.options.Connections > connections.Max || p.options.Min < 0:
+		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.options.Min, p.options.Connections, connections.Max)
 	case p.way < ByEither || p.way > ByMultipart:
 		return fmt.Errorf("parts joined by %d: want ByEither, ByCompose or ByMultipart", p.way)
 	}

@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 	"gcsup/upload/internal/parts"
@@ -33,7 +34,7 @@ type Uploader struct {
 	accept  func(path string, info fs.FileInfo) error // see CallOptions.Accept; may be nil
 	invalid error                                     // of the options of With
 	retry   engine.RetryRule
-	link    *parts.Link
+	link    *connections.Link
 	buckets *parts.Buckets
 	running *saved.Running
 	rule    Skip // of calls
@@ -81,7 +82,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	return &Uploader{
 		small: small, large: large,
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
-		link: &parts.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
+		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -16,7 +17,7 @@ import (
 func (c *composer) risk(*filePart) *atrisk.Risk { return c.Uplink.AtRisk.Session() }
 
 // send uploads the temporary object of a part through a session.
-func (c *composer) send(ctx context.Context, p *filePart, slot *Slot) error {
+func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	t := p.transfer(slot)
 	defer t.Retry.Close()
 	r := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true})

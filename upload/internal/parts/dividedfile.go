@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -22,7 +23,7 @@ type Division struct {
 	Expect  engine.Expectation
 	Memory  *chunk.Memory
 	Options Options
-	Link    *Link
+	Link    *connections.Link
 	Began   time.Time // the call
 }
 

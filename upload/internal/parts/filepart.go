@@ -3,6 +3,7 @@ package parts
 import (
 	"gcsup/chunk"
 	"gcsup/session/state"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
@@ -40,7 +41,7 @@ func newFilePart(f *dividedFile, i int) *filePart {
 }
 
 // transfer returns a transfer that sends the part with a slot.
-func (p *filePart) transfer(slot *Slot) *engine.Transfer {
+func (p *filePart) transfer(slot *connections.Slot) *engine.Transfer {
 	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})
 }
 

@@ -8,6 +8,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
@@ -26,7 +27,7 @@ type sending struct {
 func (m *multipart) risk(p *filePart) *atrisk.Risk { return m.Uplink.AtRisk.Part(p.rng.Len()) }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (m *multipart) send(ctx context.Context, p *filePart, slot *Slot) error {
+func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
 	body, err := p.content.Part(ctx, m.Memory)

@@ -11,6 +11,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 )
 
@@ -35,8 +36,13 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 	if len(ways) == 0 {
 		return nil, why
 	}
-	if why := p.Link.WhyUndivided(p.Options); why != nil {
-		return nil, why
+	if p.Options.Auto {
+		switch need, why := p.Link.Need(p.Options.Connections); need {
+		case connections.One:
+			return nil, Reason{Text: why}
+		case connections.Unmeasured:
+			return nil, Reason{Unmeasured: true}
+		}
 	}
 	seen, err := p.seen(ctx)
 	if err != nil {
@@ -60,7 +66,7 @@ func (p *Plan) Choose(ctx context.Context) (*state.Parts, error) {
 // Reason is why a file is sent over one connection. [Plan.Choose] returns it as its error.
 type Reason struct {
 	Text       string // for events
-	Unmeasured bool   // the rate of the first bytes decides, see [Link.Measure]
+	Unmeasured bool   // the rate of the first bytes decides, see [connections.Link.Measure]
 }
 
 func (r Reason) Error() string { return r.Text }

@@ -19,9 +19,6 @@ const (
 	// upload may have more, see [multipartSize].
 	most = 1024
 
-	// MaxConnections bounds Options.Connections.
-	MaxConnections = 256
-
 	// AutoMinFile is the minimum size of a file that is sent in parts with Options.Auto. A
 	// smaller file takes only seconds on any link that has room for more connections.
 	AutoMinFile = 150 << 20
@@ -45,7 +42,7 @@ const (
 
 // Options are the caller's choice of connections and sizes.
 type Options struct {
-	Connections int   // at a time; a maximum if Auto is set
+	Connections int   // at a time, at most [connections.Max]; a maximum if Auto is set
 	Min         int64 // size of a part in bytes
 	Auto        bool  // Link chooses the number of connections
 	MinFile     int64 // Auto: smaller files, in bytes, are sent over one connection

@@ -6,13 +6,14 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/connections"
 )
 
 // TestAutoSizes checks the sizes of parts that Options.Auto chooses.
 func TestAutoSizes(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
-	o := Options{Connections: MaxConnections, Min: AutoMin, Auto: true, MinFile: AutoMinFile}
+	o := Options{Connections: connections.Max, Min: AutoMin, Auto: true, MinFile: AutoMinFile}
 	for _, test := range []struct{ size, composed, multipart int64 }{
 		{150*mib - 1, 0, 0},
 		{150 * mib, 5 * mib, 5 * mib},
@@ -39,23 +40,23 @@ func TestPartSizes(t *testing.T) {
 	t.Parallel()
 	const maxObject = 5 << 40 // https://cloud.google.com/storage/quotas#objects
 	for _, size := range []int64{1, chunk.Granularity, DefaultMin, DefaultMin + 1, 1 << 30, 40 << 30, maxObject - 1, maxObject} {
-		for _, connections := range []int{0, 1, 2, 8, MaxConnections} {
+		for _, n := range []int{0, 1, 2, 8, connections.Max} {
 			for _, minPart := range []int64{1, DefaultMin, 6 << 30, maxObject, math.MaxInt64} {
 				for name, p := range map[string]Options{
-					"fixed": {Connections: connections, Min: minPart},
-					"auto":  {Connections: connections, Min: AutoMin, Auto: true, MinFile: AutoMinFile},
+					"fixed": {Connections: n, Min: minPart},
+					"auto":  {Connections: n, Min: AutoMin, Auto: true, MinFile: AutoMinFile},
 				} {
 					part := p.Size(size)
 					if part == 0 {
 						continue
 					}
 					if part < 0 || part >= size || part%chunk.Granularity != 0 || (size+part-1)/part > most {
-						t.Errorf("%s: %d bytes over %d connections, at least %d: parts of %d", name, size, connections, minPart, part)
+						t.Errorf("%s: %d bytes over %d connections, at least %d: parts of %d", name, size, n, minPart, part)
 					}
 					for _, share := range []int64{0, 1, 16 << 20, math.MaxInt64} {
 						part := multipartSize(size, part, share)
 						if part < session.MultipartMinPart || part > session.MultipartMaxPart || part%chunk.Granularity != 0 || (size+part-1)/part > session.MultipartMaxParts {
-							t.Errorf("%s: %d bytes over %d connections, at least %d, with %d bytes of memory: parts of %d", name, size, connections, minPart, share, part)
+							t.Errorf("%s: %d bytes over %d connections, at least %d, with %d bytes of memory: parts of %d", name, size, n, minPart, share, part)
 						}
 					}
 				}

@@ -12,6 +12,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 )
 
@@ -20,8 +21,8 @@ import (
 type Upload struct {
 	*dividedFile
 	way
-	share atomic.Pointer[Share]
-	Used  *Usage // nil if no part was sent
+	share atomic.Pointer[connections.Share]
+	Used  *connections.Usage // nil if no part was sent
 
 	Unverified error // why the CRC32C of the object that Send returned is not known, or nil
 }
@@ -51,7 +52,7 @@ type way interface {
 
 	// send sends a part with a slot, and calls its method finish when the service has all
 	// of it.
-	send(ctx context.Context, p *filePart, slot *Slot) error
+	send(ctx context.Context, p *filePart, slot *connections.Slot) error
 
 	// join makes the object from the parts, which must all be finished. The error wraps
 	// errPartMissing if the service no longer has some of them.
@@ -156,6 +157,14 @@ func (p *Upload) makeOnce(ctx context.Context) (*session.Object, error) {
 // part that arrives damaged.
 const maxMissing = 3
 
+// pool returns the pool of connections of the file.
+func (p *Upload) pool() *connections.Pool {
+	if p.Options.Auto {
+		return p.Link.Pool(p.Options.Connections)
+	}
+	return connections.Fixed(p.Options.Connections)
+}
+
 // sendAll sends the parts that are not finished. It begins them in the order of the file, so that a
 // single connection reads the file from its beginning to its end. If one fails, the others are
 // interrupted and can be resumed, and the error is that of the first.
@@ -163,7 +172,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	todo := slices.DeleteFunc(slices.Clone(p.parts), (*filePart).finished)
-	share := p.Link.Pool(p.Options).Join()
+	share := p.pool().Join()
 	p.share.Store(share)
 	defer func() { p.Used = new(share.Leave()) }()
 	var mu sync.Mutex

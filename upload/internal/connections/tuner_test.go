@@ -1,4 +1,4 @@
-package parts
+package connections
 
 import (
 	"math/rand/v2"
@@ -65,7 +65,7 @@ func sharedLink(multiple float64) func(int) float64 {
 // each connection.
 func TestTunerRaises(t *testing.T) {
 	t.Parallel()
-	for limit, seconds := range map[int]int{32: 5, MaxConnections: 7} {
+	for limit, seconds := range map[int]int{32: 5, Max: 7} {
 		for _, opening := range []int{0, 2, 4} {
 			n := newNetwork(t, limit, each)
 			n.opening = opening
@@ -231,7 +231,7 @@ func TestTunerSurvivesStalls(t *testing.T) {
 	t.Parallel()
 	for _, stalled := range []int{4, 6, 9} { // intervals
 		for _, rest := range []float64{0, 0.3} { // of the rate
-			n := newNetwork(t, MaxConnections, sharedLink(8))
+			n := newNetwork(t, Max, sharedLink(8))
 			n.pass(200, nil)
 			before := n.tuner.level
 			for range 6 {

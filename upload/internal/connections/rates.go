@@ -1,30 +1,30 @@
-package parts
+package connections
 
 import "time"
 
-// connRates records the rate of a file for each number of connections, which is the
+// rates records the rate of a file for each number of connections, which is the
 // index. Only bytes of finished parts count, because bytes that were handed to the
 // network may only fill buffers. The bytes of a part are spread evenly over the time
 // that it took.
-type connRates []struct {
+type rates []struct {
 	took   time.Duration
 	stored float64 // bytes
 }
 
 // addTime records how long the file had a number of connections.
-func (p *connRates) addTime(connections int, took time.Duration) {
-	for len(*p) <= connections {
-		*p = append(*p, connRates{{}}...)
+func (r *rates) addTime(connections int, took time.Duration) {
+	for len(*r) <= connections {
+		*r = append(*r, rates{{}}...)
 	}
-	(*p)[connections].took += took
+	(*r)[connections].took += took
 }
 
-// addStored records that a part is finished. before is a copy of p from the start of the part.
-func (p connRates) addStored(before connRates, bytes int64) {
-	took := make([]time.Duration, len(p))
+// addStored records that a part is finished. before is a copy of r from the start of the part.
+func (r rates) addStored(before rates, bytes int64) {
+	took := make([]time.Duration, len(r))
 	var whole time.Duration
-	for i := range p {
-		took[i] = p[i].took
+	for i := range r {
+		took[i] = r[i].took
 		if i < len(before) {
 			took[i] -= before[i].took
 		}
@@ -33,8 +33,8 @@ func (p connRates) addStored(before connRates, bytes int64) {
 	if whole <= 0 {
 		return
 	}
-	for i := range p {
-		p[i].stored += float64(bytes) * float64(took[i]) / float64(whole)
+	for i := range r {
+		r[i].stored += float64(bytes) * float64(took[i]) / float64(whole)
 	}
 }
 
@@ -47,10 +47,10 @@ type Usage struct {
 }
 
 // usage returns the Usage so far.
-func (p connRates) usage() (u Usage) {
+func (r rates) usage() (u Usage) {
 	var sum time.Duration
 	var most, stored float64
-	for i, n := range p {
+	for i, n := range r {
 		if n.stored > 0 && n.stored >= most {
 			most = n.stored
 			u.Connections, u.Rate = i, n.stored/n.took.Seconds()

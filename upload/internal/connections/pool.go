@@ -1,4 +1,4 @@
-package parts
+package connections
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"gcsup/upload/internal/atrisk"
 )
 
-// Pool grants slots. With a slot, a worker sends one part over one connection.
-// All files of an Uploader share a tuned pool, whose tuner chooses the number of
-// slots. Otherwise each file has its own pool with a fixed number of slots.
+// Pool grants slots. With a slot, a worker sends bytes over one connection.
+// The files of a [Link] share a tuned pool, whose tuner chooses the number of
+// slots. A [Fixed] pool is for one file.
 type Pool struct {
 	held    func() time.Duration // see Link
 	failing func() bool          // see Link
@@ -34,7 +34,7 @@ type Slot struct {
 	moved    atomic.Int64 // see Moved
 	reported int64        // bytes that were counted in earlier intervals
 	quiet    int          // intervals in a row without bytes
-	before   connRates    // rates of its share when the slot was acquired
+	before   rates        // rates of its share when the slot was acquired
 }
 
 // Share is the part of a pool that one file uses.
@@ -43,12 +43,15 @@ type Share struct {
 	held    int             // slots
 	sending int             // of these, those whose worker has bytes at risk and sends
 	waiting []chan struct{} // each closed when its worker gets a slot
-	rates   connRates
+	rates   rates
 	since   time.Time // when sending last changed
 }
 
-// Moved counts n bytes that were sent, see [engine.TransferOptions].
+// Moved counts n bytes that were sent.
 func (s *Slot) Moved(n int64) { s.moved.Add(n) }
+
+// Fixed returns a pool of n slots for one file.
+func Fixed(n int) *Pool { return &Pool{tuner: tuner{level: max(n, 1)}} }
 
 // oneSuffices reports whether the tuner found recently that one connection suffices.
 func (c *Pool) oneSuffices() bool {
@@ -240,3 +243,7 @@ func (c *Pool) tune(iv interval) {
 // quietFor is the number of intervals without bytes after which a slot no longer
 // counts as sending. On a slow link a slot moves 256 KiB only every few intervals.
 const quietFor = 10
+
+// measuredFor is how long the rate of a single connection is used, and the tuner's result that
+// one connection suffices. The network may have changed later.
+const measuredFor = 10 * time.Minute

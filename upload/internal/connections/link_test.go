@@ -1,4 +1,4 @@
-package parts
+package connections
 
 import "testing"
 
@@ -10,14 +10,14 @@ func TestLinkConnections(t *testing.T) {
 		connections int
 		want        int
 	}{
-		{128 << 20, MaxConnections, 256}, // the defaults
-		{1 << 30, MaxConnections, 256},
-		{32 << 20, MaxConnections, 64},
+		{128 << 20, Max, 256}, // the defaults
+		{1 << 30, Max, 256},
+		{32 << 20, Max, 64},
 		{128 << 20, 8, 8},
-		{1, MaxConnections, 1},
+		{1, Max, 1},
 	} {
 		l := &Link{Memory: test.memory}
-		if got := l.Pool(Options{Auto: true, Connections: test.connections}).tuner.limit; got != test.want {
+		if got := l.Pool(test.connections).tuner.limit; got != test.want {
 			t.Errorf("%d bytes, at most %d connections: %d, want %d", test.memory, test.connections, got, test.want)
 		}
 	}

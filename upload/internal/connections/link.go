@@ -1,4 +1,4 @@
-package parts
+package connections
 
 import (
 	"fmt"
@@ -29,17 +29,15 @@ const (
 	// that has room for them took 440 MiB of resident memory with the default of 128 MiB.
 	connectionMemory = 512 << 10
 
-	// measuredFor is how long the rate of a single connection is used, and the tuner's result that
-	// one connection suffices. The network may have changed later.
-	measuredFor = 10 * time.Minute
-
 	// tuneEvery is the minimum length of an interval that the tuner observes. On a link
 	// with long round trips an interval is longer, so that it has several of them.
 	tuneEvery = 100 * time.Millisecond
 )
 
-// Link is what the files of an Uploader know of the link to the service. With Options.Auto,
-// they share its connections.
+// Max bounds the connections of a file, and of a Link.
+const Max = 256
+
+// Link is what the files of an Uploader know of the link to the service. It has the pool that they share.
 type Link struct {
 	Memory  int64                // bounds the connections
 	Held    func() time.Duration // how long a rate limit held bytes back
@@ -108,16 +106,12 @@ func (l *Link) near() bool {
 // Long reports whether the service answers late.
 func (l *Link) Long() bool { return time.Duration(l.fastest.Load()) >= longReply }
 
-// Pool returns the pool for a file. With Auto all files share one, and otherwise each has
-// its own.
-func (l *Link) Pool(o Options) *Pool {
-	if !o.Auto {
-		return &Pool{tuner: tuner{level: max(o.Connections, 1)}}
-	}
+// Pool returns the pool that the files share. limit bounds its connections.
+func (l *Link) Pool(limit int) *Pool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pool == nil {
-		limit := max(min(o.Connections, int(l.Memory/connectionMemory)), 1)
+		limit = max(min(limit, int(l.Memory/connectionMemory)), 1)
 		l.pool = &Pool{tuner: newTuner(limit), held: l.Held, failing: l.Failing, every: l.interval}
 	}
 	return l.pool
@@ -128,29 +122,33 @@ func (l *Link) interval() time.Duration {
 	return min(max(tuneEvery, 4*time.Duration(l.fastest.Load())), time.Second)
 }
 
-// WhyUndivided returns a [Reason] if several connections would probably not be faster than
-// one, and otherwise nil.
-func (l *Link) WhyUndivided(o Options) error {
-	if !o.Auto {
-		return nil
-	}
+// Need tells whether several connections would be faster than one.
+type Need int8
+
+const (
+	Unmeasured Need = iota // the rate of one connection is not known yet
+	One                    // one connection is probably as fast as several
+	Several
+)
+
+// Need returns whether a file needs several connections, at most limit, and why one suffices.
+func (l *Link) Need(limit int) (need Need, why string) {
 	single := l.single.Load()
 	if single != nil && time.Since(single.at) > measuredFor {
 		single = nil
 	}
 	switch {
-	case l.Pool(o).oneSuffices():
-		return Reason{Text: "more connections did not raise the rate of an earlier file"}
+	case l.Pool(limit).oneSuffices():
+		return One, "more connections did not raise the rate of an earlier file"
 	case l.Limited():
-		return Reason{Text: "one connection reaches the rate limit"}
+		return One, "one connection reaches the rate limit"
 	case single == nil:
-		return Reason{Text: "the rate of one connection is not known yet", Unmeasured: true}
+		return Unmeasured, ""
 	case single.rate < l.enough():
-		return nil
+		return Several, ""
 	case l.near():
 		fastest := time.Duration(l.fastest.Load()).Round(10 * time.Microsecond)
-		return Reason{Text: fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest)}
-	default:
-		return Reason{Text: fmt.Sprintf("one connection is fast enough: it sends %d MiB/s", single.rate>>20)}
+		return One, fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest)
 	}
+	return One, fmt.Sprintf("one connection is fast enough: it sends %d MiB/s", single.rate>>20)
 }
