@@ -302,18 +302,18 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 
 // divide chooses the parts of the file. The reason why it has none is reported, unless its first bytes are measured.
 func (f *fileUpload) divide(ctx context.Context) error {
-	chosen, why, err := chooseParts(ctx, f.call, f.file)
+	plan, err := planParts(ctx, f.call, f.file)
 	if err != nil && f.know.tried == slowSession {
 		f.know.tried, f.failed = sessionEnded, err // the session stays
 		return nil
 	}
-	f.chosen = chosen
+	f.chosen = plan.Parts
 	switch {
-	case chosen != nil:
+	case plan.Parts != nil:
 		f.know.parts = inParts
-	case !why.Unmeasured:
+	case plan.Way != parts.Measured:
 		f.know.parts = undivided
-		f.reportUndivided(why)
+		f.reportUndivided(plan.Why)
 	case f.know.tried == noSession:
 		f.know.parts = unmeasured
 	default: // the measurement is too old by now
@@ -416,16 +416,16 @@ func (f *fileUpload) resumeParts(ctx context.Context) error {
 }
 
 // reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts. A reason without a text is not reported.
-func (f *fileUpload) reportUndivided(why parts.Reason) {
-	if why.Text == "" {
+// the caller asked for parts, and as Undivided with AutoParts.
+func (f *fileUpload) reportUndivided(why parts.Reasons) {
+	if len(why) == 0 {
 		return
 	}
 	if f.u.opts.Parallel.orOne().Auto {
-		f.events.post(Event{Kind: Undivided, Cause: why.Text})
+		f.events.post(Event{Kind: Undivided, Cause: why.String()})
 		return
 	}
-	f.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.Text})
+	f.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.String()})
 }
 
 // slowConnection is the error of a request whose first bytes were slow.
@@ -446,7 +446,7 @@ func (f *fileUpload) measure() engine.Measure {
 			return false, nil
 		}
 		if need, why := link.Need(f.u.opts.Parallel.orOne().Connections); need != connections.Several {
-			f.reportUndivided(parts.Reason{Text: why})
+			f.reportUndivided(parts.Reasons{why})
 			return true, nil
 		}
 		return true, &slowConnection{rate}

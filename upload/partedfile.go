@@ -38,25 +38,17 @@ func division(c *call, file *source.File) parts.Division {
 	}
 }
 
-// chooseParts chooses the parts of the file. They are nil if the file must be sent over one connection, for the reason
-// why, which has no text if there is nothing to report.
-func chooseParts(ctx context.Context, c *call, file *source.File) (chosen *state.Parts, why parts.Reason, err error) {
+// planParts returns how the file of a new upload is sent.
+func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, error) {
 	if c.u.opts.Parallel == nil || c.spec.Gzip {
-		return nil, parts.Reason{}, nil
+		return parts.Plan{}, nil
 	}
 	way := c.u.opts.Parallel.way
-	plan := parts.Plan{
+	planner := parts.Planner{
 		Division: division(c, file), Multipart: way != ByCompose, Compose: way != ByMultipart,
 		Buckets: c.u.buckets, Size: file.Total(), ID: c.result.label.get().id,
 	}
-	chosen, err = plan.Choose(ctx)
-	if err == nil {
-		return chosen, parts.Reason{}, nil
-	}
-	if why, undivided := err.(parts.Reason); undivided {
-		return nil, why, nil
-	}
-	return nil, parts.Reason{}, err
+	return planner.Plan(ctx)
 }
 
 // send makes the object.

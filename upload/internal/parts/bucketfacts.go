@@ -28,7 +28,7 @@ type bucketFacts struct {
 	lacks   string                // a permission that temporary objects need and the caller does not have; "" if there is none
 	layout  *bool                 // whether the bucket has folders; nil until it is asked for without config
 	folders map[string]bool       // managed folders that were asked for: whether the caller has all permissions
-	warned  map[error]bool        // warnings that were posted
+	warned  map[string]bool       // warnings that were posted
 }
 
 // Buckets has the facts of all buckets, by user project and name.
@@ -36,7 +36,7 @@ type Buckets struct{ facts sync.Map }
 
 // of returns the facts of a bucket, which may not be known yet.
 func (t *Buckets) of(bucket, userProject string) *bucketFacts {
-	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), folders: map[string]bool{}, warned: map[error]bool{}})
+	f, _ := t.facts.LoadOrStore(userProject+"/"+bucket, &bucketFacts{asking: make(chan struct{}, 1), folders: map[string]bool{}, warned: map[string]bool{}})
 	return f.(*bucketFacts)
 }
 
@@ -163,47 +163,47 @@ func (f *bucketFacts) hierarchical(ctx context.Context, x *engine.Exchanger) (bo
 	return *f.layout, nil
 }
 
-// forbidden returns the reason why temporary objects cannot be made or deleted, or nil. lacks is a permission
+// forbidden returns the reason why temporary objects cannot be made or deleted, or "". lacks is a permission
 // that the caller does not have.
-func (f *bucketFacts) forbidden(lacks string) error {
+func (f *bucketFacts) forbidden(lacks string) string {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
-		return Reason{Text: "the bucket has a retention policy, and temporary objects could not be deleted"}
+		return "the bucket has a retention policy, and temporary objects could not be deleted"
 	case f.config != nil && f.config.DefaultEventBasedHold:
-		return Reason{Text: "the bucket holds new objects, and temporary objects could not be deleted"}
+		return "the bucket holds new objects, and temporary objects could not be deleted"
 	case lacks == session.PermissionDelete:
-		return Reason{Text: "the permission " + lacks + " is missing, and temporary objects could not be deleted"}
+		return "the permission " + lacks + " is missing, and temporary objects could not be deleted"
 	case lacks != "":
-		return Reason{Text: "the permission " + lacks + " is missing, and temporary objects could not be made"}
+		return "the permission " + lacks + " is missing, and temporary objects could not be made"
 	}
-	return nil
+	return ""
 }
 
-// unknown returns which of the facts cannot be read, or nil.
-func (f *bucketFacts) unknown() error {
+// unknown returns which of the facts cannot be read, or "".
+func (f *bucketFacts) unknown() string {
 	switch {
 	case f.missing:
-		return Reason{Text: "the bucket is not found"}
+		return "the bucket is not found"
 	case f.config == nil:
-		return Reason{Text: "the settings of the bucket cannot be read (storage.buckets.get)"}
+		return "the settings of the bucket cannot be read (storage.buckets.get)"
 	case !f.asked:
-		return Reason{Text: "the permissions for the bucket cannot be read"}
+		return "the permissions for the bucket cannot be read"
 	case !f.listed:
-		return Reason{Text: "the notifications of the bucket cannot be read"}
+		return "the notifications of the bucket cannot be read"
 	}
-	return nil
+	return ""
 }
 
-// costs describes the costs of temporary objects besides their requests, or returns nil.
+// costs describes the costs of temporary objects besides their requests, or returns "".
 // prefix is that of their names. class is the storage class of the object; "" is the default of the bucket.
-func (f *bucketFacts) costs(prefix, class string) error {
+func (f *bucketFacts) costs(prefix, class string) string {
 	switch days := f.minimum(class); {
 	case days > 0:
-		return Reason{Text: fmt.Sprintf("temporary objects of the storage class %s are billed for %d days if the upload does not finish", f.class(class), days)}
+		return fmt.Sprintf("temporary objects of the storage class %s are billed for %d days if the upload does not finish", f.class(class), days)
 	case slices.ContainsFunc(f.notices, func(n bucket.Notification) bool { return n.Reports(prefix) }):
-		return Reason{Text: "the bucket sends Pub/Sub notifications, and each temporary object causes some"}
+		return "the bucket sends Pub/Sub notifications, and each temporary object causes some"
 	}
-	return nil
+	return ""
 }
 
 // class returns the storage class of an object of class, which may be "".

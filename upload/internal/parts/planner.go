@@ -1,0 +1,219 @@
+package parts
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/connections"
+	"gcsup/upload/internal/engine"
+)
+
+// Planner plans a new upload of a file.
+type Planner struct {
+	Division
+	Multipart bool // a multipart upload may be used
+	Compose   bool // temporary objects may be used
+	Buckets   *Buckets
+	Size      int64
+	ID        string // of the upload, "" if it is not saved
+}
+
+// Plan finds out what the plan depends on, and returns it. If it is Multipart, the multipart upload is started.
+func (p *Planner) Plan(ctx context.Context) (Plan, error) {
+	f, size, seen := p.facts(), p.Options.Size(p.Size), int64(0)
+	// try returns what is known of a way to join the parts after prepare has tried it.
+	try := func(prepare wayToJoin) (chance, error) {
+		f.ready = state.Parts{Size: size, Seen: seen}
+		why, err := prepare(ctx, &f.ready)
+		if err == nil && why == "" {
+			return ready, nil
+		}
+		if err == nil {
+			f.refused = f.refused.and(why)
+		}
+		return none, err
+	}
+	for {
+		plan, err := choose(f), error(nil)
+		switch plan.next {
+		case planned:
+			return plan, nil
+		case readDestination:
+			seen, f.destination, err = p.destination(ctx)
+			if p.composeFirst() {
+				f.free = untried
+			}
+		case tryFree:
+			f.free, err = try(p.prepareFreeCompose)
+		case tryMultipart:
+			f.multipart, err = try(p.prepareMultipart)
+		case tryCompose:
+			f.compose, err = try(p.prepareCompose)
+		}
+		if err != nil {
+			return Plan{}, err
+		}
+	}
+}
+
+// facts returns what is known without a request.
+func (p *Planner) facts() (f facts) {
+	if f.divisible = p.Options.Size(p.Size) > 0; !f.divisible {
+		return f
+	}
+	consider := func(is *chance, not string) {
+		if not == "" {
+			*is = untried
+		} else {
+			f.refused = f.refused.and(not)
+		}
+	}
+	if p.Multipart {
+		consider(&f.multipart, p.Wire.Spec.NotMultipart())
+	}
+	if p.Compose {
+		consider(&f.compose, notComposed(p.Wire.Spec))
+	}
+	f.need = connections.Several
+	if p.Options.Auto {
+		f.need, f.suffices = p.Link.Need(p.Options.Connections)
+	}
+	return f
+}
+
+// wayToJoin completes the parts of a new upload for one way to join them. It returns the reason if the bucket or
+// the service does not allow it.
+type wayToJoin func(ctx context.Context, chosen *state.Parts) (why string, err error)
+
+// composeFirst reports whether parts of a multipart upload would be slow, or would be at risk together. The service keeps
+// what arrived of a session, and nothing of such a part that is not complete. A compose that costs nothing is then better.
+func (p *Planner) composeFirst() bool {
+	return p.Multipart && p.Compose && notComposed(p.Wire.Spec) == "" && (p.Options.risky(p.Size) || p.Options.Auto && p.Link.Long())
+}
+
+// destination returns the generation of the object at the destination, 0 if there is none, and whether it can be read.
+func (p *Planner) destination(ctx context.Context) (generation int64, is readable, err error) {
+	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
+		return *g, readIt, nil
+	}
+	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
+	switch {
+	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
+		return 0, unreadable, nil
+	case err == nil && a.Object != nil:
+		generation = a.Object.Generation
+	}
+	return generation, readIt, err
+}
+
+// prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
+// to fit in memory, and in what may be at risk.
+func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	limit := min(p.Memory.Budget(), atrisk.First) / int64(p.Options.Connections)
+	if p.Options.Auto {
+		limit = autoMultipart // most parts need not fit in memory
+	}
+	chosen.Size = multipartSize(p.Size, chosen.Size, limit)
+	if chosen.Size >= p.Size {
+		return "a part of a multipart upload has at least 5 MiB", nil
+	}
+	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
+	if !engine.Refusal(err) || errors.Is(err, session.ErrCredentials) {
+		return "", err
+	}
+	// A stranger refuses if the endpoint, or a proxy before it, has no XML API. The other APIs may work.
+	e, _ := errors.AsType[*session.Error](err)
+	if stranger := e.Status != 0 && !e.FromService; stranger || p.Compose && !errors.Is(err, session.ErrNotFound) {
+		return "multipart uploads are refused: " + e.Cause(), nil
+	}
+	return "", err
+}
+
+// notComposed returns the reason why an object cannot be composed, or "".
+func notComposed(s session.Spec) string {
+	switch {
+	case !s.EncryptionKey.IsZero():
+		return "it has a customer-supplied encryption key"
+	case s.MD5 != nil:
+		return "a composed object has no MD5"
+	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
+		return "a compose has no not-match conditions"
+	}
+	return ""
+}
+
+// prepareCompose checks whether the bucket allows temporary objects to be deleted, and what
+// they cost. If the bucket has soft delete, the compose request itself will delete
+// them, so that the bucket keeps no copies. So it does if their storage class has a minimum
+// duration, which is not billed for objects that a compose request deletes:
+// https://docs.cloud.google.com/storage/docs/composing-objects
+func (p *Planner) prepareCompose(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	return p.prepareComposed(ctx, chosen, p.Options.Auto)
+}
+
+// prepareFreeCompose is prepareCompose for a bucket whose facts are known, and in which temporary objects
+// cost nothing.
+func (p *Planner) prepareFreeCompose(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	return p.prepareComposed(ctx, chosen, true)
+}
+
+func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free bool) (why string, err error) {
+	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
+	select {
+	case f.asking <- struct{}{}:
+	case <-ctx.Done():
+		return "", engine.NewInterruption(ctx, nil)
+	}
+	defer func() { <-f.asking }()
+	if err := f.ask(ctx, p.Wire, free); err != nil {
+		return "", err
+	}
+	folder, lacks, err := f.place(ctx, p.Wire)
+	if err != nil {
+		return "", err
+	}
+	why = f.forbidden(lacks)
+	if why == "" && free {
+		why = f.unknown()
+	}
+	if why != "" {
+		return why, nil
+	}
+	if chosen.Prefix, err = p.temporaryPrefix(ctx, f, folder); err != nil {
+		return "", err
+	}
+	switch costs := f.costs(chosen.Prefix, p.Wire.Spec.StorageClass); {
+	case costs != "" && free:
+		return costs, nil
+	case costs != "" && !f.warned[costs]:
+		f.warned[costs] = true
+		p.Wire.Post(engine.Note{Kind: engine.Warning, Cause: costs})
+	}
+	if f.config != nil && f.config.SoftDelete > 0 || f.minimum(p.Wire.Spec.StorageClass) > 0 {
+		chosen.DeleteSources = true
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+	}
+	return "", nil
+}
+
+// temporaryPrefix returns the prefix of the names of the temporary objects in a folder, "" for the bucket itself. They
+// make no folder of their own in a bucket with hierarchical namespace, because it would stay.
+func (p *Planner) temporaryPrefix(ctx context.Context, f *bucketFacts, folder string) (string, error) {
+	upload := cmp.Or(p.ID, "upload") + "-" + rand.Text()
+	if folder != "" {
+		return folder + TemporaryName + upload + "-", nil
+	}
+	switch hierarchical, err := f.hierarchical(ctx, p.Wire); {
+	case err != nil:
+		return "", err
+	case hierarchical:
+		return TemporaryName + upload + "-", nil
+	}
+	return TemporaryDir + upload + "/", nil
+}
