@@ -153,6 +153,6 @@ func (f *partedFile) stored(ctx context.Context) (engine.Held, *session.Object, 
 	if o, err := f.parts.Settle(ctx); o != nil || err != nil {
 		return engine.Held{}, o, err
 	}
-	held, err := f.parts.Stored(ctx)
+	held, err := f.parts.Committed(ctx)
 	return held, nil, err
 }

@@ -33,28 +33,3 @@ func abandoning(ctx context.Context, u *engine.Uplink, clean func(context.Contex
 	}
 	return err
 }
-
-// Finish removes what is left after the object was made. If that fails, the Token records that
-// it must be removed.
-func (p *Upload) Finish(ctx context.Context) error {
-	return cleaning(ctx, p.Uplink, func(ctx context.Context) error {
-		err := p.way.clean(ctx, true)
-		if err != nil {
-			p.markOver(ctx)
-		}
-		return err
-	})
-}
-
-// Clean removes everything that the service stores for an upload without a Token. The error
-// describes what is left.
-func (p *Upload) Clean(ctx context.Context) error { return p.way.clean(ctx, false) }
-
-// Abandon removes everything that the service stores for an upload that will not be
-// resumed. The error describes what is left. The Token then records that it must be removed.
-func (p *Upload) Abandon(ctx context.Context) error {
-	return abandoning(ctx, p.Uplink, func(ctx context.Context) error {
-		p.markOver(ctx)
-		return p.way.clean(ctx, false)
-	})
-}

@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
 
-// composer is the way for upload.ByCompose. It uploads each part as a temporary object, through a
+// composer is the joiner for upload.ByCompose. It uploads each part as a temporary object, through a
 // session of its own, and composes these objects.
-type composer struct{ *dividedFile }
-
-var _ way = (*composer)(nil)
+type composer struct{ file *dividedFile }
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
@@ -24,21 +21,6 @@ type span struct {
 	crc32c uint32
 	parts  int64               // how many it was composed from, as in Object.ComponentCount
 	from   []session.Component // nil if it is a part
-}
-
-// partName returns the name of the temporary object of part i.
-func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.common().Prefix, i) }
-
-// temporary returns the Spec of a temporary object. Its custom time is for lifecycle
-// rules. Its storage class is that of the object, because a compose requires the same
-// class.
-func (f *dividedFile) temporary(name string) session.Spec {
-	s := f.Wire.Spec
-	return session.Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.Began.UTC().Truncate(time.Second),
-		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
-		ContentType: "application/octet-stream",
-	}
 }
 
 // begin does nothing: each part has its own session, which its record saves.
@@ -56,9 +38,9 @@ func (c *composer) join(ctx context.Context) (*session.Object, error) {
 
 // spans returns the temporary objects of the parts.
 func (c *composer) spans() (level []span) {
-	for _, p := range c.parts {
+	for _, p := range c.file.parts {
 		s := p.state()
-		level = append(level, span{session.Component{Name: c.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
+		level = append(level, span{session.Component{Name: c.file.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
 	}
 	return level
 }
@@ -81,7 +63,7 @@ func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) 
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
 		for spans := range slices.Chunk(level, session.ComposeMax) {
-			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.common().Prefix, depth, len(above)), spans))
+			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.file.common().Prefix, depth, len(above)), spans))
 			if err != nil {
 				return nil, err
 			}
@@ -100,11 +82,11 @@ func (s *span) matches(o *session.Object) bool {
 // composeTemporary composes a group into a temporary object, unless an earlier
 // request has made it.
 func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
-	spec := c.temporary(g.Name)
+	spec := c.file.temporary(g.Name)
 	by := &joining{
-		file: c.dividedFile, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
+		file: c.file, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
-			return compose(ctx, c.Wire.To(spec), g, false)
+			return compose(ctx, c.file.Wire.To(spec), g, false)
 		},
 	}
 	o, err := by.hold(ctx)
@@ -118,17 +100,17 @@ func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 // caller. If there is none, it is that the object at the destination has not changed. If
 // another client changed it, it is replaced, as by any upload without a precondition.
 func (c *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
-	spec := c.Wire.Spec
+	spec := c.file.Wire.Spec
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
-		file: c.dividedFile, spec: spec, state: session.JoinState{Seen: c.common().Seen, Pinned: pinned, MayExist: c.common().Joining},
-		made: c.made, inspect: c.inspect, size: c.size, crc32c: g.crc32c,
+		file: c.file, spec: spec, state: session.JoinState{Seen: c.file.common().Seen, Pinned: pinned, MayExist: c.file.common().Joining},
+		made: c.file.made, inspect: c.inspect, size: c.file.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
 			if !pinned {
-				spec.IfGenerationMatch = new(c.common().Seen)
+				spec.IfGenerationMatch = new(c.file.common().Seen)
 			}
-			return compose(ctx, c.Wire.To(spec), g, c.common().DeleteSources)
+			return compose(ctx, c.file.Wire.To(spec), g, c.file.common().DeleteSources)
 		},
 	}
 	return by.hold(ctx)
@@ -146,10 +128,10 @@ func compose(ctx context.Context, x *engine.Exchanger, g span, deleteSources boo
 // or differs.
 func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
-	for _, p := range c.parts {
+	for _, p := range c.file.parts {
 		generation := p.state().Generation
-		a, err := c.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
-			r := c.Wire.To(p.Spec).Stat(ctx)
+		a, err := c.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+			r := c.file.Wire.To(p.Spec).Stat(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
 		})
@@ -169,16 +151,16 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	return err
 }
 
-// Stored asks the service for the committed offset of each part.
-func (c *composer) Stored(ctx context.Context) (all engine.Held, err error) {
+// committed asks the service for the committed offset of each part.
+func (c *composer) committed(ctx context.Context) (all engine.Held, err error) {
 	all.State = engine.HeldGone
-	for _, p := range c.parts {
+	for _, p := range c.file.parts {
 		s, held := p.state(), engine.Held{State: engine.HeldFinished}
 		if !s.Finished() {
 			if s.URI.IsZero() {
 				continue
 			}
-			if held, err = engine.Inquire(ctx, c.Wire, s.URI, true); err != nil {
+			if held, err = engine.Inquire(ctx, c.file.Wire, s.URI, true); err != nil {
 				return engine.Held{}, err
 			}
 		}

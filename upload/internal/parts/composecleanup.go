@@ -14,9 +14,9 @@ import (
 // clean deletes the temporary objects. If the object was not made, it first cancels the
 // sessions of the parts that are not finished.
 func (c *composer) clean(ctx context.Context, joined bool) error {
-	deleted := joined && c.common().DeleteSources // by the compose, so that the parts are probably absent
+	deleted := joined && c.file.common().DeleteSources // by the compose, so that the parts are probably absent
 	if joined && !deleted {
-		c.markOver(ctx)
+		c.file.markOver(ctx)
 	}
 	var left leftovers
 	for _, finished := range []bool{false, true} {
@@ -32,7 +32,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 	if left.n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.Wire.Spec.Bucket, c.common().Prefix, left.first)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: gs://%s/%s*: %w", left.n, c.file.Wire.Spec.Bucket, c.file.common().Prefix, left.first)
 }
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
@@ -86,7 +86,7 @@ var errForeign = errors.New("another client may have written it")
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
-		x := c.Wire.To(c.temporary(g.Name))
+		x := c.file.Wire.To(c.file.temporary(g.Name))
 		switch a, err := x.Ask(ctx, session.Request{}, x.Stat); {
 		case err != nil:
 			left.add(err)
@@ -106,7 +106,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation int64, known bool) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	own := engine.NewRequester(c.Uplink, x.Part, x.Pos).To(spec)
+	own := engine.NewRequester(c.file.Uplink, x.Part, x.Pos).To(spec)
 	defer own.Retry.Close()
 	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
 		return own.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
@@ -120,7 +120,7 @@ func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation i
 func (c *composer) each(f func(*filePart)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)
-	for _, p := range c.parts {
+	for _, p := range c.file.parts {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()

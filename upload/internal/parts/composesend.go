@@ -6,15 +6,11 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
-
-// risk returns that of a session.
-func (c *composer) risk(*filePart) *atrisk.Risk { return c.Uplink.AtRisk.Session() }
 
 // send uploads the temporary object of a part through a session.
 func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
@@ -27,7 +23,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot
 	t.Retry.Stake(p.rng.Len())
 	object, err := r.Drive(ctx)
 	if err != nil {
-		if c.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
+		if c.file.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
 			p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
 		}
 		return c.failed(ctx, p, err)
@@ -48,7 +44,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	if !ok {
 		return err
 	}
-	keeps := c.Journal.Lease() != nil
+	keeps := c.file.Journal.Lease() != nil
 	var left leftovers
 	if keeps && errors.Is(e, session.ErrUnexpectedData) {
 		c.remove(ctx, p, true, &left)
@@ -60,7 +56,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 	case saved.Dead(e):
 		p.record.Change(func(s *state.Part) { *s = state.Part{} })
 	}
-	_, _, _, e.Offset = c.Position()
+	_, _, _, e.Offset = c.file.Position()
 	return e
 }
 
@@ -90,8 +86,8 @@ func (c *composer) partMade(ctx context.Context, p *filePart, t *engine.Transfer
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	p.content.Committed(p.rng.Len())
-	if c.Journal.Old() { // without a save, the session reports it to the next call
-		_ = c.Journal.Save(ctx)
+	if c.file.Journal.Old() { // without a save, the session reports it to the next call
+		_ = c.file.Journal.Save(ctx)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,6 +34,27 @@ type dividedFile struct {
 	Division
 	size  int64
 	parts []*filePart
+}
+
+// part returns part i of the file.
+func (f *dividedFile) part(i int) *filePart {
+	spec := f.Wire.Spec
+	if !f.isMultipart() {
+		spec = f.temporary(f.partName(i))
+	}
+	rng := f.common().Range(i, f.size)
+	pos := engine.NewPosition(rng.Len())
+	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection
+	p := &filePart{Exchanger: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
+	if f.File != nil {
+		p.content = f.File.Section(rng)
+	}
+	p.record = f.Journal.RecordPart(i+1, p.content)
+	if p.finished() {
+		p.resumed = rng.Len()
+	}
+	p.place(max(p.resumed, p.state().Committed))
+	return p
 }
 
 // common returns what the Token describes of all parts together. [saved.Journal.Change]
@@ -106,5 +128,20 @@ func (f *dividedFile) markOver(ctx context.Context) {
 	if f.Journal.Saved() {
 		f.Journal.Change(func(p *state.Parts) { p.Over, p.Joining = true, false })
 		_ = f.Journal.Save(ctx) // a failure is a warning
+	}
+}
+
+// partName returns the name of the temporary object of part i.
+func (f *dividedFile) partName(i int) string { return fmt.Sprintf("%s%04d", f.common().Prefix, i) }
+
+// temporary returns the Spec of a temporary object. Its custom time is for lifecycle
+// rules. Its storage class is that of the object, because a compose requires the same
+// class.
+func (f *dividedFile) temporary(name string) session.Spec {
+	s := f.Wire.Spec
+	return session.Spec{
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: f.Began.UTC().Truncate(time.Second),
+		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
+		ContentType: "application/octet-stream",
 	}
 }

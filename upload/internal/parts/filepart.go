@@ -19,27 +19,6 @@ type filePart struct {
 	resumed int64 // bytes that earlier calls had committed
 }
 
-// newFilePart returns part i of f.
-func newFilePart(f *dividedFile, i int) *filePart {
-	spec := f.Wire.Spec
-	if !f.isMultipart() {
-		spec = f.temporary(f.partName(i))
-	}
-	rng := f.common().Range(i, f.size)
-	pos := engine.NewPosition(rng.Len())
-	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection
-	p := &filePart{Exchanger: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
-	if f.File != nil {
-		p.content = f.File.Section(rng)
-	}
-	p.record = f.Journal.RecordPart(i+1, p.content)
-	if p.finished() {
-		p.resumed = rng.Len()
-	}
-	p.place(max(p.resumed, p.state().Committed))
-	return p
-}
-
 // transfer returns a transfer that sends the part with a slot.
 func (p *filePart) transfer(slot *connections.Slot) *engine.Transfer {
 	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})

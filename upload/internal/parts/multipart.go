@@ -15,17 +15,15 @@ import (
 	"gcsup/upload/internal/saved"
 )
 
-// multipart is the way for upload.ByMultipart. It sends the parts of a file as those of one multipart
+// multipart is the joiner for upload.ByMultipart. It sends the parts of a file as those of one multipart
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
-	*dividedFile
+	file      *dividedFile
 	fresh     bool                         // the upload was just started: it is not saved, and no part was sent
 	completed bool                         // the reply to a completion had the object, so that the upload no longer exists
 	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number
 	hashFirst atomic.Bool                  // a reply did not have the checksum of its part: later requests have it, so that the service checks it
 }
-
-var _ way = (*multipart)(nil)
 
 // errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
@@ -81,23 +79,23 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 			return nil, err
 		}
 		// An earlier request may have completed it since make looked at the destination.
-		if o, err := m.Settle(ctx); o != nil || err != nil {
+		if o, err := m.file.Settle(ctx); o != nil || err != nil {
 			return o, err
 		}
-		for _, p := range m.parts {
+		for _, p := range m.file.parts {
 			p.forget()
 		}
-		m.Wire.Post(engine.Note{Kind: engine.Restarted, Cause: "the multipart upload no longer exists"})
-		uri, err := startMultipart(ctx, m.Uplink, m.Wire)
+		m.file.Wire.Post(engine.Note{Kind: engine.Restarted, Cause: "the multipart upload no longer exists"})
+		uri, err := startMultipart(ctx, m.file.Uplink, m.file.Wire)
 		if err != nil {
 			return nil, err
 		}
 		m.held = nil
-		m.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
+		m.file.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
 	}
 	m.fresh = false
-	if err = m.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
-		abortUnsaved(ctx, m.Uplink, m.Wire, m.common().Upload) // no later call could
+	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
+		abortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
 	}
 	return nil, err
 }
@@ -113,18 +111,18 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, err
 	}
 	var parts []session.UploadedPart
-	for _, p := range m.parts {
+	for _, p := range m.file.parts {
 		parts = append(parts, m.held[p.i+1])
 	}
 	if others := len(m.held) - len(parts); others > 0 {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.dividedFile, spec: m.Wire.Spec, state: session.JoinState{Seen: m.common().Seen, Unconditional: true, MayExist: m.common().Joining},
-		made: m.made, inspect: m.inspect, size: m.size, crc32c: m.crc32c(),
+		file: m.file, spec: m.file.Wire.Spec, state: session.JoinState{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
+		made: m.file.made, inspect: m.inspect, size: m.file.size, crc32c: m.file.crc32c(),
 		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
-			r := m.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
-				return c.CompleteMultipart(ctx, m.Wire.Spec, m.common().Upload, parts)
+			r := m.file.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+				return c.CompleteMultipart(ctx, m.file.Wire.Spec, m.file.common().Upload, parts)
 			})
 			m.completed = r.Object != nil
 			return r
@@ -145,7 +143,7 @@ func (m *multipart) inspect(ctx context.Context) error {
 		return err
 	}
 	m.held = held
-	for _, p := range m.parts {
+	for _, p := range m.file.parts {
 		if p.finished() && !p.matches(held[p.i+1]) {
 			p.forget()
 			err = errPartMissing
@@ -161,8 +159,8 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
-			parts, further, r := listParts(ctx, m.Wire, m.common().Upload, after)
+		a, err := m.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+			parts, further, r := listParts(ctx, m.file.Wire, m.file.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -198,14 +196,14 @@ func listParts(ctx context.Context, x *engine.Exchanger, uri session.URI, after 
 
 // sentAs reports whether a part that the service has is one that was sent.
 func (m *multipart) sentAs(held session.UploadedPart) bool {
-	return held.Number <= len(m.parts) && m.parts[held.Number-1].matches(held)
+	return held.Number <= len(m.file.parts) && m.file.parts[held.Number-1].matches(held)
 }
 
 // agrees reports whether the page of held with the numbers from after+1 to last has every
 // finished part as it was sent, and no other part numbers. more reports that there are
 // further pages.
 func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, more bool) bool {
-	for _, p := range m.parts[min(after, len(m.parts)):] {
+	for _, p := range m.file.parts[min(after, len(m.file.parts)):] {
 		if more && p.i+1 > last {
 			break
 		}
@@ -213,7 +211,7 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 			return false
 		}
 	}
-	return last <= len(m.parts)
+	return last <= len(m.file.parts)
 }
 
 // describe returns the metadata of the object that was just made. If it cannot be read, describe
@@ -221,7 +219,7 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 func (m *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	if o, err := m.Find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
+	if o, err := m.file.Find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
 		return o
 	}
 	return made
@@ -236,11 +234,11 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
-	return abortMultipart(ctx, m.Wire, m.common().Upload, !joined) // after a join it is probably absent
+	return abortMultipart(ctx, m.file.Wire, m.file.common().Upload, !joined) // after a join it is probably absent
 }
 
-// Stored requests the list of parts from the service.
-func (m *multipart) Stored(ctx context.Context) (engine.Held, error) {
+// committed requests the list of parts from the service.
+func (m *multipart) committed(ctx context.Context) (engine.Held, error) {
 	held, err := m.list(ctx)
 	switch {
 	case errors.Is(err, errUploadGone):
@@ -249,7 +247,7 @@ func (m *multipart) Stored(ctx context.Context) (engine.Held, error) {
 		return engine.Held{}, err
 	}
 	all := engine.Held{State: engine.HeldOpen}
-	for _, p := range m.parts {
+	for _, p := range m.file.parts {
 		switch has, err := m.holds(ctx, p, held[p.i+1]); {
 		case err != nil:
 			return engine.Held{}, err
@@ -268,7 +266,7 @@ func (m *multipart) holds(ctx context.Context, p *filePart, held session.Uploade
 	case held.Size != p.rng.Len() || p.content == nil:
 		return false, nil
 	}
-	body, err := p.content.Part(ctx, m.Memory)
+	body, err := p.content.Part(ctx, m.file.Memory)
 	if err != nil {
 		return false, p.SourceFailed(ctx, err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
@@ -23,14 +22,11 @@ type sending struct {
 	state     session.PartState
 }
 
-// risk returns that of the whole part, of which nothing is kept before its reply.
-func (m *multipart) risk(p *filePart) *atrisk.Risk { return m.Uplink.AtRisk.Part(p.rng.Len()) }
-
 // send sends a part, unless the service has it already from an earlier process.
 func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Part(ctx, m.Memory)
+	body, err := p.content.Part(ctx, m.file.Memory)
 	if err != nil {
 		return p.SourceFailed(ctx, err)
 	}
@@ -53,7 +49,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slo
 	a, err := p.Hold(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case a.Step == session.Fail:
-		_, _, _, a.Err.Offset = m.Position()
+		_, _, _, a.Err.Offset = m.file.Position()
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	case err != nil:
 		return err
@@ -81,7 +77,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	metered := s.Meter(reader)
 	defer metered.Close()
 	r := s.Wire.Send(ctx, session.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
-		upload, number, size := s.multipart.common().Upload, s.part.i+1, s.part.rng.Len()
+		upload, number, size := s.multipart.file.common().Upload, s.part.i+1, s.part.rng.Len()
 		if known {
 			s.etag, r = c.PutPart(ctx, s.Wire.Spec, upload, number, size, crc32c, body)
 		} else {
@@ -100,7 +96,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 }
 
 func (s *sending) query(ctx context.Context) (session.Reply, error) {
-	parts, _, r := listParts(ctx, s.Wire, s.multipart.common().Upload, s.part.i)
+	parts, _, r := listParts(ctx, s.Wire, s.multipart.file.common().Upload, s.part.i)
 	for _, held := range parts {
 		if held.Number != s.part.i+1 {
 			continue
@@ -140,7 +136,7 @@ func (m *multipart) has(p *filePart, etag string, body *source.Part) {
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()
-	if m.Journal.Old() {
-		m.Journal.SaveSoon()
+	if m.file.Journal.Old() {
+		m.file.Journal.SaveSoon()
 	}
 }

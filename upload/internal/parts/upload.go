@@ -17,12 +17,12 @@ import (
 )
 
 // Upload sends one file in parts over several connections. It runs the workers and
-// orders the steps. Its way does what depends on how the parts become one object.
+// orders the steps. Its joiner does what depends on how the parts become one object.
 type Upload struct {
 	*dividedFile
-	way
-	share atomic.Pointer[connections.Share]
-	Used  *connections.Usage // nil if no part was sent
+	joiner joiner
+	share  atomic.Pointer[connections.Share]
+	Used   *connections.Usage // nil if no part was sent
 
 	Unverified error // why the CRC32C of the object that Send returned is not known, or nil
 }
@@ -32,46 +32,13 @@ type Upload struct {
 func NewUpload(d Division, fresh bool) *Upload {
 	f := &dividedFile{Division: d, size: d.Journal.Size()}
 	for i := range f.common().List {
-		f.parts = append(f.parts, newFilePart(f, i))
+		f.parts = append(f.parts, f.part(i))
 	}
 	if f.isMultipart() {
-		return &Upload{dividedFile: f, way: &multipart{dividedFile: f, fresh: fresh}}
+		return &Upload{dividedFile: f, joiner: &multipart{file: f, fresh: fresh}}
 	}
-	return &Upload{dividedFile: f, way: &composer{f}}
+	return &Upload{dividedFile: f, joiner: &composer{f}}
 }
-
-// way sends parts and makes one object from them: a composer or a multipart.
-type way interface {
-	// begin is called before parts are sent. It saves the Token if necessary, and
-	// determines which parts the service has. It returns the object if an earlier request
-	// made it, and otherwise nil.
-	begin(ctx context.Context) (*session.Object, error)
-
-	// risk returns what the part will have at risk.
-	risk(p *filePart) *atrisk.Risk
-
-	// send sends a part with a slot, and calls its method finish when the service has all
-	// of it.
-	send(ctx context.Context, p *filePart, slot *connections.Slot) error
-
-	// join makes the object from the parts, which must all be finished. The error wraps
-	// errPartMissing if the service no longer has some of them.
-	join(ctx context.Context) (*session.Object, error)
-
-	// clean removes everything except the object from the service. joined reports whether
-	// the object was made. If it was not, clean also cancels open sessions. The error
-	// describes what is left.
-	clean(ctx context.Context, joined bool) error
-
-	// Stored requests from the service how many bytes of the parts it has, and changes nothing.
-	Stored(ctx context.Context) (engine.Held, error)
-}
-
-// errPartMissing means that the service no longer has a part.
-var errPartMissing = errors.New("a part is missing")
-
-// errSibling is the cause of the interruption of parts when another one failed.
-var errSibling = errors.New("another part failed")
 
 // Progress returns how many parts there are, are finished, and are being sent.
 func (p *Upload) Progress() (count, done, sending int) {
@@ -101,6 +68,9 @@ func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
 	}
 	return object, nil
 }
+
+// Committed requests from the service how many bytes of the parts it has, and changes nothing.
+func (p *Upload) Committed(ctx context.Context) (engine.Held, error) { return p.joiner.committed(ctx) }
 
 // Sums returns the sums over all parts: the bytes that earlier calls had committed, and the
 // retries of this call.
@@ -135,7 +105,7 @@ func (p *Upload) make(ctx context.Context) (*session.Object, error) {
 // makeOnce does the work of make once. The error wraps errPartMissing if the service
 // no longer has a part.
 func (p *Upload) makeOnce(ctx context.Context) (*session.Object, error) {
-	if o, err := p.way.begin(ctx); o != nil || err != nil {
+	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
 		return o, err
 	}
 	before := p.Journal.Finished()
@@ -150,7 +120,7 @@ func (p *Upload) makeOnce(ctx context.Context) (*session.Object, error) {
 	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
-	return p.way.join(ctx)
+	return p.joiner.join(ctx)
 }
 
 // maxMissing bounds the tries to make an object whose parts disappear, and the requests for a
@@ -194,11 +164,11 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	for range min(max(p.Options.Connections, 1), len(todo)) {
 		workers.Go(func() {
 			for part, place := next(); part != nil; part, place = next() {
-				slot := share.Await(ctx, place, p.way.risk(part))
+				slot := share.Await(ctx, place, p.risk(part))
 				if slot == nil {
 					return
 				}
-				err := p.way.send(ctx, part, slot)
+				err := p.joiner.send(ctx, part, slot)
 				share.Release(slot, part.stored())
 				if err != nil {
 					once.Do(func() {
@@ -217,6 +187,14 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	return first
 }
 
+// risk returns what a part will have at risk: all of it, or only what is on the way, because a session keeps the rest.
+func (p *Upload) risk(part *filePart) *atrisk.Risk {
+	if p.isMultipart() {
+		return p.Uplink.AtRisk.Part(part.rng.Len())
+	}
+	return p.Uplink.AtRisk.Session()
+}
+
 // confirm is called before the object is made. It checks that the source did not
 // change and that the expectations of the caller hold.
 func (p *Upload) confirm(ctx context.Context) error {
@@ -228,4 +206,29 @@ func (p *Upload) confirm(ctx context.Context) error {
 		return p.Wire.SourceFailed(ctx, err)
 	}
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
+}
+
+// Finish removes what is left after the object was made. If that fails, the Token records that
+// it must be removed.
+func (p *Upload) Finish(ctx context.Context) error {
+	return cleaning(ctx, p.Uplink, func(ctx context.Context) error {
+		err := p.joiner.clean(ctx, true)
+		if err != nil {
+			p.markOver(ctx)
+		}
+		return err
+	})
+}
+
+// Clean removes everything that the service stores for an upload without a Token. The error
+// describes what is left.
+func (p *Upload) Clean(ctx context.Context) error { return p.joiner.clean(ctx, false) }
+
+// Abandon removes everything that the service stores for an upload that will not be
+// resumed. The error describes what is left. The Token then records that it must be removed.
+func (p *Upload) Abandon(ctx context.Context) error {
+	return abandoning(ctx, p.Uplink, func(ctx context.Context) error {
+		p.markOver(ctx)
+		return p.joiner.clean(ctx, false)
+	})
 }
