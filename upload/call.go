@@ -65,12 +65,12 @@ func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.Budget) *cal
 }
 
 // wire returns an exchanger for the object at the destination.
-func (c *call) wire() *engine.Exchanger { return c.requests.To(c.spec) }
+func (c *call) wire() *engine.Requester { return c.requests.To(c.spec) }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known. measure is as in
 // [engine.TransferOptions].
 func (c *call) newTransfer(src content.Source, r engine.Record, measure func() engine.Measure) *engine.Transfer {
-	return engine.NewTransfer(c.requests, c.spec, src, r, engine.TransferOptions{Expect: c.expect, Measure: measure})
+	return engine.NewTransfer(c.wire(), src, r, engine.TransferOptions{Expect: c.expect, Measure: measure})
 }
 
 // expectSize sets how many bytes the source must have.

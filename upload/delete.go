@@ -47,7 +47,7 @@ func (u *Uploader) Delete(ctx context.Context, objects iter.Seq[*session.Object]
 }
 
 // object deletes the object of x.
-func (d *deleter) object(x *engine.Exchanger) error {
+func (d *deleter) object(x *engine.Requester) error {
 	if *x.Spec.IfGenerationMatch <= 0 {
 		return fmt.Errorf("%w: the generation of %s is not known", session.ErrInvalid, x.Spec.URL())
 	}
@@ -62,7 +62,7 @@ func (d *deleter) object(x *engine.Exchanger) error {
 
 // replaced returns the error of a deletion whose precondition, the generation, was refused. It is nil if
 // there is no object. The service may answer so to the repeat of a request that deleted it.
-func (d *deleter) replaced(x *engine.Exchanger) error {
+func (d *deleter) replaced(x *engine.Requester) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
 	a, err := x.To(spec).Ask(d.ctx, session.Request{}, x.To(spec).Stat)
@@ -167,7 +167,7 @@ func (c *deleteCall) newDeleter() *deleter {
 
 // try calls do with an exchanger for spec, unless the call has ended or the service is down. It records the outcome
 // for the other deletions.
-func (d *deleter) try(spec Spec, do func(*engine.Exchanger) error) error {
+func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 	switch why := d.breaker.Err(spec.Bucket); {
 	case d.u.invalid != nil:
 		return d.u.invalid
@@ -222,7 +222,7 @@ func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[
 			for n != nil {
 				deleted := false
 				if !n.Kept { // no other goroutine has n now
-					err := d.try(Spec{Bucket: l.Bucket, Object: n.Name, UserProject: l.UserProject}, func(x *engine.Exchanger) (err error) {
+					err := d.try(Spec{Bucket: l.Bucket, Object: n.Name, UserProject: l.UserProject}, func(x *engine.Requester) (err error) {
 						deleted, err = d.folder(x)
 						return err
 					})
@@ -241,7 +241,7 @@ func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[
 func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 	d := c.newDeleter()
 	defer d.close()
-	err = d.try(Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}, func(x *engine.Exchanger) error {
+	err = d.try(Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}, func(x *engine.Requester) error {
 		_, err := x.Ask(c.ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
 			return x.Plain(ctx, session.OpBucket, func(ctx context.Context, s *session.Client) (r session.Reply) {
 				has, r = bucket.Hierarchical(ctx, s, l.Bucket, l.Prefix, l.UserProject)
@@ -257,7 +257,7 @@ func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 }
 
 // folder deletes the folder of x, unless it is managed or not empty.
-func (d *deleter) folder(x *engine.Exchanger) (deleted bool, err error) {
+func (d *deleter) folder(x *engine.Requester) (deleted bool, err error) {
 	var managed bool
 	_, err = x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		return x.Plain(ctx, session.OpFolderDelete, func(ctx context.Context, c *session.Client) (r session.Reply) {

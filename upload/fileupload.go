@@ -291,7 +291,7 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 	}
 	var err error
 	if f.loaded, err = load(ctx); err != nil {
-		return f.requests.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	f.know.unmet, f.know.small = no, factOf(f.loaded.Open != nil && f.u.opts.single(f.loaded.Size))
 	if f.know.small == yes {
@@ -338,8 +338,8 @@ func (f *fileUpload) resumeSession(ctx context.Context) {
 	f.source.Adopt(savedSource(f.token))
 	t := f.newTransfer(f.source, f.journal.RecordFile(f.source), nil)
 	size := f.source.Total()
-	t.Pos.Size.Store(size)
-	t.Pos.Committed.Store(f.token.Committed)
+	t.Wire.Pos.Size.Store(size)
+	t.Wire.Pos.Committed.Store(f.token.Committed)
 	f.session = engine.ResumedRun(t, &f.precondition, saved.Adopted(f.token.Session, size), engine.Resumption{
 		URI: f.token.URI, Opened: f.token.Created, Seek: f.source.Seek, Resumed: f.resumed,
 	})
@@ -367,7 +367,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	usable := f.token != nil && state.Adopt(f.u.client, f.token) == nil
 	switch {
 	case why == slowLink || why == otherCompressor:
-		drop = f.session.URI
+		drop = f.session.URI()
 	case usable && f.token.Parts != nil && why != otherEndpoint:
 		if err := newPartedFile(f.call, f.file, false).abandon(ctx, f.token); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (c *call) finishSession(ctx context.Context, of medium, r *engine.Run, err 
 	err = endedBy(ctx, err, c.journal)
 	var uri session.URI
 	if r != nil {
-		uri = r.URI
+		uri = r.URI()
 		if err != nil && c.journal.Saved() {
 			r.AskStored(ctx, engine.Grace)
 		}

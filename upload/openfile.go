@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
@@ -94,7 +95,7 @@ func (f *openFile) settle(ctx context.Context) error { return f.settled(ctx, f.f
 // settled settles a file, see [source.File.Settle].
 func (c *call) settled(ctx context.Context, file *source.File) error {
 	if err := file.Settle(ctx, func() { c.events.post(Event{Kind: Settling}) }); err != nil {
-		return c.requests.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (f *openFile) sameBytes(ctx context.Context, object *session.Object) (bool,
 	f.compress()
 	same, err := f.source.Equal(ctx, chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C})
 	if err != nil {
-		return false, f.requests.SourceFailed(ctx, err)
+		return false, engine.SourceFailed(ctx, err)
 	}
 	return same, nil
 }

@@ -144,7 +144,7 @@ func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
 			if err != nil && s.journal.Saved() {
 				run.AskStored(ctx, engine.Grace)
 			}
-			return s.end(ctx, run.URI, err)
+			return s.end(ctx, run.URI(), err)
 		}
 		if !warned {
 			warned = true
@@ -273,7 +273,7 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 		return nil, fmt.Errorf("%w: its session has ended, and its bytes before %d are not in %s", ErrIncomplete, s.spool.Status().From, s.spool.Path())
 	}
 	t := s.newTransfer(s.source, s.record, nil)
-	t.Pos.Committed.Store(token.Committed)
+	t.Wire.Pos.Committed.Store(token.Committed)
 	size := s.source.Total()
 	before := token.Session
 	before.HighWater = size // see state.Token

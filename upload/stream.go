@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
@@ -48,7 +49,7 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 	if c.precondition.Unmet() == nil {
 		first, all, err := stream.Head(ctx)
 		if err != nil {
-			return c.requests.SourceFailed(ctx, err)
+			return engine.SourceFailed(ctx, err)
 		}
 		c.detect(func() []byte { return first })
 		whole = all
@@ -60,7 +61,7 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
 	if err != nil {
-		return c.requests.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	c.requests.Pos.Size.Store(loaded.Size)
 	return c.insert(ctx, stream, loaded, nil)

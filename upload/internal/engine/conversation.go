@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 
+	"gcsup/backoff"
 	"gcsup/session"
 )
 
@@ -17,13 +19,30 @@ type Conversation interface {
 	HandleReply(ctx context.Context, r session.Reply) (session.Action, error)
 }
 
-// Converse is the loop of every conversation: it performs an action, and gets the next one
+// Converse holds a conversation that begins with the action first, until it ends. An interruption
+// and a refusal are errors.
+func (q *Requester) Converse(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
+	a, err := q.converse(ctx, c, first)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		if a.Err == nil || a.Err.Err == nil && a.Err.Status == 0 {
+			return a, NewInterruption(ctx, nil)
+		}
+		return a, NewInterruption(ctx, a.Err)
+	case err == nil && a.Step == session.Fail:
+		err = q.Retry.Failure(a.Err, nil)
+	}
+	return a, err
+}
+
+// converse is the loop of every conversation: it performs an action, and gets the next one
 // from the decision table, until the conversation ends. If ctx is done, the error is its
 // cause, and the action has the last failure.
-func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action) (session.Action, error) {
+func (q *Requester) converse(ctx context.Context, c Conversation, a session.Action) (session.Action, error) {
+	defer q.beginDecision()()
 	for {
 		if a.Wait {
-			if err := r.Wait(ctx, a.Err, a.RetryAfter); err != nil {
+			if err := q.Retry.Wait(ctx, a.Err, a.RetryAfter); err != nil {
 				return a, err
 			}
 		}
@@ -33,25 +52,17 @@ func (r *Retrier) Converse(ctx context.Context, c Conversation, a session.Action
 		if ctx.Err() != nil {
 			return a, context.Cause(ctx)
 		}
-		made := new(madeExchanges)
-		deciding := context.WithValue(ctx, undecidedKey{}, made)
-		reply, err := c.Perform(deciding, a)
+		reply, err := c.Perform(ctx, a)
 		if err == nil && ctx.Err() != nil && !reply.Answers() {
 			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)
 		}
 		if err != nil {
-			made.report(nil)
 			return a, err
 		}
-		a, err = c.HandleReply(deciding, reply)
-		if _, lost := err.(*sessionLost); err == nil || lost {
-			made.report(&a)
-		} else {
-			made.report(nil) // a local error ends the upload
+		if a, err = c.HandleReply(ctx, reply); err != nil {
+			return a, err // a local error
 		}
-		if err != nil {
-			return a, err
-		}
+		q.decided(&a)
 	}
 }
 
@@ -67,4 +78,20 @@ func (q question) Perform(ctx context.Context, _ session.Action) (session.Reply,
 
 func (q question) HandleReply(_ context.Context, r session.Reply) (session.Action, error) {
 	return q.decide(r), nil
+}
+
+// Ask makes the request of s until its outcome is known. The errors are those of
+// [Requester.Converse]. The object of the action is nil if it is absent.
+func (q *Requester) Ask(ctx context.Context, s session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.Converse(ctx, question{exchange, func(r session.Reply) (a session.Action) {
+		s, a = session.DecideRequest(s, r)
+		return a
+	}}, session.Action{Step: session.Repeat})
+}
+
+// Refusal reports whether err, from [Requester.Ask], is a refusal of the service. The service was reached
+// then, and the context is not done.
+func Refusal(err error) bool {
+	e, ok := err.(*session.Error)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, backoff.ErrPermanent)
 }

@@ -2,13 +2,16 @@
 // It knows no files, saved uploads or batches. A part of a file is only a number.
 //
 // The two main calls are [Run.Drive] and [Requester.Ask]. Drive makes an object of bytes that it
-// sends through a session. An [Insertion] sends them in a single request. Ask repeats one request until its outcome is known.
-// [Retrier.Converse] is the loop of all conversations. The tables of package session decide
-// what follows a reply. The caller compares the finished object with the source: [Transfer.Verify].
+// sends through a session. An [Insertion] sends them in a single request. Ask repeats one request until its
+// outcome is known. The caller compares the finished object with the source: [Transfer.Verify].
 //
-// A [Requester] makes the requests of an upload. It has what outlives a session: the budget of
-// retries, the size of the next request, the position. A [Transfer] adds the bytes and the
-// object. The caller gives an [Uplink], with the client and the limits.
+// # The types
+//
+//   - A [Requester] makes one exchange at a time, under all limits, which are in its [Uplink].
+//     [Requester.Converse] is the loop of all conversations.
+//   - A [Retry] waits before each retry, and stops when the budget is spent.
+//   - A [Conversation] makes the requests about one thing. The tables of package session decide what
+//     follows a reply. Run and Insertion are conversations about an object, of which a [Transfer] has the bytes.
 //
 // # Guarantees
 //   - A conversation has one request at a time.

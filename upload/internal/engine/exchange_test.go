@@ -34,6 +34,7 @@ func (p *lentPermit) Begin(ctx context.Context) (context.Context, context.Cancel
 // newTestRequester returns a requester whose requests need p.
 func newTestRequester(p Permit) *Requester {
 	return NewRequester(&Uplink{
+		Client: new(session.Client),
 		Budget: &Budget{}, Gate: backoff.NoGate, StallTimeout: time.Minute, StallRate: 1 << 10, Notes: unnoted{}, Tally: &Tally{}, Permit: p,
 	}, 0, NewPosition(-1))
 }
@@ -44,7 +45,7 @@ func TestEveryExchangeCounts(t *testing.T) {
 	p := &lentPermit{}
 	q := newTestRequester(p)
 	for i := range 3 {
-		r := q.do(t.Context(), exchange{do: func(context.Context, *session.Client, io.Reader) session.Reply {
+		r := q.exchange(t.Context(), exchange{call: func(context.Context, *session.Client, io.Reader) session.Reply {
 			if p.current != 1 {
 				t.Errorf("%d requests have a permit", p.current)
 			}
@@ -63,7 +64,7 @@ func TestEveryExchangeCounts(t *testing.T) {
 // permit.
 func TestNoExchangeWithoutPermit(t *testing.T) {
 	q := newTestRequester(&lentPermit{denied: io.ErrClosedPipe})
-	r := q.do(t.Context(), exchange{do: func(context.Context, *session.Client, io.Reader) session.Reply {
+	r := q.exchange(t.Context(), exchange{call: func(context.Context, *session.Client, io.Reader) session.Reply {
 		t.Error("the request was made")
 		return session.Reply{}
 	}})
@@ -77,7 +78,7 @@ func TestNoExchangeWithoutPermit(t *testing.T) {
 func TestRateBeforePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &lentPermit{denied: io.ErrClosedPipe}
-		q := newTestRequester(p)
+		q := newTestRequester(p).To(session.Spec{Bucket: "bkt"})
 		var rate backoff.Rate
 		rate.Set(1)
 		q.uplink.Rate = func(bucket string) *backoff.Rate {
@@ -86,23 +87,23 @@ func TestRateBeforePermit(t *testing.T) {
 			}
 			return &rate
 		}
-		x := exchange{op: session.OpInsert, bucket: "bkt", do: func(context.Context, *session.Client, io.Reader) session.Reply {
+		x := exchange{op: session.OpInsert, call: func(context.Context, *session.Client, io.Reader) session.Reply {
 			return session.Reply{Op: session.OpInsert, Status: 429}
 		}}
 		start := time.Now()
 		for range 100 {
-			if r := q.do(t.Context(), x); r.Err != io.ErrClosedPipe || !r.Unsent {
+			if r := q.exchange(t.Context(), x); r.Err != io.ErrClosedPipe || !r.Unsent {
 				t.Errorf("reply %+v without a permit", r)
 			}
 		}
 		p.denied = nil
-		if q.do(t.Context(), x); time.Since(start) > 3*time.Second {
+		if q.exchange(t.Context(), x); time.Since(start) > 3*time.Second {
 			t.Errorf("100 requests that were not made delay the next one by %v", time.Since(start))
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, io.ErrNoProgress)
 		defer cancel()
 		began := p.begun
-		if r := q.do(ctx, x); r.Err != io.ErrNoProgress || !r.Unsent || p.begun != began || q.Retry.attempts != 1 {
+		if r := q.exchange(ctx, x); r.Err != io.ErrNoProgress || !r.Unsent || p.begun != began || q.Retry.attempts != 1 {
 			t.Errorf("%+v after %d attempts; %d permits for a request that waits for the rate", r, q.Retry.attempts, p.begun-began)
 		}
 		if rate.LastRefused().IsZero() {
@@ -117,7 +118,7 @@ func TestStallEndsTheExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newTestRequester(nil)
 		start := time.Now()
-		r := q.do(t.Context(), exchange{body: bytes.NewReader(make([]byte, 30<<10)), do: func(ctx context.Context, _ *session.Client, body io.Reader) session.Reply {
+		r := q.exchange(t.Context(), exchange{body: bytes.NewReader(make([]byte, 30<<10)), call: func(ctx context.Context, _ *session.Client, body io.Reader) session.Reply {
 			if _, err := io.Copy(io.Discard, body); err != nil { // worth 30 s
 				return session.Reply{Err: err}
 			}

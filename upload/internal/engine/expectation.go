@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
-	"gcsup/upload/internal/content"
 )
 
 // ErrTruncated means that a source ended before the expected size.
@@ -125,21 +123,4 @@ func ExpectCRC32C(spec session.Spec, crc32c uint32) error {
 	}
 	return &UnexpectedBytes{fmt.Errorf("%w: the source has crc32c %s, expected is %s",
 		session.ErrChecksum, chunk.EncodeCRC32C(crc32c), chunk.EncodeCRC32C(*want))}
-}
-
-// refusedMD5 finds out why the service refused the bytes. If the source does not
-// have the MD5 that the caller expects, another session would fail as well. The MD5
-// is not computed while sending, because it costs more than everything else.
-func (t *Transfer) refusedMD5(ctx context.Context, r session.Reply) error {
-	if t.Wire.Spec.MD5 == nil || !r.Damaged() {
-		return nil
-	}
-	verdict, err := t.content.Compare(ctx, content.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.Wire.Spec.MD5)}, true)
-	if verdict == content.Different {
-		err = fmt.Errorf("%w: the source has another MD5, expected is %x", session.ErrChecksum, t.Wire.Spec.MD5)
-	}
-	if err != nil {
-		return t.SourceFailed(ctx, err)
-	}
-	return nil // also for a stream that cannot be sent again, which fails anyway
 }

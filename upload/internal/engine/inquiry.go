@@ -30,12 +30,12 @@ const (
 // Inquire requests the state of a session from the service, and changes nothing. temporary is
 // as in [session.State]. The conversation ends as soon as the decision for an upload would
 // show what the session holds.
-func Inquire(ctx context.Context, x *Exchanger, uri session.URI, temporary bool) (held Held, err error) {
+func Inquire(ctx context.Context, x *Requester, uri session.URI, temporary bool) (held Held, err error) {
 	query := func(ctx context.Context) session.Reply {
 		return Bounded(ctx, func(ctx context.Context) session.Reply { return x.Query(ctx, uri) })
 	}
 	state := session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}
-	_, err = x.Hold(ctx, question{query, func(r session.Reply) (a session.Action) {
+	_, err = x.Converse(ctx, question{query, func(r session.Reply) (a session.Action) {
 		state, a = session.Decide(state, r)
 		switch {
 		case a.Step == session.Query:

@@ -36,8 +36,8 @@ func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical fun
 
 // Drive makes the object.
 func (i *Insertion) Drive(ctx context.Context) (*session.Object, error) {
-	i.Risk = i.uplink.AtRisk.Insert(i.object.Size)
-	a, err := i.Hold(ctx, i, session.Action{Step: session.Begin})
+	i.Risk = i.Wire.uplink.AtRisk.Insert(i.object.Size)
+	a, err := i.Wire.Converse(ctx, i, session.Action{Step: session.Begin})
 	return a.Object, err
 }
 
@@ -50,8 +50,8 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 	if err := i.Expect.CheckEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
-	i.Post(Note{Kind: Started})
-	i.Pos.Sent.Store(0)
+	i.Wire.Post(Note{Kind: Started})
+	i.Wire.Pos.Sent.Store(0)
 	var began time.Time
 	spec := i.Wire.Spec
 	if generation, ok := i.state.Guard(); ok {
@@ -72,7 +72,7 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 		began = time.Now() // after the wait for the rate of the bucket
 		return c.Insert(ctx, spec, i.state.Size, i.object.CRC32C, body)
 	})
-	i.Handed(0, r.Sent)
+	i.Wire.Handed(0, r.Sent)
 	if r.Object != nil {
 		i.Risk.Committed(i.object.Size)
 	}
@@ -98,7 +98,7 @@ func (i *Insertion) HandleReply(_ context.Context, r session.Reply) (session.Act
 	i.state.Replayable = true
 	i.state, action = session.Decide(i.state, r)
 	if action.Step == session.Done {
-		i.Retry.Succeeded()
+		i.Wire.Retry.Succeeded()
 		if !i.state.MayExist {
 			i.identical()
 		}

@@ -78,3 +78,7 @@ func (m *measurement) failed() error {
 	defer m.mu.Unlock()
 	return m.err
 }
+
+// Measure is called while the first bytes are sent: n of them were handed to the network in the
+// time took. done ends the measurement, and an error the upload.
+type Measure func(n int64, took time.Duration) (done bool, err error)

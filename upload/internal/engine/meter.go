@@ -34,9 +34,9 @@ const (
 // newMeter returns a meter of a request that sends the bytes of r. session reports that the service keeps what
 // arrives. The caller must call Close.
 func newMeter(r io.Reader, t *Transfer, session bool) *Meter {
-	m := &Meter{r: r, t: t, session: session, from: t.Pos.Sent.Load()}
+	m := &Meter{r: r, t: t, session: session, from: t.Wire.Pos.Sent.Load()}
 	m.looked.at = time.Now()
-	t.Pos.Arrived.Store(m.from)
+	t.Wire.Pos.Arrived.Store(m.from)
 	return m
 }
 
@@ -50,10 +50,10 @@ func (m *Meter) look() {
 		return
 	}
 	m.looked.at, m.looked.n = time.Now(), m.n
-	queue, known := m.t.socket.Load().Unacknowledged()
+	queue, known := m.t.Wire.memory.socket.Load().Unacknowledged()
 	m.arrive(max(m.n-queue, m.arrived))
-	if m.t.Part == 0 || m.session { // a part that is not complete is no progress
-		m.t.Pos.Arrived.Store(m.from + m.arrived)
+	if m.t.Wire.Part == 0 || m.session { // a part that is not complete is no progress
+		m.t.Wire.Pos.Arrived.Store(m.from + m.arrived)
 	}
 	switch {
 	case !m.session:
@@ -118,19 +118,19 @@ func (m *Meter) Lend(max int) ([]byte, error) {
 func (m *Meter) add(n int) {
 	m.look()
 	m.t.measurement.add(n)
-	sent := m.t.Pos.Sent.Add(int64(n))
-	m.t.uplink.Tally.Sent.Add(int64(n))
-	if m.t.uplink.Place != nil {
-		m.t.uplink.Place.Sent(n)
+	sent := m.t.Wire.Pos.Sent.Add(int64(n))
+	m.t.Wire.uplink.Tally.Sent.Add(int64(n))
+	if m.t.Wire.uplink.Place != nil {
+		m.t.Wire.uplink.Place.Sent(n)
 	}
 	if m.record != nil {
 		m.record.Handed(sent)
 	}
 	if m.n += int64(n); m.n >= flowing {
 		if m.n-int64(n) < flowing {
-			m.t.Retry.Succeeded()
+			m.t.Wire.Retry.Succeeded()
 		}
-		m.t.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
+		m.t.Wire.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.uplink.Notes.Flowing()
+	m.t.Wire.uplink.Notes.Flowing()
 }

@@ -9,13 +9,13 @@ import (
 	"gcsup/session"
 )
 
-// pace waits until the rate of the bucket of x allows the exchange, and returns the rate. It is nil for
+// pace waits until the rate of the bucket allows the exchange, and returns the rate. It is nil for
 // an exchange that is not paced. If ctx is done first, the error is its cause.
 func (q *Requester) pace(ctx context.Context, x exchange) (*backoff.Rate, error) {
 	if q.uplink.Rate == nil || !x.op.Changes() {
 		return nil, nil
 	}
-	rate := q.uplink.Rate(x.bucket)
+	rate := q.uplink.Rate(q.Spec.Bucket)
 	waited, err := rate.Wait(ctx, len(q.Retry.history) > 0)
 	q.uplink.Tally.Paced.Add(int64(waited))
 	return rate, err
@@ -34,7 +34,7 @@ func (q *Requester) judge(rate *backoff.Rate, x exchange, r session.Reply) {
 	case session.LoadTooFast:
 		if rate.Refused(time.Now()) {
 			q.Post(Note{Kind: Warning, Cause: fmt.Sprintf(
-				"the bucket %s refuses requests because there are too many: from now on at most %.0f per second are made, and more as they are accepted", x.bucket, rate.PerSecond())})
+				"the bucket %s refuses requests because there are too many: from now on at most %.0f per second are made, and more as they are accepted", q.Spec.Bucket, rate.PerSecond())})
 		}
 	}
 }

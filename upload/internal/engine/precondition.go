@@ -21,7 +21,7 @@ type Precondition struct {
 // Look compares the preconditions of x with the destination, once. If the object is
 // missing, the bucket may be missing too, which only the start of a session shows. It
 // then returns nil, and the caller must call [Precondition.Unmet] when a session is open.
-func (p *Precondition) Look(ctx context.Context, x *Exchanger) error {
+func (p *Precondition) Look(ctx context.Context, x *Requester) error {
 	if p == nil || p.Looked || !x.Spec.Conditional() {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (p *Precondition) Look(ctx context.Context, x *Exchanger) error {
 
 // compare compares the preconditions with the object at the destination. The error
 // has the same type as for a 412 of the service.
-func (p *Precondition) compare(x *Exchanger, o *session.Object) error {
+func (p *Precondition) compare(x *Requester, o *session.Object) error {
 	err := x.Spec.Unmet(o)
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		e.Offset = x.Pos.Committed.Load()

@@ -13,14 +13,18 @@ import (
 )
 
 // Run makes a range of the source an object, through a session. After the loss of the session
-// it opens another one, and has only the state of that.
+// it opens another one.
 type Run struct {
 	*Transfer
 	precondition *Precondition // nil if there is none to check
+	state        session.State
+	current      currentSession
+}
 
-	URI      session.URI // zero before the session is opened
+// currentSession is what a run knows of its session.
+type currentSession struct {
+	uri      session.URI // zero before the session is opened
 	opened   time.Time   // when the session was opened, by this machine's clock
-	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
 	cut      chunk.Range // sent by a request that was cut; empty after a query has reported the committed offset
 	resume   *Resumption // nil unless another process opened the session and the server has not reported how much it holds
@@ -42,59 +46,52 @@ func NewRun(t *Transfer, p *Precondition, s session.State) *Run {
 
 // ResumedRun is NewRun for a session of another process.
 func ResumedRun(t *Transfer, p *Precondition, s session.State, from Resumption) *Run {
-	return &Run{Transfer: t, precondition: p, state: s, URI: from.URI, opened: from.Opened, resume: &from}
+	return &Run{Transfer: t, precondition: p, state: s, current: currentSession{uri: from.URI, opened: from.Opened, resume: &from}}
 }
+
+// URI returns the URI of the session; zero before it is opened.
+func (r *Run) URI() session.URI { return r.current.uri }
 
 // Unmeasured makes Drive continue after the error of a measurement.
 func (r *Run) Unmeasured() { r.measurement = nil }
 
 // Unqueried reports whether the session is of another process, and the server has not reported
 // how much it holds.
-func (r *Run) Unqueried() bool { return r.resume != nil }
+func (r *Run) Unqueried() bool { return r.current.resume != nil }
 
 // Drive makes the object, through as many sessions as necessary. After it has failed, it may be
 // called again, and continues.
 func (r *Run) Drive(ctx context.Context) (*session.Object, error) {
 	defer r.Risk.End()
-	r.safe = r.Pos.Committed.Load()
+	r.safe = r.Wire.Pos.Committed.Load()
 	next := session.Action{Step: session.Begin}
-	if r.resume != nil || !r.URI.IsZero() {
+	if r.current.resume != nil || !r.current.uri.IsZero() {
 		next.Step = session.Query
 	}
-	for {
-		a, err := r.Hold(ctx, r, next)
-		lost, ok := err.(*sessionLost)
-		if !ok {
-			return a.Object, err
-		}
-		r.restart(lost)
-		next = lost.next
-	}
+	a, err := r.Wire.Converse(ctx, r, next)
+	return a.Object, err
 }
 
-// sessionLost ends the conversation about a session that no longer exists.
-type sessionLost struct {
-	state session.State // for the next session
-	next  session.Action
-}
-
-func (e *sessionLost) Error() string { return "session lost: " + e.next.Err.Cause() }
-
-// restart makes r the run of the next session.
-func (r *Run) restart(lost *sessionLost) {
-	r.Pos.Sent.Store(0) // of the new session
-	cause := lost.next.Err.Cause()
-	if r.Part > 0 {
-		cause = fmt.Sprintf("part %d: %s", r.Part, cause)
+// restart forgets the session that was lost. next begins another one.
+func (r *Run) restart(ctx context.Context, next session.Action) (session.Action, error) {
+	r.Wire.decided(&next)
+	if ctx.Err() != nil {
+		return next, context.Cause(ctx)
 	}
-	r.Post(Note{Kind: Restarted, Cause: cause})
-	r.Retry.Stake(r.Pos.Handed)
+	r.Wire.Pos.Sent.Store(0) // of the new session
+	cause := next.Err.Cause()
+	if r.Wire.Part > 0 {
+		cause = fmt.Sprintf("part %d: %s", r.Wire.Part, cause)
+	}
+	r.Wire.Post(Note{Kind: Restarted, Cause: cause})
+	r.Wire.Retry.Stake(r.Wire.Pos.Handed)
 	r.content.Restart()
-	if lost.state.Size >= 0 { // otherwise the size is still not known
-		lost.state.Size = r.content.Total()
-		r.Pos.Size.Store(lost.state.Size)
+	if r.state.Size >= 0 { // otherwise the size is still not known
+		r.state.Size = r.content.Total()
+		r.Wire.Pos.Size.Store(r.state.Size)
 	}
-	*r = *NewRun(r.Transfer, r.precondition, lost.state)
+	r.current = currentSession{}
+	return next, nil
 }
 
 // Perform makes one exchange.
@@ -107,7 +104,7 @@ func (r *Run) Perform(ctx context.Context, a session.Action) (session.Reply, err
 	case session.Finish:
 		return r.finalize(ctx)
 	case session.Check:
-		return r.checkObject(ctx, r.opened)
+		return r.checkObject(ctx, r.current.opened)
 	default:
 		return r.query(ctx)
 	}
@@ -124,13 +121,13 @@ func (r *Run) start(ctx context.Context) (session.Reply, error) {
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
-	r.URI, r.opened = reply.URI, time.Now()
+	r.current.uri, r.current.opened = reply.URI, time.Now()
 	if err := r.precondition.Unmet(); err != nil {
-		r.Wire.Drop(ctx, r.URI)
+		r.Wire.Drop(ctx, r.current.uri)
 		return reply, err
 	}
-	r.record.Started(r.URI, r.state.Restarts)
-	r.Post(Note{Kind: Started})
+	r.record.Started(r.current.uri, r.state.Restarts)
+	r.Wire.Post(Note{Kind: Started})
 	return reply, nil
 }
 
@@ -142,9 +139,9 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.Unmet(); err != nil {
 		return session.Reply{}, err
 	}
-	p, err := r.content.Next(ctx, r.state.Committed, r.sizer.size())
+	p, err := r.content.Next(ctx, r.state.Committed, r.Wire.memory.sizer.size())
 	if err != nil {
-		return session.Reply{}, r.SourceFailed(ctx, err)
+		return session.Reply{}, SourceFailed(ctx, err)
 	}
 	if err := r.mayBeSent(ctx, p); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
@@ -157,21 +154,21 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	}
 	if p.Last {
 		r.state.Size = p.To
-		r.Pos.Size.Store(p.To)
+		r.Wire.Pos.Size.Store(p.To)
 	}
-	if err := r.record.Sending(ctx, r.state.Committed, r.Pos.Sent.Load(), p.To); err != nil {
+	if err := r.record.Sending(ctx, r.state.Committed, r.Wire.Pos.Sent.Load(), p.To); err != nil {
 		return session.Reply{}, errors.Join(err, p.Finish())
 	}
-	r.Pos.Sent.Store(p.From)
+	r.Wire.Pos.Sent.Store(p.From)
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	r.Handed(p.From, reply.Sent)
+	r.Wire.Handed(p.From, reply.Sent)
 	if err := p.Finish(); err != nil {
-		return session.Reply{}, r.SourceFailed(ctx, err)
+		return session.Reply{}, SourceFailed(ctx, err)
 	}
 	if err := r.measurement.failed(); err != nil {
-		r.stale.Store(false) // the connection broke because the body ended
+		r.Wire.memory.stale.Store(false) // the connection broke because the body ended
 		r.state.Sent = max(r.state.Sent, reply.Sent)
 		return reply, err
 	}
@@ -182,9 +179,9 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	switch {
 	case p.Last:
 	case open && held >= p.To:
-		r.sizer.passed(p.Len(), took)
+		r.Wire.memory.sizer.passed(p.Len(), took)
 	case !open && reply.Sent > p.From:
-		r.cut = chunk.Range{From: p.From, To: reply.Sent}
+		r.current.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
 	return reply, nil
 }
@@ -206,11 +203,11 @@ func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
 	body := newMeter(p.Reader, r.Transfer, true)
 	defer body.Close()
 	if p.Last {
-		return r.Wire.finalize(ctx, r.URI, p.Range, p.CRC32C, body)
+		return r.Wire.finalize(ctx, r.current.uri, p.Range, p.CRC32C, body)
 	}
 	body.record = r.record
 	return r.Wire.Send(ctx, session.OpPut, p.From, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
-		return c.Put(ctx, r.URI, p.Range, r.content.Total(), body)
+		return c.Put(ctx, r.current.uri, p.Range, r.content.Total(), body)
 	})
 }
 
@@ -218,13 +215,13 @@ func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
 // have sent more than it could save. A greater offset is therefore accepted if the
 // checksum is that of the source.
 func (r *Run) query(ctx context.Context) (session.Reply, error) {
-	reply := r.Wire.Query(ctx, r.URI)
+	reply := r.Wire.Query(ctx, r.current.uri)
 	if held, open := reply.Held(); !r.state.Adopted || !open || held <= r.state.Sent || held > r.state.Size {
 		return reply, nil
 	}
 	verdict, err := r.content.Compare(ctx, prefix(reply), true)
 	if err != nil {
-		return reply, r.SourceFailed(ctx, err)
+		return reply, SourceFailed(ctx, err)
 	}
 	if verdict == content.Same {
 		r.state.Sent = reply.Committed
@@ -239,13 +236,13 @@ func (r *Run) finalize(ctx context.Context) (session.Reply, error) {
 	}
 	whole, err := r.content.Whole(ctx)
 	if err != nil {
-		return session.Reply{}, r.SourceFailed(ctx, err)
+		return session.Reply{}, SourceFailed(ctx, err)
 	}
 	if err := ExpectCRC32C(r.Wire.Spec, whole.CRC32C); err != nil {
 		return session.Reply{}, err
 	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
-	return r.Wire.finalize(ctx, r.URI, end, whole.CRC32C, nil), nil
+	return r.Wire.finalize(ctx, r.current.uri, end, whole.CRC32C, nil), nil
 }
 
 // HandleReply compares the checksums in the reply with the source, and returns the
@@ -257,36 +254,36 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	if o := reply.Object; o != nil && reply.Op != session.OpStat && r.content.Total() >= 0 {
 		whole, err := r.content.Whole(ctx)
 		if err != nil {
-			return session.Action{}, r.SourceFailed(ctx, err)
+			return session.Action{}, SourceFailed(ctx, err)
 		}
 		_, differs := VerifyObject(o, r.Wire.Spec, whole.Offset, whole.CRC32C)
 		reply.Differs, reply.Err = differs != nil, differs
 	}
 	before := r.state
-	action, err := r.decide(reply)
-	if err != nil {
-		return action, err
+	action, lost := r.decide(reply)
+	if lost {
+		return r.restart(ctx, action)
 	}
 
 	// A session that opens at the first try, or a query that is answered, is not a
 	// success: both are possible while data is refused.
-	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && len(r.Retry.history) > 0
+	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && len(r.Wire.Retry.history) > 0
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
-		r.Retry.Succeeded()
+		r.Wire.Retry.Succeeded()
 	}
 	if _, open := reply.Held(); !open || action.Step == session.Fail {
 		return action, nil
 	}
-	if reply.Op == session.OpQuery && r.cut.Len() > 0 {
-		r.sizer.cut(r.cut.Len(), r.state.Committed > r.cut.From)
-		r.cut = chunk.Range{}
+	if reply.Op == session.OpQuery && r.current.cut.Len() > 0 {
+		r.Wire.memory.sizer.cut(r.current.cut.Len(), r.state.Committed > r.current.cut.From)
+		r.current.cut = chunk.Range{}
 	}
-	if from := r.resume; from != nil && !action.Wait {
-		r.resume = nil
+	if from := r.current.resume; from != nil && !action.Wait {
+		r.current.resume = nil
 		if err := from.Seek(ctx, r.state.Committed); err != nil {
-			return action, r.SourceFailed(ctx, err)
+			return action, SourceFailed(ctx, err)
 		}
-		r.Pos.Sent.Store(r.state.Committed)
+		r.Wire.Pos.Sent.Store(r.state.Committed)
 		r.safe = r.state.Committed
 		from.Resumed(r.state.Committed)
 	}
@@ -298,7 +295,10 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	}
 	if differs, err := r.verify(ctx, reply); differs != nil {
 		reply.Differs, reply.Err = true, differs
-		return r.decide(reply)
+		if action, lost = r.decide(reply); lost {
+			return r.restart(ctx, action)
+		}
+		return action, nil
 	} else if err != nil {
 		return action, err
 	}
@@ -306,27 +306,24 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	return action, nil
 }
 
-// decide returns the action of the decision table. Its error is a *[sessionLost].
-func (r *Run) decide(reply session.Reply) (session.Action, error) {
+// decide returns the action of the decision table. lost reports that the session is lost, and that the action begins
+// another one.
+func (r *Run) decide(reply session.Reply) (action session.Action, lost bool) {
 	restarts := r.state.Restarts
 	r.state.Replayable = r.content.Replayable()
-	var action session.Action
 	r.state, action = session.Decide(r.state, reply)
-	r.Pos.Committed.Store(r.state.Committed)
-	if r.state.Restarts > restarts {
-		return action, &sessionLost{r.state, action}
-	}
-	return action, nil
+	r.Wire.Pos.Committed.Store(r.state.Committed)
+	return action, r.state.Restarts > restarts
 }
 
 // progressed records that the server has committed more bytes.
 func (r *Run) progressed() {
-	r.Requester.Progressed()
-	r.Retry.Budget.Progressed()
-	r.Retry.Stake(r.state.Committed)
+	r.Wire.Progressed()
+	r.Wire.Retry.Budget.Progressed()
+	r.Wire.Retry.Stake(r.state.Committed)
 	r.isSafe(r.state.Committed)
-	r.Pos.Sent.Store(max(r.Pos.Sent.Load(), r.state.Committed))
-	r.uplink.Notes.Committed()
+	r.Wire.Pos.Sent.Store(max(r.Wire.Pos.Sent.Load(), r.state.Committed))
+	r.Wire.uplink.Notes.Committed()
 }
 
 // verify compares the server's checksum of the committed bytes with that of the
@@ -334,7 +331,7 @@ func (r *Run) progressed() {
 // error if they differ although the source is unchanged.
 func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
 	offset := reply.Committed
-	if offset <= 0 || offset != r.state.Committed || offset == r.verified {
+	if offset <= 0 || offset != r.state.Committed || offset == r.current.verified {
 		return nil, nil
 	}
 	p := prefix(reply)
@@ -343,11 +340,11 @@ func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err err
 		return nil, nil
 	case content.Different:
 		if err := r.content.Changed(ctx, offset); err != nil {
-			return nil, r.SourceFailed(ctx, err)
+			return nil, SourceFailed(ctx, err)
 		}
 		differs = fmt.Errorf("the %v at the server is not that of the source", p)
 	}
-	r.verified = offset
+	r.current.verified = offset
 	return differs, nil
 }
 
@@ -359,18 +356,18 @@ const Grace = 1500 * time.Millisecond
 // on their way. Their request has no reply, so that the committed offset may be far behind. The
 // caller waits for the answer, at most for timeout. ok is false if the offset did not change.
 func (r *Run) AskStored(ctx context.Context, timeout time.Duration) (ok bool) {
-	_, sent, _, committed := r.Pos.Load()
-	if ctx.Err() == nil || r.URI.IsZero() || r.Unqueried() || sent <= committed {
+	_, sent, _, committed := r.Wire.Pos.Load()
+	if ctx.Err() == nil || r.current.uri.IsZero() || r.Unqueried() || sent <= committed {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	reply := r.Wire.Query(ctx, r.URI)
+	reply := r.Wire.Query(ctx, r.current.uri)
 	held, open := reply.Held()
 	if !open || held <= committed || held > sent {
 		return false // the next call asks again
 	}
-	r.Pos.Committed.Store(held)
+	r.Wire.Pos.Committed.Store(held)
 	return true
 }
 

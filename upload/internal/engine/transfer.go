@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/md5"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,8 +15,7 @@ import (
 // Transfer sends one range of a source to one object. If a session is lost, the next one has
 // the same Transfer.
 type Transfer struct {
-	*Requester
-	Wire    *Exchanger
+	Wire    *Requester
 	content content.Source
 	record  Record
 	TransferOptions
@@ -31,19 +32,13 @@ type TransferOptions struct {
 	Measure func() Measure // begins to measure the first bytes; nil if they are not measured
 }
 
-// Measure is called while the first bytes are sent: n of them were handed to the network in the
-// time took. done ends the measurement, and an error the upload.
-type Measure func(n int64, took time.Duration) (done bool, err error)
-
-// NewTransfer returns a transfer of src to the object of spec. r keeps the state of its
+// NewTransfer returns a transfer of src to the object of q. r keeps the state of its
 // sessions.
-func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, o TransferOptions) *Transfer {
+func NewTransfer(q *Requester, src content.Source, r Record, o TransferOptions) *Transfer {
 	if o.Risk == nil {
 		o.Risk = q.uplink.AtRisk.Session()
 	}
-	return &Transfer{
-		Requester: q, Wire: q.To(spec), content: src, record: r, TransferOptions: o, measurement: newMeasurement(o.Measure),
-	}
+	return &Transfer{Wire: q, content: src, record: r, TransferOptions: o, measurement: newMeasurement(o.Measure)}
 }
 
 // checkObject checks whether this upload made the object at the destination, by a request
@@ -51,7 +46,7 @@ func NewTransfer(q *Requester, spec session.Spec, src content.Source, r Record, 
 func (t *Transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
 	ours, err := t.content.Whole(ctx)
 	if err != nil {
-		return session.Reply{}, t.SourceFailed(ctx, err)
+		return session.Reply{}, SourceFailed(ctx, err)
 	}
 	r := t.Wire.Stat(ctx)
 	if o := r.Object; o != nil {
@@ -73,13 +68,30 @@ func (t *Transfer) known(generation int64) bool {
 func (t *Transfer) Verify(ctx context.Context, object *session.Object) (*session.Object, error) {
 	ours, err := t.content.Whole(ctx)
 	if err != nil {
-		return nil, t.SourceFailed(ctx, err)
+		return nil, SourceFailed(ctx, err)
 	}
 	o, err := VerifyObject(object, t.Wire.Spec, ours.Offset, ours.CRC32C)
 	if err != nil {
-		return nil, t.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.Pos.Committed.Load(), Kind: session.ErrUnexpectedData}, err)
+		return nil, t.Wire.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.Wire.Pos.Committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
-	t.Pos.Committed.Store(o.Size)
-	t.Pos.Sent.Store(o.Size)
+	t.Wire.Pos.Committed.Store(o.Size)
+	t.Wire.Pos.Sent.Store(o.Size)
 	return o, nil
+}
+
+// refusedMD5 finds out why the service refused the bytes. If the source does not
+// have the MD5 that the caller expects, another session would fail as well. The MD5
+// is not computed while sending, because it costs more than everything else.
+func (t *Transfer) refusedMD5(ctx context.Context, r session.Reply) error {
+	if t.Wire.Spec.MD5 == nil || !r.Damaged() {
+		return nil
+	}
+	verdict, err := t.content.Compare(ctx, content.Prefix{Offset: t.content.Total(), MD5: (*[md5.Size]byte)(t.Wire.Spec.MD5)}, true)
+	if verdict == content.Different {
+		err = fmt.Errorf("%w: the source has another MD5, expected is %x", session.ErrChecksum, t.Wire.Spec.MD5)
+	}
+	if err != nil {
+		return SourceFailed(ctx, err)
+	}
+	return nil // also for a stream that cannot be sent again, which fails anyway
 }

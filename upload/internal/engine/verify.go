@@ -35,11 +35,11 @@ func VerifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint3
 
 // Confirm returns an object that the service has just made, with its CRC32C. If the reply did not have that, the metadata
 // of the object is read. unverified is why the CRC32C is still not known; the object exists nevertheless.
-func (x *Exchanger) Confirm(ctx context.Context, made *session.Object) (o *session.Object, unverified error) {
+func (q *Requester) Confirm(ctx context.Context, made *session.Object) (o *session.Object, unverified error) {
 	if made.HasCRC32C {
 		return made, nil
 	}
-	a, err := x.Ask(ctx, session.Request{}, x.Stat)
+	a, err := q.Ask(ctx, session.Request{}, q.Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return made, fmt.Errorf("the service did not report the CRC32C of the object, which cannot be read: %w", err)
@@ -67,6 +67,15 @@ func older(r session.Reply, since time.Time) bool {
 	// The monotonic clock stops while a machine is suspended.
 	elapsed := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
 	return r.Object.Created.Before(r.Date.Add(-elapsed - clockMargin))
+}
+
+// SourceFailed returns the error of an upload whose source could not be read or has
+// changed.
+func SourceFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return NewInterruption(ctx, nil)
+	}
+	return SourceError(err)
 }
 
 // SourceError makes the errors of a source uniform, so that they do not depend on the

@@ -54,7 +54,7 @@ func lacking(granted []string) string {
 }
 
 // inquire makes a request about a bucket. A refusal is no answer: the error is then nil, and refused is not.
-func inquire(ctx context.Context, x *engine.Exchanger, op session.Op, do func(context.Context, *session.Client) session.Reply) (refused *session.Error, err error) {
+func inquire(ctx context.Context, x *engine.Requester, op session.Op, do func(context.Context, *session.Client) session.Reply) (refused *session.Error, err error) {
 	_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 	if engine.Refusal(err) {
 		refused, _ = errors.AsType[*session.Error](err)
@@ -66,7 +66,7 @@ func inquire(ctx context.Context, x *engine.Exchanger, op session.Op, do func(co
 // ask asks the service if the facts are not known, by at most three requests. If that fails, or
 // there is no bucket yet, the next file asks again. If needAll is set, it stops after the first
 // request that the service does not permit.
-func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, needAll bool) (err error) {
+func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool) (err error) {
 	if f.known || f.stopped && needAll {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Exchanger, needAll bool
 // place returns the folder for the temporary objects of an object, and a permission that the caller does not have in
 // it. The folder is "" for the bucket itself. If the bucket does not grant the permissions, a managed folder of the
 // object may: the outermost one that does is the place. Each folder is asked for once.
-func (f *bucketFacts) place(ctx context.Context, x *engine.Exchanger) (folder, lacks string, err error) {
+func (f *bucketFacts) place(ctx context.Context, x *engine.Requester) (folder, lacks string, err error) {
 	if !f.asked || f.lacks == "" {
 		return "", "", nil
 	}
@@ -142,7 +142,7 @@ func (f *bucketFacts) place(ctx context.Context, x *engine.Exchanger) (folder, l
 
 // hierarchical reports whether the bucket has folders, which would stay after the temporary objects. If its settings
 // may not be read, the service is asked for the layout.
-func (f *bucketFacts) hierarchical(ctx context.Context, x *engine.Exchanger) (bool, error) {
+func (f *bucketFacts) hierarchical(ctx context.Context, x *engine.Requester) (bool, error) {
 	switch {
 	case f.config != nil:
 		return f.config.Hierarchical, nil

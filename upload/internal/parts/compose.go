@@ -117,7 +117,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 }
 
 // compose makes the object of x from those of g.
-func compose(ctx context.Context, x *engine.Exchanger, g span, deleteSources bool) session.Reply {
+func compose(ctx context.Context, x *engine.Requester, g span, deleteSources bool) session.Reply {
 	return x.Plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
 		return c.Compose(ctx, x.Spec, g.from, g.crc32c, deleteSources)
 	})

@@ -58,7 +58,7 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		}
 		s.Generation = made.Generation
 	}
-	left.add(c.delete(ctx, p.Exchanger, s.Generation, known))
+	left.add(c.delete(ctx, p.Requester, s.Generation, known))
 }
 
 // leftovers counts what could not be removed.
@@ -103,7 +103,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 // delete deletes a generation of the temporary object of x, so that a bucket with versioning does
 // not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
 // [session.Request].
-func (c *composer) delete(ctx context.Context, x *engine.Exchanger, generation int64, known bool) error {
+func (c *composer) delete(ctx context.Context, x *engine.Requester, generation int64, known bool) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
 	own := engine.NewRequester(c.file.Uplink, x.Part, x.Pos).To(spec)

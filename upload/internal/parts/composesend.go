@@ -15,16 +15,16 @@ import (
 // send uploads the temporary object of a part through a session.
 func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	t := p.transfer(slot)
-	defer t.Retry.Close()
+	defer t.Wire.Retry.Close()
 	r := engine.NewRun(t, nil, session.State{Size: p.rng.Len(), Temporary: true})
 	if part := p.state(); !part.URI.IsZero() {
 		r = p.resume(t, part)
 	}
-	t.Retry.Stake(p.rng.Len())
+	t.Wire.Retry.Stake(p.rng.Len())
 	object, err := r.Drive(ctx)
 	if err != nil {
 		if c.file.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
-			p.record.Change(func(s *state.Part) { s.Committed = t.Pos.Committed.Load() })
+			p.record.Change(func(s *state.Part) { s.Committed = t.Wire.Pos.Committed.Load() })
 		}
 		return c.failed(ctx, p, err)
 	}
@@ -78,11 +78,11 @@ func (c *composer) partMade(ctx context.Context, p *filePart, t *engine.Transfer
 		return err
 	}
 	if o.Generation == 0 {
-		return t.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
+		return t.Wire.Retry.Failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: o.Size, Kind: session.ErrUnexpectedData}, errors.New("the temporary object has no generation"))
 	}
 	whole, err := p.content.Whole(ctx)
 	if err != nil {
-		return p.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	p.finish(state.Part{Generation: o.Generation, CRC32C: whole.CRC32C})
 	p.content.Committed(p.rng.Len())

@@ -17,7 +17,7 @@ import (
 
 // Division is what a file in parts is made of.
 type Division struct {
-	Wire    *engine.Exchanger // of the object
+	Wire    *engine.Requester // of the object
 	Uplink  *engine.Uplink
 	Journal *saved.Journal
 	File    *source.File // nil if no bytes are sent
@@ -45,7 +45,7 @@ func (f *dividedFile) part(i int) *filePart {
 	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
 	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection
-	p := &filePart{Exchanger: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
+	p := &filePart{Requester: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}
 	if f.File != nil {
 		p.content = f.File.Section(rng)
 	}

@@ -11,7 +11,7 @@ import (
 
 // filePart is a part of a file in this call. Its state is in its record.
 type filePart struct {
-	*engine.Exchanger
+	*engine.Requester
 	i       int // from 0
 	rng     chunk.Range
 	content *source.File // nil if no bytes are sent
@@ -21,7 +21,7 @@ type filePart struct {
 
 // transfer returns a transfer that sends the part with a slot.
 func (p *filePart) transfer(slot *connections.Slot) *engine.Transfer {
-	return engine.NewTransfer(p.Requester, p.Spec, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})
+	return engine.NewTransfer(p.Requester, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})
 }
 
 // state returns the state of the part for the Token.

@@ -77,7 +77,7 @@ func (f *dividedFile) Settle(ctx context.Context) (*session.Object, error) {
 		file: f, spec: f.Wire.Spec, made: f.made,
 		state: session.JoinState{Seen: f.common().Seen, MayExist: true, Unconditional: true}, // so that it ends if the destination has not changed
 	}
-	a, err := f.Wire.Hold(ctx, c, session.Action{Step: session.Check})
+	a, err := f.Wire.Converse(ctx, c, session.Action{Step: session.Check})
 	return a.Object, c.failed(a, err)
 }
 
@@ -97,7 +97,7 @@ func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 		first = session.Check
 	}
 	for {
-		a, err := q.Hold(ctx, c, session.Action{Step: first})
+		a, err := q.Converse(ctx, c, session.Action{Step: first})
 		first = session.Finish
 		switch {
 		case err != nil:

@@ -30,7 +30,7 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 
 // startMultipart starts a multipart upload to the object of x. If it fails after that, it
 // aborts the upload, because no later call could.
-func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) (session.URI, error) {
+func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Requester) (session.URI, error) {
 	var uri session.URI
 	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
@@ -51,14 +51,14 @@ func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Exchanger) 
 }
 
 // abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
-func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Exchanger, uri session.URI) {
+func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Requester, uri session.URI) {
 	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x, uri, true) }); err != nil {
 		x.Post(engine.Note{Kind: engine.Warning, Cause: err.Error()})
 	}
 }
 
 // abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
-func abortMultipart(ctx context.Context, x *engine.Exchanger, uri session.URI, known bool) error {
+func abortMultipart(ctx context.Context, x *engine.Requester, uri session.URI, known bool) error {
 	_, err := x.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
 		return x.Plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.Spec, uri) })
 	})
@@ -186,7 +186,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 }
 
 // listParts lists the parts of a multipart upload whose numbers are greater than after.
-func listParts(ctx context.Context, x *engine.Exchanger, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
+func listParts(ctx context.Context, x *engine.Requester, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
 	r := x.Plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		parts, more, r = c.ListParts(ctx, x.Spec, uri, after)
 		return r
@@ -268,12 +268,12 @@ func (m *multipart) holds(ctx context.Context, p *filePart, held session.Uploade
 	}
 	body, err := p.content.Part(ctx, m.file.Memory)
 	if err != nil {
-		return false, p.SourceFailed(ctx, err)
+		return false, engine.SourceFailed(ctx, err)
 	}
 	defer body.Free()
 	has, err := body.HasETag(ctx, held.ETag)
 	if err != nil {
-		return false, p.SourceFailed(ctx, err)
+		return false, engine.SourceFailed(ctx, err)
 	}
 	return has, nil
 }

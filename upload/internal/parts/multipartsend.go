@@ -28,12 +28,12 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slo
 	p.Retry.Stake(p.rng.Len())
 	body, err := p.content.Part(ctx, m.file.Memory)
 	if err != nil {
-		return p.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	defer body.Free()
 	if m.hashFirst.Load() {
 		if err := body.Hash(ctx); err != nil {
-			return p.SourceFailed(ctx, err)
+			return engine.SourceFailed(ctx, err)
 		}
 	}
 	s := &sending{Transfer: p.transfer(slot), multipart: m, part: p, body: body}
@@ -46,7 +46,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slo
 		return nil
 	}
 	p.Post(engine.Note{Kind: engine.Started})
-	a, err := p.Hold(ctx, s, session.Action{Step: session.Send})
+	a, err := p.Converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case a.Step == session.Fail:
 		_, _, _, a.Err.Offset = m.file.Position()
@@ -71,7 +71,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 		return session.Reply{}, engine.NewInterruption(ctx, nil)
 	}
 	defer s.Risk.End()
-	s.Pos.Sent.Store(0)
+	s.Wire.Pos.Sent.Store(0)
 	crc32c, known := s.body.CRC32C()
 	reader, finish := s.body.Open()
 	metered := s.Meter(reader)
@@ -85,9 +85,9 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 		}
 		return r
 	})
-	s.Handed(0, r.Sent)
+	s.Wire.Handed(0, r.Sent)
 	if err := finish(); err != nil {
-		return r, s.SourceFailed(ctx, err)
+		return r, engine.SourceFailed(ctx, err)
 	}
 	if r.Differs {
 		s.multipart.hashFirst.Store(true)
@@ -122,7 +122,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	}
 	same, err := s.body.HasETag(ctx, held.ETag)
 	if err != nil {
-		return false, s.SourceFailed(ctx, err)
+		return false, engine.SourceFailed(ctx, err)
 	}
 	return same, nil
 }

@@ -203,7 +203,7 @@ func (p *Upload) confirm(ctx context.Context) error {
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
 	if err := p.File.Unchanged(ctx, whole); err != nil {
-		return p.Wire.SourceFailed(ctx, err)
+		return engine.SourceFailed(ctx, err)
 	}
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }

@@ -8,9 +8,9 @@ import (
 	"gcsup/session"
 )
 
-// Retrier waits before every retry of an upload, reports each wait, and keeps
+// Retry waits before every retry of an upload, reports each wait, and keeps
 // the history that an error shows when the budget is spent.
-type Retrier struct {
+type Retry struct {
 	waiter  backoff.Waiter
 	Budget  *Budget
 	staked  int64 // what this upload has added to the budget
@@ -28,11 +28,19 @@ type Retrier struct {
 	failing  time.Time // time of the first failure
 }
 
+// newRetry returns the Retry of one upload, or of one part.
+func newRetry(u *Uplink, post func(Note)) *Retry {
+	r := &Retry{Budget: u.Budget, post: post}
+	r.waiter.Policy, r.waiter.Gate = u.Policy, u.Gate
+	r.waiter.Budget.For, r.waiter.Budget.Tries = u.Budget.rule.Time, u.Budget.rule.Tries
+	return r
+}
+
 // Wait waits before the retry of an exchange that failed with cause. retryAfter is
 // the wait that the server requested. It returns the cause of ctx when that is done, and
 // an error that wraps [session.ErrRetriesExhausted] when the budget is spent, or
 // [backoff.ErrPermanent] if the caller decides so.
-func (r *Retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
+func (r *Retry) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
 	if permanent := r.Budget.rule.Permanent; permanent != nil {
 		last := *cause
 		last.Attempts, last.Waits = r.attempts, r.history
@@ -73,22 +81,22 @@ func (r *Retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 
 // Succeeded records that the service works again. It may be called from any
 // goroutine.
-func (r *Retrier) Succeeded() { r.waiter.Succeeded() }
+func (r *Retry) Succeeded() { r.waiter.Succeeded() }
 
 // Waited returns how long the waits took.
-func (r *Retrier) Waited() time.Duration { return r.waiter.Waited() }
+func (r *Retry) Waited() time.Duration { return r.waiter.Waited() }
 
 // Close records that the upload ended.
-func (r *Retrier) Close() { r.waiter.Close() }
+func (r *Retry) Close() { r.waiter.Close() }
 
 // Progressed records that the server committed more bytes.
-func (r *Retrier) Progressed() {
+func (r *Retry) Progressed() {
 	r.waiter.Progress()
 	r.history, r.attempts = nil, 0
 }
 
 // Stake raises the bytes at stake for this upload to n.
-func (r *Retrier) Stake(n int64) {
+func (r *Retry) Stake(n int64) {
 	if n > r.staked {
 		r.Budget.staked.Add(n - r.staked)
 		r.staked = n
@@ -97,7 +105,7 @@ func (r *Retrier) Stake(n int64) {
 
 // Failure adds the history to the error of an exchange. more becomes the kind of e,
 // or its cause if it has a kind.
-func (r *Retrier) Failure(e *session.Error, more error) error {
+func (r *Retry) Failure(e *session.Error, more error) error {
 	e.Attempts, e.Waits = r.attempts, r.history
 	switch {
 	case more == nil:
