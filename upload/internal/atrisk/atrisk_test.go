@@ -23,7 +23,7 @@ func begins(t *testing.T, a *Bound, n int64) *Risk {
 }
 
 // The bound grows with the commits from 16 to 64 MiB, or to ten seconds of the rate of the last five.
-func TestBoundBound(t *testing.T) {
+func TestBoundGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Bound
 		bound := func(want int64) {

@@ -49,3 +49,27 @@ func TestPoolSharesSlots(t *testing.T) {
 		t.Errorf("%d files and %d slots are left", len(c.shares), len(c.slots))
 	}
 }
+
+// TestPoolFewest checks that a free slot goes to the file that has the fewest, even if another one has waited longer.
+func TestPoolFewest(t *testing.T) {
+	t.Parallel()
+	c := Fixed(4)
+	first, second := c.Join(), c.Join()
+	var slots []*Slot
+	for range 3 {
+		slots = append(slots, first.Await(t.Context(), first.Queue(), nil))
+	}
+	second.Await(t.Context(), second.Queue(), nil)
+	longer, shorter := first.Queue(), second.Queue()
+	first.Release(slots[0], 0)
+	select {
+	case <-shorter:
+	default:
+		t.Error("the file with the fewest slots did not get the free one")
+	}
+	select {
+	case <-longer:
+		t.Error("the file with the most slots got one")
+	default:
+	}
+}
