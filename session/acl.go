@@ -40,16 +40,16 @@ const aclLimit = 100
 
 // validACL returns an error that wraps [ErrInvalid] if the service would refuse the
 // access control.
-func (s Spec) validACL() error {
+func validACL(rules []ACLRule, predefined string) error {
 	switch {
-	case s.PredefinedACL != "" && !slices.Contains(PredefinedACLs(), s.PredefinedACL):
-		return invalid("predefined ACL %q: want %s", s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
-	case s.PredefinedACL != "" && len(s.ACL) > 0:
+	case predefined != "" && !slices.Contains(PredefinedACLs(), predefined):
+		return invalid("predefined ACL %q: want %s", predefined, strings.Join(PredefinedACLs(), ", "))
+	case predefined != "" && len(rules) > 0:
 		return invalid("access is given by ACL rules or by a predefined ACL, not by both")
-	case len(s.ACL) > aclLimit:
-		return invalid("%d ACL rules, the limit is %d", len(s.ACL), aclLimit)
+	case len(rules) > aclLimit:
+		return invalid("%d ACL rules, the limit is %d", len(rules), aclLimit)
 	}
-	for _, rule := range s.ACL {
+	for _, rule := range rules {
 		switch {
 		case rule.Entity == "":
 			return invalid("an ACL rule without an entity")
@@ -79,4 +79,10 @@ func aclText(rules []ACLRule) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")
+}
+
+// PredefinedACLs returns the values of Spec.PredefinedACL.
+// https://cloud.google.com/storage/docs/access-control/lists#predefined-acl
+func PredefinedACLs() []string {
+	return []string{"authenticatedRead", "bucketOwnerFullControl", "bucketOwnerRead", "private", "projectPrivate", "publicRead"}
 }

@@ -2,45 +2,10 @@ package session
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
-
-	"gcsup/session/internal/secret"
 )
-
-// call is an exchange: its request, and how the reply to it is read.
-type call struct {
-	op     Op
-	method string
-	url    string
-	uri    URI           // the session or the multipart upload of the request
-	key    EncryptionKey // sent with the request; zero if there is none
-	header map[string]string
-	body   io.Reader // nil if there is none
-	length int64     // of body
-
-	// content is the part of the body that distinguishes the request from others with the same
-	// headers, see addIdempotencyToken.
-	content []byte
-
-	// read sets r from a response that reports success. If it returns an error, the reply counts
-	// as lost. If read is nil, the reply describes an object.
-	read func(r *Reply, resp *http.Response) error
-
-	// readError sets r from any other response of the XML API. It is nil for the JSON API. It is a
-	// function, so that a program that makes no multipart upload does not link encoding/xml.
-	readError func(r *Reply, scrub func(string) string, resp *http.Response)
-}
-
-// to returns x with the URL of a session or of a multipart upload.
-func (x call) to(uri URI, parameters string) call {
-	x.uri, x.url = uri, secret.Reveal(uri)+parameters
-	return x
-}
 
 // do makes an exchange. For object data, the reply has the number of bytes that were passed to
 // the network.
@@ -50,11 +15,11 @@ func (c *Client) do(ctx context.Context, x call) Reply {
 		data = &detachableBody{r: x.body}
 		x.body = data
 	}
-	req, err := c.request(x)
+	req, err := x.request(c)
 	if err != nil {
 		return unsent(x.op, err)
 	}
-	r := c.roundTrip(ctx, x, req)
+	r := x.roundTrip(ctx, c, req)
 	if data != nil {
 		// net/http may still be reading the body when it returns an early reply.
 		r.Sent = data.stop()
@@ -63,56 +28,8 @@ func (c *Client) do(ctx context.Context, x call) Reply {
 	return r
 }
 
-// unsent returns the Reply for a request that was not sent because of err.
-func unsent(op Op, err error) Reply { return Reply{Op: op, Committed: -1, Err: err} }
-
-// request returns the request of x.
-func (c *Client) request(x call) (*http.Request, error) {
-	if x.body == nil {
-		x.body = http.NoBody
-	}
-	req, err := http.NewRequest(x.method, x.url, x.body)
-	if err != nil || req.URL.Host == "" {
-		return nil, invalid("cannot build the request for %s", c.Endpoint()) // the text of err has the URI
-	}
-	req.ContentLength = x.length // explicit, so that net/http never uses chunked transfer encoding
-	req.GetBody = nil            // net/http must not send the request again
-	if x.op == OpCancel {
-		// Make net/http send Content-Length: 0, which the service requires.
-		req.TransferEncoding = []string{"identity"}
-	}
-	for name, value := range x.header {
-		req.Header.Set(name, value)
-	}
-	if err := c.addKey(req, x.key); err != nil {
-		return nil, err
-	}
-	if x.method != "GET" && x.op != OpQuery && x.readError == nil {
-		c.addIdempotencyToken(req, x.content)
-	}
-	maps.Copy(req.Header, c.header)
-	return req, nil
-}
-
-// addKey adds the headers of k. It refuses to send the key to a host other than that of the
-// endpoint.
-func (c *Client) addKey(req *http.Request, k EncryptionKey) error {
-	switch {
-	case k.IsZero():
-		return nil
-	case !k.HasSecret():
-		return invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
-	case !c.isEndpoint(req.URL):
-		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
-	}
-	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
-	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
-	return nil
-}
-
 // roundTrip sends the request of x and parses the reply.
-func (c *Client) roundTrip(ctx context.Context, x call, req *http.Request) Reply {
+func (x call) roundTrip(ctx context.Context, c *Client, req *http.Request) Reply {
 	reused := false
 	scrub := scrubber(x.uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

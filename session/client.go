@@ -2,14 +2,10 @@ package session
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 )
 
@@ -153,55 +149,14 @@ func (c *Client) url(query url.Values, path ...string) string {
 	return target.String()
 }
 
-// Get reads a resource of the JSON API that has no method of its own, or a list of them. It
-// is for op OpList, OpBucket, OpNotifications, OpPermissions or OpManagedFolder, see package bucket. Parameters
-// whose value is "" are removed from query. path has the elements of the path below
-// /storage/v1. read reads the body of a successful reply. If it returns an error, the reply
-// counts as lost. If the body is complete, but cannot be used, read sets the Err of the reply.
-func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(r *Reply, body io.Reader) error) Reply {
-	return c.do(ctx, call{
-		op: op, method: "GET", url: c.url(query, append([]string{"storage", "v1"}, path...)...),
-		read: func(r *Reply, resp *http.Response) error { return read(r, resp.Body) },
-	})
-}
-
-// transportError returns the cause of ctx if ctx is done, and otherwise err
-// without the URL, which has the secret of the session, and without what scrub
-// removes. It is [context.Canceled] only if ctx is: a transport that cancels a request
-// for its own reasons has failed like any other.
-func transportError(ctx context.Context, scrub func(string) string, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+// WithEncryptionKey returns a client that sends k with the requests of a session. A
+// session that was started with a Spec.EncryptionKey needs it for every request.
+// Start, Insert and Stat use the key of their Spec. The zero k removes the key.
+func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
+	if k.IsZero() && c.key.IsZero() {
+		return c
 	}
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err
-	}
-	canceled := errors.Is(err, context.Canceled)
-	if text := err.Error(); scrub(text) != text || canceled {
-		// A transport of the caller has put a secret into its message, or has
-		// canceled the request.
-		timeout, ok := errors.AsType[interface {
-			error
-			Timeout() bool
-		}](err)
-		return &scrubbed{
-			text:    scrub(text),
-			is:      func(target error) bool { return target != context.Canceled && errors.Is(err, target) },
-			timeout: canceled || ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded),
-		}
-	}
-	return err
+	own := *c
+	own.key = k
+	return &own
 }
-
-// scrubbed replaces an error whose text has the secret of the session, or that is
-// context.Canceled although the context of the request is not done.
-// errors.Is works on it, but it does not unwrap to the original error.
-type scrubbed struct {
-	text    string
-	is      func(target error) bool // a function, because fmt cannot print what it captures
-	timeout bool                    // another try may succeed, even at first contact
-}
-
-func (e *scrubbed) Error() string        { return e.text }
-func (e *scrubbed) Is(target error) bool { return e.is(target) }
-func (e *scrubbed) Timeout() bool        { return e.timeout }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 )
 
@@ -96,22 +95,3 @@ func (k *EncryptionKey) UnmarshalText(text []byte) error {
 
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
-
-// WithEncryptionKey returns a client that sends k with the requests of a session. A
-// session that was started with a Spec.EncryptionKey needs it for every request.
-// Start, Insert and Stat use the key of their Spec. The zero k removes the key.
-func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
-	if k.IsZero() && c.key.IsZero() {
-		return c
-	}
-	own := *c
-	own.key = k
-	return &own
-}
-
-// otherEncryption reports whether the service refused a request because the
-// object at the destination is not encrypted with the key of the request.
-func (r *Reply) otherEncryption() bool {
-	return r.Status == http.StatusBadRequest &&
-		(r.Reason == "resourceNotEncryptedWithCustomerEncryptionKey" || r.Reason == "customerEncryptionKeyIsIncorrect")
-}

@@ -182,3 +182,7 @@ func (r *Reply) fail(kind error) *Error {
 	}
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService, Permission: permissionIn(r.Message)}
 }
+
+// Refusal returns the error of a permanent failure. It wraps one of the
+// sentinel errors.
+func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status)) }

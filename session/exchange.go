@@ -16,36 +16,6 @@ import (
 	"gcsup/chunk"
 )
 
-// Op names an exchange.
-type Op string
-
-// Ops of the methods of [Client].
-const (
-	OpStart    Op = "start"    // open a session
-	OpPut      Op = "put"      // object data that is not the last
-	OpQuery    Op = "query"    // ask for the committed offset
-	OpFinalize Op = "finalize" // the last object data, or none, with the size and the checksum
-	OpCancel   Op = "cancel"   // end the session and drop its bytes
-	OpInsert   Op = "insert"   // a small object in one request, without a session
-	OpStat     Op = "stat"     // metadata of the object at the destination
-	OpList     Op = "list"     // a page of the objects in a bucket
-	OpRead     Op = "read"     // the content of a small object
-	OpDelete   Op = "delete"   // delete an object
-	OpBucket   Op = "bucket"   // the configuration of a bucket, or the names of buckets
-	OpCompose  Op = "compose"  // make an object from others
-
-	OpNotifications Op = "notifications"  // the notifications of a bucket
-	OpPermissions   Op = "permissions"    // the caller's permissions for a bucket, or a managed folder
-	OpManagedFolder Op = "managed-folder" // whether a managed folder exists
-	OpFolderDelete  Op = "folder-delete"  // delete a folder if it is empty
-
-	OpMultipartStart Op = "multipart-start" // open a multipart upload
-	OpPart           Op = "part"            // one part of a multipart upload
-	OpParts          Op = "parts"           // list the parts that the service has
-	OpComplete       Op = "complete"        // make an object from the parts
-	OpAbort          Op = "abort"           // end a multipart upload and drop its parts
-)
-
 // Start opens a session for an object of size bytes, or -1 if the size is not
 // known. Reply.URI is the session URI. Start may be repeated: a session without
 // data costs nothing and expires.
@@ -61,10 +31,10 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 		header["X-Upload-Content-Length"] = strconv.FormatInt(size, 10)
 	}
 	return c.do(ctx, call{
-		op: OpStart, method: "POST", url: c.uploads(spec, "resumable"), key: spec.EncryptionKey,
+		op: OpStart, method: "POST", url: uploadsURL(c, spec, "resumable"), key: spec.EncryptionKey,
 		header: header, body: bytes.NewReader(body), length: int64(len(body)), content: body,
 		read: func(r *Reply, resp *http.Response) error {
-			r.URI, r.Err = c.fresh(resp.Header.Get("Location"))
+			r.URI, r.Err = newURI(c, resp.Header.Get("Location"))
 			if errors.Is(r.Err, ErrURIMismatch) {
 				return r.Err
 			}
@@ -78,7 +48,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 // is the size of the object, or -1 if it is not known. Put does not read from
 // body after it has returned.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
-	return c.send(ctx, OpPut, uri, rng, total, nil, body)
+	return send(ctx, c, OpPut, uri, rng, total, nil, body)
 }
 
 // Finalize sends the last bytes of the object, rng, which it reads from body.
@@ -87,11 +57,11 @@ func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64,
 // object, and refuses a mismatch with status 400.
 // https://cloud.google.com/storage/docs/data-validation
 func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total int64, crc32c uint32, body io.Reader) Reply {
-	return c.send(ctx, OpFinalize, uri, rng, total, &crc32c, body)
+	return send(ctx, c, OpFinalize, uri, rng, total, &crc32c, body)
 }
 
 // send makes a request to a session.
-func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
+func send(ctx context.Context, c *Client, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
 	switch {
 	case op == OpPut && rng.Len() == 0:
 		// With a total, the request would finalize the object without a
@@ -135,7 +105,7 @@ func contentRange(rng chunk.Range, total int64) string {
 // Query asks for the committed offset. It sends no total: with a total, the
 // request would finalize an object that has all bytes, without a checksum.
 func (c *Client) Query(ctx context.Context, uri URI) Reply {
-	return c.send(ctx, OpQuery, uri, chunk.Range{}, -1, nil, nil)
+	return send(ctx, c, OpQuery, uri, chunk.Range{}, -1, nil, nil)
 }
 
 // Cancel ends the session, and the server drops its bytes. Status 499 means
@@ -167,7 +137,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		data = http.NoBody
 	}
 	r := c.do(ctx, call{
-		op: OpInsert, method: "POST", url: c.uploads(spec, "multipart"), key: spec.EncryptionKey,
+		op: OpInsert, method: "POST", url: uploadsURL(c, spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
 		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
 		length: int64(len(front)+len(back)) + size, content: head,
@@ -179,8 +149,8 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // jsonType is the content type of a request of the JSON API.
 const jsonType = "application/json; charset=UTF-8"
 
-// uploads returns the URL of the request that starts an upload.
-func (c *Client) uploads(spec Spec, uploadType string) string {
+// uploadsURL returns the URL of the request that starts an upload.
+func uploadsURL(c *Client, spec Spec, uploadType string) string {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
 	q := spec.withConditions(url.Values{
@@ -195,7 +165,7 @@ func (c *Client) uploads(spec Spec, uploadType string) string {
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	x := c.onObject(OpStat, "GET", spec, url.Values{})
+	x := onObject(c, OpStat, "GET", spec, url.Values{})
 	if !spec.EncryptionKey.HasSecret() {
 		return c.do(ctx, x)
 	}

@@ -34,12 +34,12 @@ func (c *Client) WithIntention(id string) *Client {
 
 // addIdempotencyToken adds the token to a request that is otherwise complete. content is
 // the part of the body that distinguishes the request from others with the same headers.
-func (c *Client) addIdempotencyToken(req *http.Request, content []byte) {
-	if c.intention == "" {
+func addIdempotencyToken(req *http.Request, intention string, content []byte) {
+	if intention == "" {
 		return
 	}
 	h := sha256.New()
-	_, _ = io.WriteString(h, c.intention+"\n"+req.Method+" "+req.URL.String()+" "+strconv.FormatInt(req.ContentLength, 10)+"\n")
+	_, _ = io.WriteString(h, intention+"\n"+req.Method+" "+req.URL.String()+" "+strconv.FormatInt(req.ContentLength, 10)+"\n")
 	_ = req.Header.WriteSubset(h, notHashed)
 	h.Write(content)
 	sum := h.Sum(nil)

@@ -41,14 +41,3 @@ func (r *Reply) Load() Load {
 	}
 	return LoadAccepted
 }
-
-// Changes reports whether the service counts the request in the rate of changes to the objects
-// of a bucket (https://cloud.google.com/storage/docs/request-rate). An upload of several requests
-// counts once, when it starts.
-func (op Op) Changes() bool {
-	switch op {
-	case OpStart, OpInsert, OpMultipartStart, OpDelete, OpCompose:
-		return true
-	}
-	return false
-}

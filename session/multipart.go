@@ -85,7 +85,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 		return unsent(OpMultipartStart, invalid("%s", why))
 	}
 	x := xmlCall(OpMultipartStart, "POST", spec)
-	x.url = c.multipartURL(spec, "") + "?uploads"
+	x.url = multipartURL(c, spec, "") + "?uploads"
 	for name, value := range map[string]string{
 		"Content-Type": spec.contentType(), "Content-Encoding": spec.ContentEncoding, "Content-Disposition": spec.ContentDisposition,
 		"Content-Language": spec.ContentLanguage, "Cache-Control": spec.CacheControl, "X-Goog-Storage-Class": spec.StorageClass,
@@ -109,7 +109,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 		if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
 			return errors.New("the reply has no upload ID")
 		}
-		r.URI = secret.NewURI(c.multipartURL(spec, started.UploadID))
+		r.URI = secret.NewURI(multipartURL(c, spec, started.UploadID))
 		return nil
 	}
 	return c.do(ctx, x)
@@ -122,7 +122,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
 	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
-	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
+	return putPart(ctx, c, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
 }
 
 // StreamPart is PutPart for bytes whose checksum is not known before they are read. The service stores
@@ -131,7 +131,7 @@ func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, si
 // the reply counts as lost, Reply.Differs is set, and the part must be sent again or compared.
 func (c *Client) StreamPart(ctx context.Context, spec Spec, uri URI, number int, size int64, sent func() (crc32c uint32, known bool), body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
-	return c.putPart(ctx, x, size, body, func(stored uint32, reported bool) bool {
+	return putPart(ctx, c, x, size, body, func(stored uint32, reported bool) bool {
 		crc32c, known := sent()
 		return reported && known && stored == crc32c
 	})
@@ -139,7 +139,7 @@ func (c *Client) StreamPart(ctx context.Context, spec Spec, uri URI, number int,
 
 // putPart sends a part. same gets the checksum in the reply, if there is one, and reports whether it is that of
 // the part. If it is not, the error is not [ErrChecksum]: a stranger's reply is no damage.
-func (c *Client) putPart(ctx context.Context, x call, size int64, body io.Reader, same func(stored uint32, reported bool) bool) (etag string, r Reply) {
+func putPart(ctx context.Context, c *Client, x call, size int64, body io.Reader, same func(stored uint32, reported bool) bool) (etag string, r Reply) {
 	x.body, x.length = body, size
 	x.read = func(r *Reply, resp *http.Response) error {
 		stored, reported := hashHeader(resp.Header, "X-Goog-Hash")
@@ -257,15 +257,9 @@ func xmlCall(op Op, method string, spec Spec) call {
 	return x
 }
 
-// noUpload reports whether the service answered that the multipart upload does not exist, because
-// it was completed or aborted.
-func (r *Reply) noUpload() bool {
-	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
-}
-
 // multipartURL returns the URL of the object of spec in the XML API, with the upload ID unless it
 // is "".
-func (c *Client) multipartURL(spec Spec, id string) string {
+func multipartURL(c *Client, spec Spec, id string) string {
 	return c.url(url.Values{"uploadId": {id}}, spec.Bucket, spec.Object)
 }
 
@@ -273,7 +267,7 @@ func (c *Client) multipartURL(spec Spec, id string) string {
 // does for a session URI.
 func (c *Client) AdoptMultipart(uri URI, spec Spec) error {
 	u, err := url.Parse(secret.Reveal(uri))
-	if err != nil || u.Query().Get("uploadId") == "" || secret.Reveal(uri) != c.multipartURL(spec, u.Query().Get("uploadId")) {
+	if err != nil || u.Query().Get("uploadId") == "" || secret.Reveal(uri) != multipartURL(c, spec, u.Query().Get("uploadId")) {
 		return fmt.Errorf("%w: not a multipart upload of %s at %s", ErrURIMismatch, spec.URL(), c.Endpoint())
 	}
 	return nil

@@ -24,7 +24,7 @@ func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte,
 	if generation != 0 {
 		q.Set("generation", strconv.FormatInt(generation, 10))
 	}
-	x := c.onObject(OpRead, "GET", spec, q)
+	x := onObject(c, OpRead, "GET", spec, q)
 	x.key = spec.EncryptionKey
 	var content []byte
 	x.read = func(r *Reply, resp *http.Response) error {
@@ -50,7 +50,7 @@ func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte,
 // bucket with versioning keeps the object as a noncurrent version.
 // https://cloud.google.com/storage/docs/json_api/v1/objects/delete
 func (c *Client) Delete(ctx context.Context, spec Spec) Reply {
-	return c.do(ctx, c.onObject(OpDelete, "DELETE", spec, spec.withConditions(url.Values{})))
+	return c.do(ctx, onObject(c, OpDelete, "DELETE", spec, spec.withConditions(url.Values{})))
 }
 
 // DeleteGeneration deletes one generation of an object, with the preconditions of spec. A
@@ -58,7 +58,7 @@ func (c *Client) Delete(ctx context.Context, spec Spec) Reply {
 // https://cloud.google.com/storage/docs/deleting-objects#delete-noncurrent
 func (c *Client) DeleteGeneration(ctx context.Context, spec Spec, generation int64) Reply {
 	q := url.Values{"generation": {strconv.FormatInt(generation, 10)}}
-	return c.do(ctx, c.onObject(OpDelete, "DELETE", spec, spec.withConditions(q)))
+	return c.do(ctx, onObject(c, OpDelete, "DELETE", spec, spec.withConditions(q)))
 }
 
 // DeleteFolder deletes a folder of a bucket with hierarchical namespace. The name ends in a slash. Status
@@ -70,8 +70,14 @@ func (c *Client) DeleteFolder(ctx context.Context, bucket, folder, userProject s
 	return c.do(ctx, call{op: OpFolderDelete, method: "DELETE", url: c.url(q, "storage", "v1", "b", bucket, "folders", folder)})
 }
 
-// onObject returns a call without a body for an object.
-func (c *Client) onObject(op Op, method string, spec Spec, q url.Values) call {
-	q.Set("userProject", spec.UserProject)
-	return call{op: op, method: method, url: c.url(q, "storage", "v1", "b", spec.Bucket, "o", spec.Object)}
+// Get reads a resource of the JSON API that has no method of its own, or a list of them. It
+// is for op OpList, OpBucket, OpNotifications, OpPermissions or OpManagedFolder, see package bucket. Parameters
+// whose value is "" are removed from query. path has the elements of the path below
+// /storage/v1. read reads the body of a successful reply. If it returns an error, the reply
+// counts as lost. If the body is complete, but cannot be used, read sets the Err of the reply.
+func (c *Client) Get(ctx context.Context, op Op, query url.Values, path []string, read func(r *Reply, body io.Reader) error) Reply {
+	return c.do(ctx, call{
+		op: op, method: "GET", url: c.url(query, append([]string{"storage", "v1"}, path...)...),
+		read: func(r *Reply, resp *http.Response) error { return read(r, resp.Body) },
+	})
 }

@@ -3,14 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"unicode"
 
 	"gcsup/backoff"
 )
 
-// The tables of all conversations share the rules of this file: [Decide],
-// [DecideRequest], [DecidePart] and [DecideJoin].
+// The tables of all conversations, [Decide], [DecideRequest], [DecidePart] and [DecideJoin], share these rules:
 //
 //   - A reply is the service's own or a stranger's. Once the service has answered, a
 //     stranger's reply counts as a lost one.
@@ -19,38 +19,6 @@ import (
 //   - After a lost reply the effect of the request is not known. The next request asks, or
 //     may be repeated without harm.
 //   - Nothing that the service stores is discarded after one answer. A second one must confirm it.
-
-// trouble is what a conversation remembers of its failures.
-type trouble struct {
-	refreshed   bool // credentials were refreshed since the last wait, new session or progress
-	reconnected bool // a request failed on a reused connection since the last progress
-}
-
-// again backs off before step. After the first failure on a reused connection there is no
-// wait.
-func (t *trouble) again(r *Reply, step Step) Action {
-	a := Action{Step: step, Err: r.fail(nil)}
-	if !t.reconnected && r.staleConnection() {
-		t.reconnected = true
-		return a
-	}
-	t.refreshed = false
-	a.Wait, a.RetryAfter = true, r.RetryAfter
-	return a
-}
-
-// refresh makes step with new credentials, the first time. The HTTP client refreshes them
-// after a 401.
-func (t *trouble) refresh(r *Reply, step Step) Action {
-	if t.refreshed {
-		return r.end(ErrCredentials)
-	}
-	t.refreshed = true
-	return Action{Step: step, Err: r.fail(nil)}
-}
-
-// end ends a conversation that failed. kind is a sentinel error.
-func (r *Reply) end(kind error) Action { return Action{Step: Fail, Err: r.fail(kind)} }
 
 // outcome is what a reply shows about the effect of its request.
 type outcome int
@@ -190,16 +158,6 @@ func (r *Reply) mayHaveActed() bool {
 	return !ineffective(r.Status) || r.fromStranger()
 }
 
-// begins reports whether an exchange is the first contact. Its failure may mean
-// that the service or the bucket does not exist.
-func (op Op) begins() bool {
-	switch op {
-	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpManagedFolder, OpFolderDelete, OpMultipartStart:
-		return true
-	}
-	return false
-}
-
 // permanent returns the sentinel error for a reply that is not retried.
 func permanent(r *Reply, status int) error {
 	begins := r.Op.begins()
@@ -259,11 +217,6 @@ func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
 }
 
-// carriesData reports whether the request has object data.
-func (op Op) carriesData() bool {
-	return op == OpPut || op == OpFinalize || op == OpInsert || op == OpPart
-}
-
 // permissionIn returns the permission for objects in a message of the service, or "". The
 // service has it only in this text.
 func permissionIn(message string) string {
@@ -296,3 +249,45 @@ func mentionsHash(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "crc32c") || strings.Contains(m, "md5") || strings.Contains(m, "checksum")
 }
+
+// otherEncryption reports whether the service refused a request because the
+// object at the destination is not encrypted with the key of the request.
+func (r *Reply) otherEncryption() bool {
+	return r.Status == http.StatusBadRequest &&
+		(r.Reason == "resourceNotEncryptedWithCustomerEncryptionKey" || r.Reason == "customerEncryptionKeyIsIncorrect")
+}
+
+// noUpload reports whether the service answered that the multipart upload does not exist, because
+// it was completed or aborted.
+func (r *Reply) noUpload() bool {
+	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
+}
+
+// Answers reports whether the reply is an answer to the question of the request: success, or
+// the absence of what it is about.
+func (r *Reply) Answers() bool {
+	_, open := r.Held()
+	return open || r.success() || r.absent()
+}
+
+// Answered reports whether the reply comes from the service. It is false for some
+// replies of the service that a proxy may send, too.
+func (r *Reply) Answered() bool {
+	_, open := r.Held()
+	return open || r.FromService || r.Object != nil || !r.URI.IsZero() || r.Op == OpList && r.success()
+}
+
+// staleConnection reports whether object data was sent over a connection that was
+// probably closed while it was idle, which is no failure of the service. The next
+// request need not wait, but should use a new connection, see
+// [Client.WithoutKeepAlive].
+func (r *Reply) staleConnection() bool {
+	return r.Reused && r.Status == 0 && r.Op.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
+}
+
+// Damaged reports whether the service refused the object because its bytes do not
+// have a checksum that was sent for them.
+func (r Reply) Damaged() bool { return r.damaged(r.Status) }
+
+// Retryable reports whether the same request may succeed after a wait.
+func (r Reply) Retryable() bool { return verdict(&r, r.Reached || !r.Op.begins()) == backoff.Transient }

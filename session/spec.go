@@ -2,14 +2,8 @@ package session
 
 import (
 	"cmp"
-	"encoding/base64"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"gcsup/chunk"
 )
 
 // Spec describes the object to create. None of it can change after the session starts
@@ -91,125 +85,6 @@ func SplitURL(text string) (bucket, object string, ok bool) {
 		return "", "", false
 	}
 	return bucket, object, true
-}
-
-// Conflict compares s, the Spec of a saved upload, with want. It compares only
-// the fields that are set in want. It returns the first field that differs,
-// with both values, or "". The metadata keys that describe the source, such as
-// [FileModTimeKey], are a field of their own, whose values are not compared.
-func (s Spec) Conflict(want Spec) string {
-	for _, field := range []struct{ name, was, want string }{
-		{"content type", s.ContentType, want.ContentType},
-		{"content encoding", s.ContentEncoding, want.ContentEncoding},
-		{"gzip compression", boolText(s.Gzip), boolText(want.Gzip)},
-		{"content disposition", s.ContentDisposition, want.ContentDisposition},
-		{"content language", s.ContentLanguage, want.ContentLanguage},
-		{"cache control", s.CacheControl, want.CacheControl},
-		{"storage class", s.StorageClass, want.StorageClass},
-		{"custom time", timeText(s.CustomTime), timeText(want.CustomTime)},
-		{"temporary hold", boolText(s.TemporaryHold), boolText(want.TemporaryHold)},
-		{"event-based hold", boolText(s.EventBasedHold), boolText(want.EventBasedHold)},
-		{"retention", s.Retention.text(), want.Retention.text()},
-		{"contexts", s.Contexts.text(), want.Contexts.text()},
-		{"ACL", aclText(s.ACL), aclText(want.ACL)},
-		{"predefined ACL", s.PredefinedACL, want.PredefinedACL},
-		{"KMS key", s.KMSKeyName, want.KMSKeyName},
-		{"SHA-256 of the encryption key", s.EncryptionKey.sum, want.EncryptionKey.sum},
-		{"user project", s.UserProject, want.UserProject},
-		{"MD5", base64.StdEncoding.EncodeToString(s.MD5), base64.StdEncoding.EncodeToString(want.MD5)},
-		{"CRC32C", crcText(s.CRC32C), crcText(want.CRC32C)},
-	} {
-		if field.want != "" && field.want != field.was {
-			return fmt.Sprintf("%s %q, not %q", field.name, field.was, field.want)
-		}
-	}
-	wanted := want.conditions()
-	for i, c := range s.conditions() {
-		if was, want := number(c.value), number(wanted[i].value); want != "" && want != was {
-			return fmt.Sprintf("%s %q, not %q", c.name, was, want)
-		}
-	}
-	return metadataConflict(s.Metadata, want.Metadata)
-}
-
-// number returns the decimal digits of *n, or "" if n is nil.
-func number(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
-}
-
-// crcText returns the text form of *crc32c, or "" if crc32c is nil.
-func crcText(crc32c *uint32) string {
-	if crc32c == nil {
-		return ""
-	}
-	return chunk.EncodeCRC32C(*crc32c)
-}
-
-// Resolved returns s with the content type that the object will have.
-func (s Spec) Resolved() Spec {
-	s.ContentType, s.DefaultContentType = s.contentType(), ""
-	return s
-}
-
-// Validate returns an error that wraps [ErrInvalid] if the service would refuse a
-// name (https://cloud.google.com/storage/docs/objects#naming,
-// https://cloud.google.com/storage/docs/buckets#naming), an attribute or the
-// preconditions. NoClobber without an IfGenerationMatch of 0 is invalid, too, because
-// an existing object would be replaced.
-func (s Spec) Validate() error {
-	switch {
-	case s.Bucket == "":
-		return invalid("no bucket")
-	case bucketNameRule(s.Bucket) != "":
-		return invalid("bucket name %q: %s", s.Bucket, bucketNameRule(s.Bucket))
-	case s.Object == "":
-		return invalid("no object name")
-	case len(s.Object) > 1024:
-		return invalid("the object name is %d bytes long, the limit is 1024", len(s.Object))
-	case !utf8.ValidString(s.Object):
-		return invalid("the object name %q is not valid UTF-8", s.Object)
-	case strings.ContainsAny(s.Object, "\r\n"):
-		return invalid("the object name %q has a line break", s.Object)
-	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
-		return invalid("the service does not allow the object name %q", s.Object)
-	}
-	if err := s.validConditions(); err != nil {
-		return err
-	}
-	return s.validAttributes()
-}
-
-// resource returns the Object resource for the body of a request.
-func (s Spec) resource() objectResource {
-	r := objectResource{
-		Object: Object{
-			Name:               s.Object,
-			ContentType:        s.contentType(),
-			ContentEncoding:    s.ContentEncoding,
-			ContentDisposition: s.ContentDisposition,
-			ContentLanguage:    s.ContentLanguage,
-			CacheControl:       s.CacheControl,
-			StorageClass:       s.StorageClass,
-			Metadata:           s.Metadata,
-			CustomTime:         s.CustomTime,
-			TemporaryHold:      s.TemporaryHold,
-			EventBasedHold:     s.EventBasedHold,
-			Contexts:           s.Contexts.sent(),
-			ACL:                sentACL(s.ACL),
-			MD5:                s.MD5,
-		},
-		CRC32C: crcText(s.CRC32C),
-	}
-	if s.Gzip {
-		r.ContentEncoding = gzipEncoding
-	}
-	if s.Retention != nil {
-		r.Retention = &retention{s.Retention.Mode, s.Retention.RetainUntil.UTC()}
-	}
-	return r
 }
 
 func (s Spec) contentType() string {

@@ -39,10 +39,10 @@ func scrubber(u URI, h http.Header) func(text string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// fresh returns the URI of a new session from its Location header, which may be
+// newURI returns the URI of a new session from its Location header, which may be
 // relative. Its scheme and host must be those of the endpoint, because the
 // client sends its credentials there.
-func (c *Client) fresh(location string) (URI, error) {
+func newURI(c *Client, location string) (URI, error) {
 	if location == "" {
 		return URI{}, errors.New("the reply has no Location header")
 	}
