@@ -51,7 +51,7 @@ func run(dirs, tests []string, seed uint64, from, n int) error {
 		return fmt.Errorf("the tests without a mutant: %s: %w", r, err)
 	}
 	alone := time.Since(began)
-	s.limit = 10*time.Second + 5*alone // enough for other work on the machine
+	s.limit = 10*time.Second + 3*alone // enough for other work on the machine
 	fmt.Printf("%d mutants in all; without one, the tests take %s\n", len(all), alone.Round(time.Second))
 
 	count := map[result]int{}
