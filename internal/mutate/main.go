@@ -1,11 +1,12 @@
-// Command mutate changes the code in one place at a time, and runs tests with each change:
+// Command mutate changes one place of the code at a time, and runs tests with each change:
 //
 //	go run ./internal/mutate [-n N] [-from N] [-seed N] [-tests DIRECTORIES] DIRECTORY...
 //
-// The directories are packages of the current module, as upload/internal/parts. It prints whether the tests kill the
-// mutant, as the changed program is called: they fail, or do not end in time. A mutant that does not compile is left out.
+// A directory is a package of the current module, such as upload/internal/parts. A changed program is called a mutant. The
+// tests kill it if they fail, or do not end in time. Mutants that do not compile do not count. The files of the
+// tree are not changed.
 //
-// For the own tests of a package there is own.sh, with another program.
+// own.sh measures the own tests of each package, with another program.
 package main
 
 import (
@@ -64,6 +65,6 @@ func run(dirs, tests []string, seed uint64, from, n int) error {
 		fmt.Printf("%4d %-16s %s\n", i, r, all[i-1])
 	}
 	dead := count[killed] + count[late]
-	fmt.Printf("%d of %d mutants killed, %d of them because the tests took too long\n", dead, dead+count[survived], count[late])
+	fmt.Printf("%d of %d mutants killed, %d of them because the tests did not end in time\n", dead, dead+count[survived], count[late])
 	return nil
 }

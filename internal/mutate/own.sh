@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints how many mutants the own tests of each package kill: changes of one token that make a test fail,
-# or run out of time, of all the changes that gremlins knows. The others are listed before.
+# Prints how many mutants the own tests of each package kill. A mutant is the program with one token changed, such as
+# < to <=. The tests kill it if they fail, or do not end in time. The mutants that survive are printed first.
 #
-#	sh internal/mutate/own.sh PACKAGE...
+#	sh internal/mutate/own.sh DIRECTORY...
 #
-# gremlins changes a copy of the tree. A change that does not compile counts as killed. MUTATE has more of its flags.
+# gremlins changes a copy of the tree. It counts mutants that do not compile as killed. MUTATE has further flags of it.
 set -eu
 cd "$(dirname "$0")/../.."
 export GOFLAGS="-count=1${GOFLAGS:+ $GOFLAGS}"
