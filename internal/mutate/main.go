@@ -48,8 +48,10 @@ func run(dirs, tests []string, seed uint64, from, n int) error {
 	defer os.RemoveAll(tmp)
 	s := suite{tests: tests, tmp: tmp, limit: time.Hour}
 	began := time.Now()
-	if r, err := s.test(mutant{}); err != nil || r != survived {
-		return fmt.Errorf("the tests without a mutant: %s: %w", r, err)
+	if r, err := s.test(mutant{}); err != nil {
+		return err
+	} else if r != survived {
+		return fmt.Errorf("the tests of the unchanged program: %s", r)
 	}
 	alone := time.Since(began)
 	s.limit = 10*time.Second + 3*alone // enough for other work on the machine
