@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
 
 help:
 	@echo 'For daily work:'
@@ -16,6 +16,7 @@ help:
 	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
 	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
+	@echo 'What tests find: mutate mutate-sample coverage'
 	@echo
 	@echo 'The Makefile says what each of them does, and which variables it has.'
 
@@ -262,3 +263,21 @@ outage:
 FUZZTIME = 60s
 fuzz:
 	bash internal/e2e/fuzz.sh $(FUZZTIME)
+
+# mutate changes one token of the code at a time, and prints how many of the changes the own tests of each
+# package find: make mutate PKGS='chunk session'. MUTATE has further flags of gremlins: MUTATE='--workers 1'.
+PKGS = backoff chunk session session/state $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch task)))
+mutate:
+	@MUTATE='$(MUTATE)' sh internal/mutate/own.sh $(PKGS)
+
+# mutate-sample makes a sample of the changes in upload, engine, parts and session, and prints which of them the tests of
+# upload and session find. The same seed selects the same changes. FROM continues a run that was interrupted.
+MUTANTS = 200
+FROM = 1
+SAMPLE_PKGS = session upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections task)))
+mutate-sample:
+	go run ./internal/mutate -n $(MUTANTS) -from $(FROM) -seed $(SEED) $(SAMPLE_PKGS)
+
+# coverage prints the part of the statements of each package below upload and session that their tests run together.
+coverage:
+	@sh internal/mutate/coverage.sh
