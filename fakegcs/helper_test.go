@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"hash/crc32"
 	"io"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"testing"
 
 	"cloud.google.com/go/storage"
-	"google.golang.org/api/googleapi"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
@@ -130,16 +128,6 @@ func official(t *testing.T, opts *fakegcs.Options) (*world, *storage.BucketHandl
 	}
 	t.Cleanup(func() { client.Close() })
 	return w, client.Bucket("bkt")
-}
-
-func statusOf(err error) int {
-	if e, ok := errors.AsType[*googleapi.Error](err); ok {
-		return e.Code
-	}
-	if errors.Is(err, storage.ErrObjectNotExist) {
-		return http.StatusNotFound
-	}
-	return 0
 }
 
 func asList(v any) []any { l, _ := v.([]any); return l }

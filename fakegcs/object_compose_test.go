@@ -1,17 +1,12 @@
 package fakegcs_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"cloud.google.com/go/storage"
 
 	"gcsup/fakegcs"
 )
@@ -87,65 +82,6 @@ func TestComposedShares(t *testing.T) {
 	w.do("DELETE", "/storage/v1/b/bkt/o/abab", nil)
 	if n := blobs(); n != 1 {
 		t.Errorf("%d blobs are left of 1 object", n)
-	}
-}
-
-func TestCompose(t *testing.T) {
-	for _, mode := range []string{"memory", "directory", "discard"} {
-		t.Run(mode, func(t *testing.T) {
-			opts := &fakegcs.Options{Discard: mode == "discard"}
-			if mode == "directory" {
-				opts.Dir = t.TempDir()
-			}
-			w, bkt := official(t, opts)
-			ctx := context.Background()
-			var sources []*storage.ObjectHandle
-			var want []byte
-			for i, size := range []int{q + 1, 0, 5, 2 * q, 1} {
-				w.insert(fmt.Sprint("part", i), string(data(size)))
-				sources = append(sources, bkt.Object(fmt.Sprint("part", i)))
-				want = append(want, data(size)...)
-			}
-			c := bkt.Object("whole").ComposerFrom(sources...)
-			c.DeleteSourceObjects = true
-			attrs, err := c.Run(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, _ := w.gcs.Object("bkt", "whole")
-			if attrs.Size != int64(len(want)) || len(attrs.MD5) != 0 || attrs.ComponentCount != 5 || o.CRC32C.String() != crc(want) {
-				t.Errorf("composed: %+v, crc32c %s, want %s", attrs, o.CRC32C, crc(want))
-			}
-			if mode != "discard" {
-				if got, err := w.gcs.ReadObject("bkt", "whole"); err != nil || !bytes.Equal(got, want) {
-					t.Errorf("the composed object has %d bytes, %v", len(got), err)
-				}
-			}
-			if _, err := sources[0].Attrs(ctx); !errors.Is(err, storage.ErrObjectNotExist) {
-				t.Errorf("a source after deleteSourceObjects: %v", err)
-			}
-			w.insert("tail", "tail")
-			again, err := bkt.Object("whole").ComposerFrom(bkt.Object("whole").Generation(attrs.Generation), bkt.Object("tail")).Run(ctx)
-			if err != nil || again.ComponentCount != 6 || again.Size != attrs.Size+4 {
-				t.Errorf("composed again: %+v, %v", again, err)
-			}
-			bad := bkt.Object("bad").ComposerFrom(bkt.Object("tail"))
-			bad.SendCRC32C, bad.CRC32C = true, 1
-			if _, err := bad.Run(ctx); statusOf(err) != 400 {
-				t.Errorf("with a wrong crc32c: %v", err)
-			}
-			gcloud := `{"destination":{"crc32c":"AAAAAA==","md5Hash":"1B2M2Y8AsgTpgAmY7PhCfg=="},"sourceObjects":[{"name":"tail"}]}`
-			if a := w.do("POST", "/storage/v1/b/bkt/o/gcloud/compose", []byte(gcloud)); a.StatusCode != 200 {
-				t.Errorf("with the metadata of the first source: %d %s", a.StatusCode, a.body)
-			}
-			if _, err := bkt.Object("bad").ComposerFrom(bkt.Object("missing")).Run(ctx); statusOf(err) != 404 {
-				t.Errorf("with a source that does not exist: %v", err)
-			}
-			many := fmt.Sprintf(`{"sourceObjects":[%s{"name":"tail"}]}`, strings.Repeat(`{"name":"tail"},`, 32))
-			if a := w.do("POST", "/storage/v1/b/bkt/o/bad/compose", []byte(many)); a.StatusCode != 400 {
-				t.Errorf("with 33 sources: %d", a.StatusCode)
-			}
-		})
 	}
 }
 

@@ -3,9 +3,7 @@ package fakegcs_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/googleapi"
@@ -29,39 +27,6 @@ func (w *world) sdk() *storage.Client {
 func refusedWith(err error, status int) bool {
 	e, ok := errors.AsType[*googleapi.Error](err)
 	return ok && e.Code == status
-}
-
-// The official library changes the three kinds of access control lists.
-func TestOfficialClientACLs(t *testing.T) {
-	w := newWorld(t, nil)
-	bkt, ctx := w.sdk().Bucket("bkt"), context.Background()
-	wr := bkt.Object("x").NewWriter(ctx)
-	if err := wr.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for name, list := range map[string]*storage.ACLHandle{"object": bkt.Object("x").ACL(), "bucket": bkt.ACL(), "default": bkt.DefaultObjectACL()} {
-		has := func() bool {
-			rules, err := list.List(ctx)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			return slices.ContainsFunc(rules, func(r storage.ACLRule) bool {
-				return r.Entity == "user-one@example.com" && r.Role == storage.RoleReader && r.Email == "one@example.com"
-			})
-		}
-		if has() {
-			t.Errorf("%s: has the entity before it was set", name)
-		}
-		if err := list.Set(ctx, "user-one@example.com", storage.RoleReader); err != nil || !has() {
-			t.Errorf("%s: Set: %v, has it: %t", name, err, has())
-		}
-		if err := list.Delete(ctx, "user-one@example.com"); err != nil || has() {
-			t.Errorf("%s: Delete: %v, has it: %t", name, err, has())
-		}
-		if err := list.Delete(ctx, "user-one@example.com"); !refusedWith(err, 404) {
-			t.Errorf("%s: Delete of what is not there: %v", name, err)
-		}
-	}
 }
 
 // New objects have the default list of their bucket, also after a restart.
@@ -105,26 +70,6 @@ func TestPredefinedACLWithoutObject(t *testing.T) {
 	}
 }
 
-func TestOfficialClientPolicy(t *testing.T) {
-	w := newWorld(t, nil)
-	handle, ctx := w.sdk().Bucket("bkt").IAM(), context.Background()
-	policy, err := handle.Policy(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stale := *policy
-	policy.Add("allUsers", "roles/viewer")
-	if err := handle.SetPolicy(ctx, policy); err != nil {
-		t.Fatal(err)
-	}
-	if is, err := handle.Policy(ctx); err != nil || !is.HasRole("allUsers", "roles/viewer") {
-		t.Errorf("policy %v, %v", is, err)
-	}
-	if err := handle.SetPolicy(ctx, &stale); !refusedWith(err, 412) {
-		t.Errorf("a stale policy: %v", err)
-	}
-}
-
 func TestOfficialClientHMACKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	client, ctx := w.sdk(), context.Background()
@@ -165,42 +110,5 @@ func TestOfficialClientHMACKeys(t *testing.T) {
 	}
 	if is, err := handle.Get(ctx); err != nil || is.State != storage.Deleted {
 		t.Errorf("a deleted key: %+v, %v", is, err)
-	}
-}
-
-func TestOfficialClientMoveGlobAndLock(t *testing.T) {
-	w := newWorld(t, nil)
-	ctx := context.Background()
-	bkt := w.sdk().Bucket("bkt")
-	for _, name := range []string{"a/1.txt", "a/2.csv", "b/3.txt"} {
-		if err := bkt.Object(name).NewWriter(ctx).Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if o, err := bkt.Object("a/1.txt").Move(ctx, storage.MoveObjectDestination{Object: "c/1.txt"}); err != nil || o.Name != "c/1.txt" {
-		t.Errorf("Move: %+v, %v", o, err)
-	}
-	var names []string
-	for it := bkt.Objects(ctx, &storage.Query{MatchGlob: "**.txt"}); ; {
-		o, err := it.Next()
-		if err == iterator.Done {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, o.Name)
-	}
-	if !slices.Equal(names, []string{"b/3.txt", "c/1.txt"}) {
-		t.Errorf("names by a glob: %v", names)
-	}
-	attrs, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bkt.If(storage.BucketConditions{MetagenerationMatch: attrs.MetaGeneration}).LockRetentionPolicy(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{}}); !refusedWith(err, 403) {
-		t.Errorf("removing a locked policy: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package upload_test
 import (
 	"context"
 	"net"
-	"net/http"
 	"sync"
 	"syscall"
 
@@ -11,14 +10,6 @@ import (
 )
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-
-// reply returns a reply of the service without a body.
-func reply(req *http.Request, status int) *http.Response {
-	return &http.Response{
-		Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"X-Guploader-Uploadid": {"x"}}, Body: http.NoBody, Request: req,
-	}
-}
 
 // memoryStore keeps the saved form of Tokens.
 type memoryStore struct {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -172,56 +171,6 @@ func TestMultipartUnsuitable(t *testing.T) {
 				w.wantObject("obj", content)
 			})
 		})
-	}
-}
-
-func TestMultipartConnections(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	// The first three parts must be committed before the others begin.
-	testConnections(t, data(8*session.MultipartMinPart), 20*mib, 1.0/3.9, func(n int) *upload.Parts {
-		return upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
-	})
-}
-
-// Each request of a multipart upload fails once, in each of several ways.
-func TestMultipartFaults(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	every := testsize.Full(1, 3)
-	if testing.Short() {
-		every = 16
-	}
-	for i, op := range []faults.Op{faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete, faults.OpGet} {
-		for j, do := range []faults.Action{
-			{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStatus, Status: 429}, {Effect: faults.EffectReset},
-			{Effect: faults.EffectLoseReply}, {Effect: faults.EffectCutReply}, {Effect: faults.EffectStall},
-		} {
-			if (i+j)%every != 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
-				t.Parallel()
-				for skip := range testsize.Full(3, 1) {
-					inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) { // with MD5, as the service
-						w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do})
-						res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
-						if err != nil {
-							t.Fatalf("position %d: %v\n%s", skip, err, w.trace())
-						}
-						again := res.BytesSent - multipartLarge
-						if lost := do.Effect == faults.EffectLoseReply || do.Effect == faults.EffectCutReply; again > session.MultipartMinPart || lost && again > 1 { // a byte may be written to a connection that is being closed
-							t.Errorf("position %d: sent %d bytes again\n%s", skip, again, w.trace())
-						}
-						w.wantObject("obj", content)
-						w.wantSaved(0)
-						if op != faults.OpPartsStart { // a lost one leaves an upload without parts
-							w.wantNoUploads()
-						}
-					})
-				}
-			})
-		}
 	}
 }
 
@@ -906,62 +855,6 @@ func TestMultipartKilled(t *testing.T) {
 	}
 }
 
-// An older object with the same bytes at the destination is not taken for one that a
-// failed request may have made.
-func TestMultipartOldObject(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, do := range []faults.Action{{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectLoseReply}} {
-		t.Run(string(do.Effect), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				path := w.file(content)
-				old := spec
-				old.Metadata = map[string]string{"old": "yes"}
-				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, old); err != nil {
-					t.Fatal(err)
-				}
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Do: do})
-				res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-				if err != nil || res.BytesSent != multipartLarge || res.Object.Metadata["old"] != "" {
-					t.Errorf("%+v, %v\n%s", res, err, w.trace())
-				}
-				if o, _ := w.srv.Object("bkt", "obj"); o.Metadata["old"] != "" || o.Generation != res.Object.Generation {
-					t.Errorf("the object is %+v", o)
-				}
-				w.wantNoUploads()
-			})
-		})
-	}
-}
-
-// Refusals of a proxy instead of the service are retried.
-func TestMultipartProxy(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, op := range []faults.Op{faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete} {
-		for _, status := range []int{200, 404, 302, 403, 204, 400, 407}[:testsize.Full(7, 3)] {
-			t.Run(fmt.Sprint(op, status), func(t *testing.T) {
-				t.Parallel()
-				inBubble(t, nil, func(w *world) {
-					do := faults.Action{Effect: faults.EffectStatus, Status: status, Body: "<html>log in</html>", ContentType: "text/html"}
-					if status == 302 {
-						do.Location = "http://portal.test/"
-					}
-					w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Times: 2, Do: do})
-					_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantOnlyObject(content)
-				})
-			})
-		}
-	}
-}
-
 // TestMultipartToPeerThatClosesIdleConnections checks that parts get through a peer that
 // closes each connection a few milliseconds after its reply. Every part went out on the
 // connection over which the parts were listed, and the retries were used up.
@@ -1021,41 +914,6 @@ func TestMultipartLeaseLost(t *testing.T) {
 	}
 }
 
-// Two machines without a common store upload different files to one object at the same time. The
-// object has the bytes of one of them.
-func TestMultipartTwoMachines(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
-		one := data(multipartLarge)
-		two := flipped(one, 1, session.MultipartMinPart, 2*session.MultipartMinPart)
-		var both sync.WaitGroup
-		for i, content := range [][]byte{one, two} {
-			path := filepath.Join(w.dir, fmt.Sprint("source", i))
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			w.letPass(path)
-			store, err := state.OpenDir(fmt.Sprint(w.state, i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			both.Go(func() {
-				if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = store }).File(w.t.Context(), path, spec); err != nil {
-					t.Errorf("%d: %v", i, err)
-				}
-			})
-		}
-		both.Wait()
-		got, err := w.srv.ReadObject("bkt", "obj")
-		if err != nil || !bytes.Equal(got, one) && !bytes.Equal(got, two) {
-			t.Errorf("the object differs from both files: %d bytes, %v", len(got), err)
-		}
-		w.wantNoUploads()
-	})
-}
-
 // After the reply to the completion, the object exists. The call succeeds even if it
 // is canceled at that moment, or the service fails afterwards.
 func TestMultipartCompleted(t *testing.T) {
@@ -1095,18 +953,4 @@ func TestMultipartCompleted(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The service answers 409 while it still works on an earlier completion. The upload waits for it.
-func TestMultipartSlowCompletion(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 409}})
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Errorf("%v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
 }

@@ -7,9 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,32 +98,6 @@ func TestParallelTree(t *testing.T) {
 	})
 }
 
-func TestParallelConnections(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	testConnections(t, data(16*mib), mib/2, 1.0/7, func(n int) *upload.Parts { return composed(n, q) })
-}
-
-// testConnections checks that eight connections take at most a part, want, of the time of one, if the
-// link limits each to rate bytes per second.
-func testConnections(t *testing.T, content []byte, rate int64, want float64, parts func(connections int) *upload.Parts) {
-	took := map[int]time.Duration{}
-	for _, n := range []int{1, 8} {
-		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: rate}, func(w *world) {
-			path := w.file(content)
-			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = parts(n) }).File(w.t.Context(), path, spec); err != nil {
-				t.Fatal(err)
-			}
-			took[n] = time.Since(began)
-			w.wantObject("obj", content)
-		})
-	}
-	if ratio := float64(took[8]) / float64(took[1]); ratio > want {
-		t.Errorf("one connection took %v, eight took %v: %.3f", took[1], took[8], ratio)
-	}
-}
-
 // An upload in parts is interrupted at different offsets. The next call, with other options,
 // sends only what the service has not committed.
 func TestParallelResume(t *testing.T) {
@@ -168,153 +140,6 @@ func TestParallelResume(t *testing.T) {
 					t.Errorf("resumed %v from %d, sent %d of %d", res.Resumed, res.ResumedFrom, res.BytesSent, partsLarge)
 				}
 				w.wantOnlyObject(content)
-			})
-		})
-	}
-}
-
-// Each request of an upload in parts fails once, in each of several ways.
-func TestParallelFaults(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	every := testsize.Full(1, 3)
-	if testing.Short() {
-		every = 16
-	}
-	for i, op := range []faults.Op{faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpCompose, faults.OpDelete, faults.OpGet, faults.OpBucketGet} {
-		for j, do := range []faults.Action{
-			{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStatus, Status: 429}, {Effect: faults.EffectReset},
-			{Effect: faults.EffectLoseReply}, {Effect: faults.EffectCutReply}, {Effect: faults.EffectStall},
-		} {
-			if (i+j)%every != 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
-				t.Parallel()
-				for skip := range testsize.Full(3, 1) {
-					inBubble(t, nil, func(w *world) {
-						if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: skip, Do: do}); err != nil {
-							t.Fatal(err)
-						}
-						res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
-						if err != nil {
-							t.Fatalf("position %d: %v\n%s", skip, err, w.trace())
-						}
-						if res.BytesSent > partsLarge+4*q {
-							t.Errorf("position %d: sent %d bytes of %d", skip, res.BytesSent, partsLarge)
-						}
-						w.wantOnlyObject(content)
-					})
-				}
-			})
-		}
-	}
-}
-
-// The service refuses to delete the temporary objects. The upload succeeds, a warning
-// names the leftovers, and Prune deletes them later.
-func TestParallelDeletesRefused(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		var warning atomic.Pointer[string]
-		up := w.uploader(byParts, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Warning {
-					warning.Store(&e.Cause)
-				}
-			}
-		})
-		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatal(err)
-		}
-		w.wantObject("obj", content)
-		if text := warning.Load(); text == nil || !strings.Contains(*text, "gs://bkt/gcsup-parts/") {
-			t.Errorf("no warning names what is left")
-		}
-		w.wantSaved(1)
-		if n := len(w.temporaryObjects()); n != 6 { // the faults are cleared
-			t.Errorf("%d temporary objects", n)
-		}
-		for pruned, err := range up.Prune(w.t.Context(), nil) {
-			if err != nil || !pruned.Deleted {
-				t.Errorf("prune: %+v, %v", pruned, err)
-			}
-		}
-		w.wantSaved(0)
-		w.wantNoLeftovers()
-	})
-}
-
-// Cancel ends all sessions and deletes the parts that are finished.
-func TestParallelCancel(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
-		ctx, stop := context.WithCancel(w.t.Context())
-		up := w.uploader(byParts, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Committed >= 5*q {
-					stop()
-				}
-			}
-		})
-		res, err := up.File(ctx, w.file(data(partsLarge)), spec)
-		if !errors.Is(err, context.Canceled) || !res.Resumable {
-			t.Fatal(err)
-		}
-		held, err := w.uploader(byParts).Query(w.t.Context(), res.ID)
-		if err != nil || held.State != upload.SessionOpen || held.Stored < 4*q {
-			t.Errorf("the service holds %+v, %v", held, err)
-		}
-		if err := w.uploader(byParts).Cancel(w.t.Context(), res.ID); err != nil {
-			t.Fatal(err)
-		}
-		w.wantSaved(0)
-		w.wantNoObject("obj")
-		w.wantNoLeftovers()
-	})
-}
-
-// An object that another client writes at the destination while the parts are sent is replaced,
-// unless the upload has a precondition.
-func TestParallelDestinationChanges(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	for _, test := range []struct {
-		name string
-		spec upload.Spec
-		want error
-	}{
-		{"no precondition", spec, nil},
-		{"no object may exist", upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)}, session.ErrPrecondition},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				var once atomic.Bool
-				up := w.uploader(byParts, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {}
-				}).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
-					if once.CompareAndSwap(false, true) {
-						_, err := w.uploader(func(o *upload.Options) { o.Store = nil }).Bytes(ctx, []byte("other"), spec)
-						return err
-					}
-					return nil
-				}})
-				_, err := up.File(w.t.Context(), w.file(content), test.spec)
-				if !errors.Is(err, test.want) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if err == nil {
-					w.wantObject("obj", content)
-				} else {
-					w.wantObject("obj", []byte("other"))
-				}
-				w.wantSaved(0)
-				w.wantNoLeftovers()
 			})
 		})
 	}
@@ -515,64 +340,6 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	})
 }
 
-// A proxy answers every request to compose with HTML. The upload fails after its retries and stays
-// saved. An earlier version repeated the request indefinitely without a pause.
-func TestParallelStrangeReplies(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		next := w.http.Transport
-		var composes atomic.Int64
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/compose") {
-				composes.Add(1)
-			}
-			if n := composes.Load(); n > 0 && n < 1000 {
-				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/html"}}, Request: req, Body: io.NopCloser(strings.NewReader("<html>"))}, nil
-			}
-			return next.RoundTrip(req)
-		})}
-		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
-		if n := composes.Load(); n > 100 {
-			t.Errorf("%d requests to compose", n)
-		}
-		if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
-			t.Errorf("%+v, %v", res, err)
-		}
-		w.wantSaved(1)
-		w.http = &http.Client{Transport: next}
-		if res, err := w.uploader(byParts).File(w.t.Context(), res.Path, spec); err != nil || res.BytesSent != 0 {
-			t.Errorf("%+v, %v", res, err)
-		}
-		w.wantObject("obj", content)
-		w.wantNoLeftovers()
-	})
-}
-
-// The upload fails if the source gets shorter while its parts are sent.
-func TestParallelTruncatedSource(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
-		path := w.file(data(partsLarge))
-		var once sync.Once
-		_, err := w.uploader(byParts, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Committed >= 2*q {
-					once.Do(func() {
-						if err := os.Truncate(path, 3*q); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-			}
-		}).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v", err)
-		}
-		w.wantNoObject("obj")
-	})
-}
-
 // The error of an upload that is interrupted before the compose reports all bytes as committed.
 func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	t.Parallel()
@@ -633,19 +400,6 @@ func TestParallelPruneComposed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// In an outage, a batch of files in parts ends like any other batch: the remaining
-// files are not tried.
-func TestParallelBatchInAnOutage(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		got := files(w.t.Context(), w.uploader(byParts), w.jobs(6, 3*q), &upload.BatchOptions{Large: 1})
-		if ended(got, session.ErrRetriesExhausted) != 6 || ended(got, upload.ErrNotTried) < 4 {
-			t.Errorf("%d failed, %d not tried", ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried))
-		}
-	})
 }
 
 // A bucket with versioning keeps no noncurrent versions of temporary objects.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,55 +71,6 @@ func TestPartsProgressRestoresTheBudget(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Another client deletes the object at the destination while the parts are sent.
-func TestParallelDestinationDeleted(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		if _, err := w.uploader().Bytes(w.t.Context(), []byte("old"), spec); err != nil {
-			t.Fatal(err)
-		}
-		var once atomic.Bool
-		up := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
-			if once.CompareAndSwap(false, true) {
-				req, err := http.NewRequest("DELETE", "http://gcs.test/storage/v1/b/bkt/o/obj", nil)
-				if err != nil {
-					return err
-				}
-				resp, err := w.http.Do(req)
-				if err != nil {
-					return err
-				}
-				return resp.Body.Close()
-			}
-			return nil
-		}})
-		content := data(partsLarge)
-		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantOnlyObject(content)
-	})
-}
-
-// The service repeatedly answers requests for parts as if the multipart upload did
-// not exist. Its list shows that it does, so that the upload continues.
-func TestMultipartPartsFindNoUpload(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 6, Do: faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}})
-		content := data(multipartLarge)
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if n := w.saw(upload.Restarted); n != 0 {
-			t.Errorf("started again %d times", n)
-		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
 }
 
 // One list of the parts is wrong. The upload requests a second one before it sends a
@@ -391,39 +341,5 @@ func TestPartsOfACopy(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// The credentials expire twice while one request is retried.
-func TestMultipartCredentialsExpireTwice(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for name, match := range map[string]func(*http.Request) bool{
-		"a part":         func(req *http.Request) bool { return req.URL.Query().Get("partNumber") == "1" },
-		"the completion": func(req *http.Request) bool { return req.Method == "POST" && req.URL.Query().Has("uploadId") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				plain, statuses := w.http.Transport, []int{401, 503, 401}
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if match(req) && len(statuses) > 0 {
-						status := statuses[0]
-						statuses = statuses[1:]
-						if req.Body != nil {
-							_ = req.Body.Close()
-						}
-						return reply(req, status), nil
-					}
-					return plain.RoundTrip(req)
-				})}
-				if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				w.wantNoUploads()
-			})
-		})
 	}
 }

@@ -98,39 +98,6 @@ func TestCompleteEnumerations(t *testing.T) {
 	}
 }
 
-func TestCompleteFlags(t *testing.T) {
-	const noFiles, dirs, files = ":4\n", ":16\n", ":0\n"
-	for _, c := range []struct{ line, want string }{
-		{"cp --limit-rate=", noFiles},
-		{"cp --predefined-acl=p", "private\nprojectPrivate\npublicRead\n:4\n"},
-		{"cp --retention-mode=", "Locked\nUnlocked\n:4\n"},
-		{"cp --storage-class=N", "NEARLINE\n:4\n"},
-		{"cp --state-dir=", dirs},
-		{"cp --emulator=", dirs},
-		{"cp --files-from=", files},
-		{"cp ", files},
-		{"verify ", files},
-		{"sessions list ", noFiles},
-		{"sessions prune ", noFiles},
-		{"sessions import ", files},
-		{"simulate --policy=none,fu", "none,full\n:6\n"},
-		{"simulate --scenario=up", "uploads\tuploads of 30 parts, one per second, meet an outage after 15 s; each part served is progress\n:4\n"},
-		{"completion ", "bash\tGenerate the autocompletion script for bash\nfish\tGenerate the autocompletion script for fish\npowershell\tGenerate the autocompletion script for powershell\nzsh\tGenerate the autocompletion script for zsh\n:4\n"},
-	} {
-		if got := complete(t, strings.Split(c.line, " ")...); got != c.want {
-			t.Errorf("%s: %q, want %q", c.line, got, c.want)
-		}
-	}
-}
-
-// TestCompleteDescriptions checks that the shell shows no backticks.
-func TestCompleteDescriptions(t *testing.T) {
-	out := complete(t, "cp", "--")
-	if !strings.Contains(out, "--jobs\tupload N files at a time") || strings.Contains(out, "`") {
-		t.Errorf("offered %q", out)
-	}
-}
-
 // TestCompleteURLs checks that the shell is offered buckets and objects, and local files only for
 // what is no URL.
 func TestCompleteURLs(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/tree"
 )
 
 func leaves(cmd *cobra.Command) []*cobra.Command {
@@ -193,66 +191,5 @@ func TestDocumentedTests(t *testing.T) {
 	}
 	if want := fmt.Sprintf("\n%d targets fuzz", strings.Count(tests.String(), "\nfunc Fuzz")); !strings.Contains(string(page), want) {
 		t.Errorf("docs/reliability.md does not contain %q", want)
-	}
-}
-
-// TestDocumentedPatterns checks that each pattern in the topic patterns selects the files of
-// its row.
-func TestDocumentedPatterns(t *testing.T) {
-	type row struct {
-		pattern string
-		yes, no []string // the files that it selects, and others
-	}
-	root := t.TempDir()
-	word := regexp.MustCompile("`([^`]*)`")
-	words := func(cell string) (names []string) {
-		for _, m := range word.FindAllStringSubmatch(cell, -1) {
-			if strings.ContainsAny(m[1], "*{") || strings.HasSuffix(m[1], "/") {
-				continue // another pattern
-			}
-			names = append(names, m[1])
-		}
-		return names
-	}
-	var rows []row
-	for line := range strings.Lines(topicText("patterns")) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		r := row{pattern: word.FindStringSubmatch(cells[0])[1], yes: words(cells[1]), no: words(cells[2])}
-		rows = append(rows, r)
-		for _, name := range slices.Concat(r.yes, r.no) {
-			path := filepath.Join(root, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if len(rows) < 15 {
-		t.Errorf("found only %d rows", len(rows))
-	}
-	for _, r := range rows {
-		for _, opts := range []tree.Options{{Include: []string{r.pattern}}, {Exclude: []string{r.pattern}}} {
-			files, err := tree.New([]tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &opts)
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			uploaded := map[string]bool{}
-			for job := range files.Walk(t.Context()) {
-				uploaded[job.Spec.Object] = true
-			}
-			for _, name := range r.yes {
-				if uploaded[name] != (opts.Include != nil) {
-					t.Errorf("%+v: %s is uploaded: %v", opts, name, uploaded[name])
-				}
-			}
-			for _, name := range r.no {
-				if uploaded[name] != (opts.Exclude != nil) {
-					t.Errorf("%+v: %s is uploaded: %v", opts, name, uploaded[name])
-				}
-			}
-		}
 	}
 }

@@ -54,35 +54,3 @@ func TestSimulate(t *testing.T) {
 		t.Error("another seed gives the same output")
 	}
 }
-
-// TestSimulateTable checks the table that gcsup simulate prints.
-func TestSimulateTable(t *testing.T) {
-	code, out, _ := simulate(t, "--scenario", "gate", "--policy", "full")
-	if code != exit.OK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
-		t.Errorf("exit code %d, table\n%s", code, out)
-	}
-}
-
-// TestSimulateBadInput checks the exit codes and messages for bad flags.
-func TestSimulateBadInput(t *testing.T) {
-	tests := []struct {
-		args string
-		code int
-		want string
-	}{
-		{"--policy fibonacci", exit.Usage, "choose one of none"},
-		{"--scenario stampede", exit.Usage, "choose one of herd"},
-		{"--clients 0", exit.Usage, "0 clients: want 1 to 1000000"},
-		{"--clients many", exit.Usage, "want a whole number"},
-		{"--capacity -1", exit.Usage, "capacity of -1"},
-		{"--outage 13h", exit.Usage, "outage of 13h0m0s: want 0 to 12h0m0s"},
-		{"herd", exit.Usage, ""},
-		{"--clients 5 --svg /nowhere/chart.svg", exit.IO, "/nowhere/chart.svg"},
-	}
-	for _, test := range tests {
-		code, out, messages := simulate(t, strings.Fields(test.args)...)
-		if code != test.code || !strings.Contains(messages, test.want) || out != "" {
-			t.Errorf("simulate %s: exit code %d, %s%s; want %d with %q", test.args, code, out, messages, test.code, test.want)
-		}
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,39 +19,6 @@ var (
 	pairs    = flag.Int("pairs", testsize.Full(4, 1), "how often one Token is used on two machines at once")
 	pairSeed = flag.Uint64("pair-seed", 0, "of the pairs; 0 takes a new one and prints it")
 )
-
-// TestTwoProcesses checks that a second process on an upload sends nothing, and
-// that its error names the holder.
-func TestTwoProcesses(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.bin")
-	content := source(t, path, 9<<20, 1)
-	e := startEmulator(t)
-	e.hold(3<<20, 0) // until the other processes have ended
-	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
-	first := run(t, environment(), args...)
-	first.Await(`"started"`)
-	for range 3 {
-		second := run(t, environment(), args...)
-		if second.Wait() != 75 || second.result().kind() != "in_use" {
-			t.Errorf("the second: %s", second.output())
-		}
-		if who := fmt.Sprintf("process %d ", first.PID()); !strings.Contains(second.Stderr(), who) {
-			t.Errorf("the error does not name %q: %s", who, second.output())
-		}
-	}
-	e.release()
-	if first.Wait() != 0 {
-		t.Fatal(first.output())
-	}
-	if got, _ := e.object("a"); !bytes.Equal(got, content) {
-		t.Error("the object differs from the source")
-	}
-	if n := starts(e); n != 1 {
-		t.Errorf("%d sessions, want 1", n)
-	}
-}
 
 // starts returns the number of sessions that were started.
 func starts(e *emulator) (n int) {

@@ -3,13 +3,11 @@ package state_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,60 +52,6 @@ func files(t *testing.T, dir string) []string {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-func TestDirRoundTrip(t *testing.T) {
-	d, token, path := saved(t)
-	got, err := d.Load(t.Context(), token.ID)
-	if err != nil || !same(t, got, token) {
-		t.Fatalf("Load = %+v, %v, want what was saved", got, err)
-	}
-	token.Committed, token.HighWater = 2*q, 2*q
-	if err := d.Save(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
-	// In another process.
-	got, err = openDir(t, filepath.Dir(path)).Load(t.Context(), token.ID)
-	if err != nil || !same(t, got, token) {
-		t.Fatalf("Load = %+v, %v, want what was saved last", got, err)
-	}
-	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{token.ID + ".json"}) {
-		t.Errorf("files %v, want the one of the Token", got)
-	}
-	if err := d.Delete(t.Context(), token.ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNoToken) {
-		t.Errorf("Load after Delete: %v, want ErrNoToken", err)
-	}
-	if err := d.Delete(t.Context(), token.ID); err != nil {
-		t.Errorf("second Delete: %v", err)
-	}
-	if got := files(t, filepath.Dir(path)); len(got) != 0 {
-		t.Errorf("files %v are left", got)
-	}
-}
-
-func TestDirList(t *testing.T) {
-	d, token, path := saved(t)
-	for _, id := range []string{"b", "a", "Z"} {
-		token.ID = id
-		if err := d.Save(t.Context(), token); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, other := range []string{"x.json.tmp", "x.lock", "x.damaged", "a b.json", ".json", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), other), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := d.List(t.Context())
-	if want := []string{"Z", "a", "a1-B_2", "b"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("List() = %v, %v, want %v", got, err, want)
-	}
-	if got, err := openDir(t, newDir(t)).List(t.Context()); err != nil || len(got) != 0 {
-		t.Errorf("List() of nothing = %v, %v", got, err)
-	}
 }
 
 // TestDirIDs checks that an ID, which is the name of a file, cannot name a file
@@ -337,77 +281,6 @@ func TestFailedSave(t *testing.T) {
 	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, &old) {
 		t.Errorf("Load = %v, %v, want the old Token", got, err)
 	}
-}
-
-// TestConcurrentSaves saves in two goroutines of an upload at the same time:
-// the sender and the writer of checkpoints.
-func TestConcurrentSaves(t *testing.T) {
-	d, token, path := saved(t)
-	saves := testsize.Full(25, 8) // of each writer
-	var writers, readers sync.WaitGroup
-	stop := make(chan struct{})
-	readers.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if _, err := d.Load(t.Context(), token.ID); err != nil {
-				t.Errorf("Load during Saves: %v", err)
-				return
-			}
-		}
-	})
-	for w := range 4 {
-		writers.Go(func() {
-			for n := range saves {
-				mine := *token
-				mine.HighWater = int64(1000 * (w*saves + n))
-				mine.Committed = mine.HighWater
-				if err := d.Save(t.Context(), &mine); err != nil {
-					t.Errorf("Save: %v", err)
-				}
-			}
-		})
-	}
-	writers.Wait()
-	close(stop)
-	readers.Wait()
-	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
-		t.Errorf("files %v, want the one of the Token", got)
-	}
-}
-
-// TestConcurrentUploads checks that many goroutines can use a store for their
-// own uploads.
-func TestConcurrentUploads(t *testing.T) {
-	d, token, _ := saved(t)
-	var wg sync.WaitGroup
-	for n := range 16 {
-		wg.Go(func() {
-			mine := *token
-			mine.ID = fmt.Sprintf("upload-%d", n)
-			unlock, err := d.Lock(t.Context(), mine.ID)
-			if err != nil {
-				t.Errorf("Lock: %v", err)
-				return
-			}
-			defer unlock()
-			for range 5 {
-				if err := d.Save(t.Context(), &mine); err != nil {
-					t.Errorf("Save: %v", err)
-				}
-				if got, err := d.Load(t.Context(), mine.ID); err != nil || got.ID != mine.ID {
-					t.Errorf("Load = %v, %v", got, err)
-				}
-			}
-			if err := d.Delete(t.Context(), mine.ID); err != nil {
-				t.Errorf("Delete: %v", err)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestOpenDirErrors(t *testing.T) {

@@ -138,23 +138,6 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestLockTwice checks that a lock excludes other callers in the same process.
-func TestLockTwice(t *testing.T) {
-	d, token, _ := saved(t)
-	unlock, err := d.Lock(t.Context(), token.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = d.Lock(t.Context(), token.ID)
-	checkHolder(t, err, os.Getpid())
-	unlock()
-	again, err := d.Lock(t.Context(), token.ID)
-	if err != nil {
-		t.Fatalf("Lock after unlock: %v", err)
-	}
-	again()
-}
-
 // TestLockFile checks that unlock removes the lock file if the upload has no
 // Token, and keeps it otherwise.
 func TestLockFile(t *testing.T) {
@@ -264,29 +247,6 @@ func tokenOf(t *testing.T, id string) *state.Token {
 	token := sample(t)
 	token.ID = id
 	return token
-}
-
-// TestUnlockTwice checks that a second call of unlock does nothing. The name
-// may be the lock of another holder.
-func TestUnlockTwice(t *testing.T) {
-	d := openDir(t, newDir(t))
-	first, err := d.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first()
-	second, err := d.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second()
-	first()
-	if unlock, err := d.Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) {
-		t.Errorf("second Lock: %v, want ErrInUse", err)
-		if err == nil {
-			unlock()
-		}
-	}
 }
 
 // countdown is a context that is done after n calls of Err.

@@ -1,13 +1,9 @@
 package bucketstore_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +12,6 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/session/state/bucketstore"
 )
 
 const ttl = 2 * time.Minute
@@ -30,69 +25,6 @@ func begin(l state.Lease) error {
 		end()
 	}
 	return err
-}
-
-// Release ends the requests under way before another process can acquire the lease.
-func TestReleaseEndsRequests(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		first := w.start("first")
-		l := take(t, first, "a")
-		request, end, err := l.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer end()
-		first.suspend()
-		go func() { _ = l.Release(t.Context(), nil) }()
-		synctest.Wait() // the request of Release waits
-		if request.Err() == nil {
-			t.Error("the request continues while the lease is being released")
-		}
-		if err := begin(l); err == nil {
-			t.Error("a request began while the lease was being released")
-		}
-		first.wake()
-	})
-}
-
-// No request begins while Delete is under way: another process can acquire the lease as soon as
-// the object is deleted, which is before the reply arrives.
-func TestNoRequestDuringDelete(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		first, second := w.start("first"), w.start("second")
-		l := take(t, first, "a")
-		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
-			t.Fatal(err)
-		}
-		request, end, err := l.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer end()
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Method: "DELETE"}, Times: 1,
-			Do: faults.Action{Effect: faults.EffectStallReply, For: 5 * time.Second},
-		})
-		deleted := make(chan error)
-		go func() { deleted <- l.Delete(t.Context()) }()
-		time.Sleep(time.Second)
-		other := take(t, second, "a")
-		if request.Err() == nil {
-			t.Error("a request continues after another process acquired the lease")
-		}
-		if err := begin(l); err == nil {
-			t.Error("a request began after another process acquired the lease")
-		}
-		if err := <-deleted; err != nil {
-			t.Error(err)
-		}
-		if _, _, err := l.Begin(t.Context()); !errors.Is(err, state.ErrInUse) {
-			t.Errorf("Begin: %v", err)
-		}
-		if err := other.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // Begin acquires the lease again after a Delete that succeeded or whose outcome is not known. The
@@ -129,64 +61,6 @@ func TestBeginAfterDelete(t *testing.T) {
 	}
 }
 
-// A duplicate of the first write of a lease arrives after another process held the
-// lease and deleted the upload. The suspended holder does not take the object for its
-// own.
-func TestLateDuplicate(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		d := &duplicator{RoundTripper: w.transport}
-		first, second := w.start("first"), w.start("second")
-		first.RoundTripper = d
-		l := take(t, first, "a")
-		first.suspend()
-		time.Sleep(ttl + 2*time.Second)
-		other := take(t, second, "a")
-		if err := other.Release(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		d.again(t)
-		first.wake()
-		if _, _, err := l.Begin(t.Context()); !errors.Is(err, state.ErrInUse) {
-			t.Errorf("Begin: %v", err)
-		}
-	})
-}
-
-// duplicator copies the first request that makes an object.
-type duplicator struct {
-	http.RoundTripper
-	mu   sync.Mutex
-	copy *http.Request
-}
-
-func (d *duplicator) RoundTrip(req *http.Request) (*http.Response, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if req.Method == "POST" && d.copy == nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		d.copy = req.Clone(context.Background())
-		d.copy.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	return d.RoundTripper.RoundTrip(req)
-}
-
-// again sends the copy.
-func (d *duplicator) again(t *testing.T) {
-	t.Helper()
-	resp, err := d.RoundTripper.RoundTrip(d.copy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Fatalf("the duplicate was refused: %s", resp.Status)
-	}
-}
-
 // A lease counts from the write that the service executed. The reply to the first write is lost, and
 // the next ones do not arrive for most of the TTL. The last one must not be answered by the first reply.
 func TestRepeatedWriteIsExecuted(t *testing.T) {
@@ -219,35 +93,6 @@ func TestRepeatedWriteIsExecuted(t *testing.T) {
 	})
 }
 
-// The reply to Release is lost, and another process acquires the lease before Release
-// asks again.
-func TestReleaseReplyLost(t *testing.T) {
-	for _, saved := range []bool{true, false} {
-		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-			first, second := w.start("first"), w.start("second")
-			l := take(t, first, "a")
-			var last *state.Token
-			if saved {
-				last = newToken(t, w.client, "a")
-			}
-			addFaults(t, w,
-				faults.Fault{Match: faults.Match{Method: "POST", Bucket: "state"}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
-				faults.Fault{Match: faults.Match{Method: "DELETE"}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
-			)
-			released := make(chan error)
-			go func() { released <- l.Release(t.Context(), last) }()
-			time.Sleep(500 * time.Millisecond) // Release waits at least a second before it asks
-			take(t, second, "a")
-			if err := <-released; err != nil {
-				t.Error(err)
-			}
-			if err := context.Cause(l.Context()); err != nil {
-				t.Errorf("lost: %v", err)
-			}
-		})
-	}
-}
-
 // A reply whose end is missing counts as lost, and not as a refusal.
 func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
@@ -260,44 +105,6 @@ func TestCutReplies(t *testing.T) {
 			Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20},
 		})
 		take(t, second, "a")
-	})
-}
-
-// The monotonic clock stops while the machine is suspended. Soon after it resumes, the requests
-// that were under way end, and the lease is renewed.
-func TestSuspendedMachine(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		first := w.start("first")
-		var mu sync.Mutex
-		var suspended time.Duration
-		start := time.Now()
-		bucketstore.SetClock(first.Store, func() (time.Time, time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Now().Add(suspended), time.Since(start)
-		})
-		l := take(t, first, "a")
-		request, end, err := l.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer end()
-		first.suspend()
-		mu.Lock()
-		suspended = time.Hour
-		mu.Unlock()
-		time.Sleep(ttl/8 + time.Second)
-		if request.Err() == nil {
-			t.Error("a request continues")
-		}
-		if err := begin(l); err == nil {
-			t.Error("a request began")
-		}
-		first.wake()
-		time.Sleep(ttl / 8)
-		if err := begin(l); err != nil {
-			t.Errorf("not renewed: %v", err)
-		}
 	})
 }
 
@@ -350,17 +157,6 @@ func TestSaveBehindAnotherWrite(t *testing.T) {
 		}
 		if err := <-saved; err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// Load of an upload that does not exist fails at once, without retries.
-func TestLoadNothing(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		first := w.start("first")
-		began := time.Now()
-		if _, err := first.Load(t.Context(), "a"); !errors.Is(err, state.ErrNoToken) || time.Since(began) > 0 {
-			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
 }

@@ -104,45 +104,6 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// Minutes of 429 or 503 from the bucket of the state or of the data, at the start or later, do not
-// end the upload.
-func TestOutages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sends many requests")
-	}
-	for _, status := range []int{429, 503} {
-		for _, bucket := range []string{"state", "data"} {
-			for _, after := range []time.Duration{0, 3 * time.Minute} {
-				t.Run(fmt.Sprint(status, " ", bucket, " after ", after), func(t *testing.T) {
-					t.Parallel()
-					dir := t.TempDir()
-					inBubble(t, &fakegcs.Options{CreateBuckets: true, Rate: 10 << 20 / 600}, func(t *testing.T, w *world) {
-						path, content := source(t, dir)
-						up := w.uploader(w.start("first").Store, func(o *upload.Options) { o.ChunkSize = 1 << 20 })
-						go func() {
-							time.Sleep(after)
-							addFaults(t, w, faults.Fault{
-								Match: faults.Match{Bucket: bucket}, Times: -1,
-								Do: faults.Action{Effect: faults.EffectStatus, Status: status},
-							})
-							time.Sleep(7 * time.Minute)
-							w.server.ClearFaults()
-						}()
-						res, err := up.File(t.Context(), path, destination)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if res.BytesSent > int64(len(content))+2<<20 {
-							t.Errorf("%d bytes were sent", res.BytesSent)
-						}
-						w.finished(t, content)
-					})
-				})
-			}
-		}
-	}
-}
-
 // One reply to the store is lost, at every position. An upload that is interrupted and continued by
 // another process sends each byte once, except for those in flight.
 func TestEachReplyLost(t *testing.T) {

@@ -112,11 +112,6 @@ func (w *world) start(holder string, with ...func(*bucketstore.Options)) process
 	return process{s, n}
 }
 
-// sealed seals with a key of 32 bytes, all of which are b.
-func sealed(b byte) func(*bucketstore.Options) {
-	return func(o *bucketstore.Options) { o.AEAD, o.Unsealed = aead(b), false }
-}
-
 func aead(b byte) cipher.AEAD {
 	key := make([]byte, 32)
 	for i := range key {

@@ -165,32 +165,6 @@ func checkBytes(t *testing.T, d powerDisk, data []byte) {
 	}
 }
 
-// TestPowerDiskLoses checks that a powerDisk loses what is not synced.
-func TestPowerDiskLoses(t *testing.T) {
-	for name, spoil := range map[string]func(powerDisk){
-		"files": func(d powerDisk) { d.LosesFiles = true },
-		"names": func(d powerDisk) { d.LosesNames = true },
-	} {
-		d, data := newPowerDisk(), bytesOf(3*q+1)
-		spoil(d)
-		s := onDisk(d, 100*q)
-		s.Fill(input(&reading{rest: bytes.Clone(data)}))
-		lost := 0
-		d.images(rand.New(rand.NewPCG(1, 2)), func(d powerDisk) {
-			s := onDisk(d, 0)
-			got := make([]byte, len(data))
-			if err := s.recover(); err != nil {
-				lost++
-			} else if _, err := s.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
-				lost++
-			}
-		})
-		if lost == 0 {
-			t.Errorf("%s: nothing is lost", name)
-		}
-	}
-}
-
 // TestDiskErrors makes each operation fail. Either Fill fails, or the end is durable.
 func TestDiskErrors(t *testing.T) {
 	data := bytesOf(3*q + 7)
