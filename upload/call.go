@@ -64,7 +64,7 @@ func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.Budget) *cal
 	return c
 }
 
-// wire returns an exchanger for the object at the destination.
+// wire returns a requester for the object at the destination.
 func (c *call) wire() *engine.Requester { return c.requests.To(c.spec) }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known. measure is as in

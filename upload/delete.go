@@ -165,7 +165,7 @@ func (c *deleteCall) newDeleter() *deleter {
 	return d
 }
 
-// try calls do with an exchanger for spec, unless the call has ended or the service is down. It records the outcome
+// try calls do with a requester for spec, unless the call has ended or the service is down. It records the outcome
 // for the other deletions.
 func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 	switch why := d.breaker.Err(spec.Bucket); {

@@ -35,6 +35,20 @@ func (d *decisions) listen(o *upload.Options) {
 	}
 }
 
+// listenRestarts is listen, and records the Restarted events among the exchanges.
+func (d *decisions) listenRestarts(o *upload.Options) {
+	d.listen(o)
+	observe := o.Observer
+	o.Observer = func(e upload.Event) {
+		observe(e)
+		if e.Kind == upload.Restarted {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.words = append(d.words, "restarted")
+		}
+	}
+}
+
 func (d *decisions) want(t *testing.T, want ...string) {
 	t.Helper()
 	d.mu.Lock()
@@ -56,12 +70,12 @@ func TestExchangeNext(t *testing.T) {
 				faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectNotFound}},
 				status(faults.OpFinalize, 403))
 			var d decisions
-			_, err := w.uploader(largeChunks, d.listen).File(w.t.Context(), w.file(data(large)), spec)
+			_, err := w.uploader(largeChunks, d.listenRestarts).File(w.t.Context(), w.file(data(large)), spec)
 			failed, ok := errors.AsType[*session.Error](err)
 			if !ok || !errors.Is(err, session.ErrPermission) {
 				t.Fatalf("error = %v", err)
 			}
-			d.want(t, "start: send", "put: wait, query: 404 Not Found", "query: begin: 404 Not Found",
+			d.want(t, "start: send", "put: wait, query: 404 Not Found", "query: begin: 404 Not Found", "restarted",
 				"start: send", "put: send", "finalize: fail: permission denied: 403 Forbidden")
 			if d.last.Next.Err == failed {
 				t.Error("the hook has the error of the upload, which may change meanwhile")

@@ -118,19 +118,20 @@ func (m *Meter) Lend(max int) ([]byte, error) {
 func (m *Meter) add(n int) {
 	m.look()
 	m.t.measurement.add(n)
-	sent := m.t.Wire.Pos.Sent.Add(int64(n))
-	m.t.Wire.uplink.Tally.Sent.Add(int64(n))
-	if m.t.Wire.uplink.Place != nil {
-		m.t.Wire.uplink.Place.Sent(n)
+	q, u := m.t.Wire, m.t.Wire.uplink
+	sent := q.Pos.Sent.Add(int64(n))
+	u.Tally.Sent.Add(int64(n))
+	if u.Place != nil {
+		u.Place.Sent(n)
 	}
 	if m.record != nil {
 		m.record.Handed(sent)
 	}
 	if m.n += int64(n); m.n >= flowing {
 		if m.n-int64(n) < flowing {
-			m.t.Wire.Retry.Succeeded()
+			q.Retry.Succeeded()
 		}
-		m.t.Wire.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
+		q.Retry.Budget.Progressed() // the buffers are full, so the service has received bytes
 	}
-	m.t.Wire.uplink.Notes.Flowing()
+	u.Notes.Flowing()
 }

@@ -72,7 +72,8 @@ func (r *Run) Drive(ctx context.Context) (*session.Object, error) {
 	return a.Object, err
 }
 
-// restart forgets the session that was lost. next begins another one.
+// restart forgets the session that was lost. next begins another one. The exchange that showed the
+// loss is reported before the restart.
 func (r *Run) restart(ctx context.Context, next session.Action) (session.Action, error) {
 	r.Wire.decided(&next)
 	if ctx.Err() != nil {

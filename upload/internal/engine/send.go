@@ -3,11 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"gcsup/session"
-	"gcsup/upload/internal/netconn"
 	"io"
 	"net/http/httptrace"
 	"time"
+
+	"gcsup/session"
+	"gcsup/upload/internal/netconn"
 )
 
 // Plain makes an exchange that sends no object data.
