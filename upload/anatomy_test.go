@@ -12,7 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/upload/internal/batch"
+	"gcsup/internal/grace"
 	"gcsup/upload/internal/source"
 )
 
@@ -66,7 +66,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		res, err := c.do(ctx, func(ctx context.Context) error { return uploadSource(ctx, c, file, "") })
-		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+batch.AbandonAfter || res.Requests != 1 {
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+grace.Call || res.Requests != 1 {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
 		close(hanging.release)

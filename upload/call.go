@@ -11,6 +11,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/batch"
@@ -209,7 +210,7 @@ func (c *call) do(ctx context.Context, upload func(context.Context) error) (*Res
 		defer close(done)
 		err = upload(ctx)
 	})
-	if batch.Await(ctx, done, batch.AbandonAfter) {
+	if batch.Await(ctx, done, grace.Call) {
 		return c.finish(ctx, err)
 	}
 	go func() {

@@ -82,12 +82,12 @@ const defaultDeletions = 32
 
 // deleteCall is one call of [Uploader.Delete] or [Uploader.DeleteFolders].
 type deleteCall struct {
-	u       *Uploader
-	ctx     context.Context
-	cancel  context.CancelFunc
-	what    string // is deleted: object or folder
-	budget  *engine.Budget
-	breaker *batch.Breaker
+	u        *Uploader
+	ctx      context.Context
+	cancel   context.CancelFunc
+	what     string // is deleted: object or folder
+	budget   *engine.Budget
+	failFast *batch.FailFast
 }
 
 func newDeleteCall(ctx context.Context, u *Uploader, what string) *deleteCall {
@@ -96,7 +96,7 @@ func newDeleteCall(ctx context.Context, u *Uploader, what string) *deleteCall {
 	// The service has answered: it listed the objects. A refusal by a stranger is therefore
 	// not believed.
 	c.budget.Reached.Store(true)
-	c.breaker = batch.NewBreaker(c.budget.Progress)
+	c.failFast = batch.NewFailFast(c.budget.Progress)
 	return c
 }
 
@@ -168,7 +168,7 @@ func (c *deleteCall) newDeleter() *deleter {
 // try calls do with a requester for spec, unless the call has ended or the service is down. It records the outcome
 // for the other deletions.
 func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
-	switch why := d.breaker.Err(spec.Bucket); {
+	switch why := d.failFast.Err(spec.Bucket); {
 	case d.u.invalid != nil:
 		return d.u.invalid
 	case d.ctx.Err() != nil:
@@ -186,11 +186,11 @@ func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 		// managed folder with permissions of its own.
 		x.Retry.Succeeded()
 		d.budget.Progressed()
-		d.breaker.Succeeded(spec.Bucket)
+		d.failFast.Succeeded(spec.Bucket)
 	case d.ctx.Err() != nil:
 		return callInterrupted(d.ctx, "delete")
 	default:
-		d.breaker.Failed(spec.Bucket, err)
+		d.failFast.Failed(spec.Bucket, err)
 	}
 	return err
 }

@@ -6,16 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/grace"
 	"gcsup/upload/internal/batch"
 )
 
 // progressEvery is the least time between two Progress events while bytes flow,
 // and between two Verifying events.
 const progressEvery = 200 * time.Millisecond
-
-// lastEventGrace is how long an upload whose context is done waits for its observer,
-// so that a program that ends then has received the last event.
-const lastEventGrace = 100 * time.Millisecond
 
 // events delivers the events and exchanges of one upload to the observer and the
 // exchange hook, in a goroutine of its own, so that slow ones delay nothing.
@@ -240,7 +237,7 @@ func (e *events) isLast() bool {
 }
 
 // close posts the last event and waits until the observer had it. Once ctx is done,
-// it waits for lastEventGrace only. Then the rest is dropped, except the last
+// it waits for grace.Event only. Then the rest is dropped, except the last
 // event: the observer gets it when it returns, which may be after the upload.
 // Nothing that is posted after close is delivered. last is nil for the events of a
 // listing, which is no upload.
@@ -258,7 +255,7 @@ func (e *events) close(ctx context.Context, last *Event) {
 	e.ending = true
 	e.mu.Unlock()
 	e.signal()
-	if !batch.Await(ctx, e.done, lastEventGrace) {
+	if !batch.Await(ctx, e.done, grace.Event) {
 		e.mu.Lock()
 		if last == nil {
 			e.queue = nil

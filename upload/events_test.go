@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/grace"
 	"gcsup/upload/internal/engine"
 )
 
@@ -156,8 +157,8 @@ func TestEventsCloseDoesNotWaitOnceCanceled(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			start := time.Now()
 			e.close(ctx, last)
-			if took := time.Since(start); took != time.Second+lastEventGrace {
-				t.Errorf("close took %v, want until the cancellation and %v", took, lastEventGrace)
+			if took := time.Since(start); took != time.Second+grace.Event {
+				t.Errorf("close took %v, want until the cancellation and %v", took, grace.Event)
 			}
 			e.post(Event{Kind: Warning}) // from a goroutine that still runs
 			e.flowing()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gcsup/backoff"
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
@@ -104,7 +105,7 @@ type filesCall struct {
 	budget     *engine.Budget
 	memory     *semaphore.Weighted
 	saved      []string // IDs of the uploads that were saved when the batch began
-	breaker    *batch.Breaker
+	failFast   *batch.FailFast
 	counting   atomic.Bool // the sizes are being added up, or all of them were
 	pool       *batch.Pool[Job, outcome]
 }
@@ -131,7 +132,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	if b.opts.Sizes != nil {
 		b.budget.Held = b.count
 	}
-	b.breaker = batch.NewBreaker(b.budget.Progress)
+	b.failFast = batch.NewFailFast(b.budget.Progress)
 	b.memory = semaphore.NewWeighted(b.opts.Memory)
 	return b
 }
@@ -237,9 +238,9 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 	result, err := c.do(b.ctx, func(ctx context.Context) error { return b.upload(ctx, c, job, at) })
 	switch {
 	case err != nil:
-		b.breaker.Failed(job.Spec.Bucket, err)
+		b.failFast.Failed(job.Spec.Bucket, err)
 	case result.Skipped == SkipNothing && !result.Planned:
-		b.breaker.Succeeded(job.Spec.Bucket)
+		b.failFast.Succeeded(job.Spec.Bucket)
 	}
 	if err != nil || result.Skipped != SkipNothing {
 		return outcome{result, err}, 0
@@ -338,7 +339,7 @@ func checkPlan(ctx context.Context, c *call) error {
 
 // notTried returns why no file of the bucket of spec is tried, or nil.
 func (b *filesCall) notTried(spec Spec) error {
-	if why := b.breaker.Err(spec.Bucket); why != nil {
+	if why := b.failFast.Err(spec.Bucket); why != nil {
 		return fmt.Errorf("%w: %w", ErrNotTried, why)
 	}
 	return nil
@@ -364,7 +365,7 @@ func (b *filesCall) observe(e Event) {
 		defer close(done)
 		b.u.opts.Observer(e)
 	}()
-	batch.Await(b.ctx, done, lastEventGrace)
+	batch.Await(b.ctx, done, grace.Event)
 }
 
 // count adds up the sizes of all files once, as long as the gate is closed. The sum

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
@@ -93,7 +94,7 @@ func (c *call) finishSession(ctx context.Context, of medium, r *engine.Run, err 
 	if r != nil {
 		uri = r.URI()
 		if err != nil && c.journal.Saved() {
-			r.AskStored(ctx, engine.Grace)
+			r.AskStored(ctx, grace.Requests)
 		}
 	}
 	c.reportFailure(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -106,7 +107,7 @@ func (f *partedFile) removeStored(ctx context.Context, err error) error {
 // disown abandons an upload whose Token was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
 func (f *partedFile) disown(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.Grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace.Requests)
 	defer cancel()
 	if !f.journal.Deleted(ctx) {
 		return // the other process finishes the work

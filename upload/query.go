@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/batch"
@@ -47,7 +48,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 			return err
 		})
 	})
-	if !batch.Await(ctx, answered, batch.AbandonAfter) {
+	if !batch.Await(ctx, answered, grace.Call) {
 		return Holding{}, fmt.Errorf("query: %w: the source or the store does not answer", context.Cause(ctx))
 	}
 	return holding, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -142,7 +143,7 @@ func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
 		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
 		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
 			if err != nil && s.journal.Saved() {
-				run.AskStored(ctx, engine.Grace)
+				run.AskStored(ctx, grace.Requests)
 			}
 			return s.end(ctx, run.URI(), err)
 		}

@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/grace"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -126,7 +127,7 @@ func (x *explainer) sourceMoved(t *state.Token) {
 
 // missing prints how to continue the upload of a source that does not exist, if one is saved.
 func (x *explainer) missing(file task) {
-	ctx, stop := context.WithTimeout(context.Background(), outputGrace)
+	ctx, stop := context.WithTimeout(context.Background(), grace.Output)
 	defer stop()
 	abs := process.Absolute(file.source)
 	for _, t := range x.savedFiles(ctx) {

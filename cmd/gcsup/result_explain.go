@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -123,7 +124,7 @@ func (x *explainer) resumable(id string) bool {
 	if x.saved == nil {
 		return false
 	}
-	ctx, stop := context.WithTimeout(context.Background(), outputGrace)
+	ctx, stop := context.WithTimeout(context.Background(), grace.Output)
 	defer stop()
 	err := unlessDone(ctx, func() error {
 		_, err := x.saved.Load(ctx, id)

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/grace"
 	"gcsup/upload"
 )
 
@@ -210,14 +211,11 @@ func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	}
 }
 
-// outputGrace is how long output may take after the command was interrupted.
-const outputGrace = time.Second
-
-// stopWaiting drops output that is not read within outputGrace.
+// stopWaiting drops output that is not read within grace.Output.
 func (r *reporter) stopWaiting() {
 	r.tracker.interrupt()
 	go r.console.EndFrames() // a terminal that blocks must not delay the timer
-	time.AfterFunc(outputGrace, func() {
+	time.AfterFunc(grace.Output, func() {
 		r.results.queue.Close()
 		r.console.Close()
 	})

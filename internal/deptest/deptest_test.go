@@ -20,19 +20,19 @@ var imports = map[string]string{
 	"session/state":               "backoff chunk session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
 	"session/state/bucketstore":   "backoff chunk session session/bucket session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
-	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore",
+	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
 	"upload/contenttype":          "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
-	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore", // no sources
-	"upload/internal/connections": "upload/internal/atrisk",                                     // no files
+	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore internal/grace", // no sources
+	"upload/internal/connections": "upload/internal/atrisk",                                                    // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
-	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source", // no batches
+	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
 	"upload/internal/runsort":     "",
-	"upload/internal/saved":       "chunk session session/state",
+	"upload/internal/saved":       "chunk session session/state internal/grace",
 	"upload/internal/source":      "chunk session upload/internal/content",
 	"upload/internal/spool":       "chunk session session/state upload/internal/content",
 	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
@@ -43,9 +43,10 @@ var imports = map[string]string{
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
 	"internal/nolink":             "",
-	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3",
+	"internal/grace":              "",
+	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
+	"cmd/gcsup":                   "backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
 }
 
 // never lists what packages may not even link.

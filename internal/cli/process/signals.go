@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/grace"
 )
-
-// debounce is the time after the first signal in which another one is ignored:
-// some programs send a signal to the process and to its group.
-const debounce = 500 * time.Millisecond
 
 // heapReserve is memory that is never used. The garbage collector starts when the heap, of
 // which it is a part, has doubled. The heap of a command is often so small that the collector
@@ -54,7 +51,7 @@ func Run(command func(ctx context.Context) int) int {
 			case first.IsZero():
 				first = time.Now()
 				cancel(exit.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
-			case time.Since(first) > debounce:
+			case time.Since(first) > grace.Signal:
 				return exit.Signal
 			}
 		}

@@ -2,12 +2,12 @@
 // events, and makes no requests.
 //
 // The two main calls are [Merge.Lookup], which looks up sorted names in a listing, and
-// [Breaker.Err], which stops the remaining files after failures. [CompareTime] compares a
+// [FailFast.Err], which stops the remaining files after failures. [CompareTime] compares a
 // file with its object.
 //
 // # Guarantees
 //   - A Merge keeps two pages of the listing in memory: the current one and the next one.
 //   - A name that is out of order, or a listing that fails, gives no wrong answer: the remaining
 //     names are not looked up.
-//   - A Breaker stops no file because of an outage while another upload progresses.
+//   - FailFast stops no file because of an outage while another upload progresses.
 package batch

@@ -46,10 +46,6 @@ func (g *Goroutines) keepRunning(f func()) {
 	}
 }
 
-// AbandonAfter is how long a call whose context is done waits for its goroutines. What they do then
-// takes milliseconds, unless a file hangs, or requests that take up to 1.5 s.
-const AbandonAfter = 2 * time.Second
-
 // Await waits until done is closed. Once ctx is done, it waits for grace only, and
 // returns false if that is not enough.
 func Await(ctx context.Context, done <-chan struct{}, grace time.Duration) bool {

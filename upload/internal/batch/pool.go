@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"gcsup/internal/grace"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -63,7 +64,7 @@ func (p *Pool[J, O]) Run(read func(), yield func(O) bool) bool {
 		p.workers.Wait()
 		// Reading the next job may block, for example in a directory of a file server that
 		// does not respond.
-		Await(p.ctx, done, AbandonAfter)
+		Await(p.ctx, done, grace.Call)
 		close(p.outcomes)
 	}()
 	for o := range p.outcomes {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/grace"
 	"gcsup/session"
 )
 
@@ -31,12 +32,8 @@ func (q *Requester) finalize(ctx context.Context, uri session.URI, rng chunk.Ran
 	})
 }
 
-// dropTimeout bounds the cancellation of a session that is no longer needed.
-// dropTimeoutCanceled is the bound after the upload was canceled.
-const (
-	dropTimeout         = 10 * time.Second
-	dropTimeoutCanceled = 2 * time.Second
-)
+// dropTimeout bounds the cancellation of a session that is no longer needed, unless the upload was canceled.
+const dropTimeout = 10 * time.Second
 
 // Drop cancels a session that is no longer needed, even if ctx is done. This is
 // optional, because an unused session expires. If ctx ends meanwhile, Drop does not wait for the reply.
@@ -46,7 +43,7 @@ func (q *Requester) Drop(ctx context.Context, uri session.URI) {
 	}
 	timeout := dropTimeout
 	if ctx.Err() != nil {
-		ctx, timeout = context.WithoutCancel(ctx), dropTimeoutCanceled
+		ctx, timeout = context.WithoutCancel(ctx), grace.Requests
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

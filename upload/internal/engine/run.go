@@ -349,10 +349,6 @@ func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// Grace bounds the requests after an upload was canceled, so that the call can report their
-// outcome before it returns.
-const Grace = 1500 * time.Millisecond
-
 // AskStored asks the service once what it stores, if the upload was interrupted while bytes were
 // on their way. Their request has no reply, so that the committed offset may be far behind. The
 // caller waits for the answer, at most for timeout. ok is false if the offset did not change.

@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 
+	"gcsup/internal/grace"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
@@ -10,7 +11,7 @@ import (
 // cleaning calls clean, which removes what the service stores, with a context that outlives
 // ctx, and ends when the lease is lost: the other process then finishes the work.
 func cleaning(ctx context.Context, u *engine.Uplink, clean func(context.Context) error) error {
-	ctx, end := saved.Outliving(ctx, engine.Grace)
+	ctx, end := saved.Outliving(ctx, grace.Requests)
 	defer end()
 	if u.Permit == nil {
 		return clean(ctx)

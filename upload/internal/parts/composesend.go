@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -23,7 +24,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot
 	t.Wire.Retry.Stake(p.rng.Len())
 	object, err := r.Drive(ctx)
 	if err != nil {
-		if c.file.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, engine.Grace) {
+		if c.file.Journal.Saved() && context.Cause(ctx) != errSibling && r.AskStored(ctx, grace.Requests) {
 			p.record.Change(func(s *state.Part) { s.Committed = t.Wire.Pos.Committed.Load() })
 		}
 		return c.failed(ctx, p, err)

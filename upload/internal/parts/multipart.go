@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -35,7 +36,7 @@ func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Requester) 
 	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
 		// with which the multipart upload can be aborted.
-		longer, cancel := saved.Outliving(ctx, engine.Grace)
+		longer, cancel := saved.Outliving(ctx, grace.Requests)
 		defer cancel()
 		r := x.Plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.Spec) })
 		uri = r.URI

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"gcsup/internal/grace"
 	"gcsup/session/state"
 )
 
@@ -38,9 +39,9 @@ func acquire(ctx context.Context, store state.Store, id string, waiting func(*st
 }
 
 // Release releases a lease without saving anything. If that fails, or takes longer than
-// linger, the lease expires.
+// [grace.Store], the lease expires.
 func Release(ctx context.Context, lease state.Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace.Store)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }
@@ -52,13 +53,10 @@ func Delete(ctx context.Context, lease state.Lease) error {
 	return lease.Delete(ctx)
 }
 
-// linger is how long the store may take after the upload was canceled.
-const linger = 5 * time.Second
-
 // Lingering returns a context that outlives ctx a little: state can still be
 // saved or deleted after cancellation.
 func Lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	return Outliving(ctx, linger)
+	return Outliving(ctx, grace.Store)
 }
 
 // Outliving returns a context that ends some time after ctx.

@@ -9,10 +9,10 @@ import (
 	"gcsup/session"
 )
 
-// TestBreakerNeedsTheTimeOfTheFirstFailure checks that an upload which has used up its retries
+// TestFailFastNeedsTheTimeOfTheFirstFailure checks that an upload which has used up its retries
 // ends a batch only if no other one succeeded since its first failure. The error of a store
 // does not have that time: it says nothing about the uploads.
-func TestBreakerNeedsTheTimeOfTheFirstFailure(t *testing.T) {
+func TestFailFastNeedsTheTimeOfTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -24,7 +24,7 @@ func TestBreakerNeedsTheTimeOfTheFirstFailure(t *testing.T) {
 		{"after a success", 3 * time.Second, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, start := NewBreaker(func() time.Time { return time.Time{} }), time.Now()
+			b, start := NewFailFast(func() time.Time { return time.Time{} }), time.Now()
 			time.Sleep(2 * time.Second)
 			b.Succeeded("bkt")
 			time.Sleep(2 * time.Second)

@@ -14,8 +14,8 @@ import (
 // own permissions.
 const maxDenied = 3
 
-// A Breaker decides from the outcomes of a batch which of its other files are not tried.
-type Breaker struct {
+// FailFast decides from the outcomes of a batch which of its other files are not tried.
+type FailFast struct {
 	progress func() time.Time
 
 	mu       sync.Mutex
@@ -32,13 +32,13 @@ type bucketState struct {
 	denied    int // objects for which the service denied permission
 }
 
-// NewBreaker returns a Breaker. progress returns when an upload last progressed.
-func NewBreaker(progress func() time.Time) *Breaker {
-	return &Breaker{progress: progress, buckets: map[string]*bucketState{}}
+// NewFailFast returns a FailFast. progress returns when an upload last progressed.
+func NewFailFast(progress func() time.Time) *FailFast {
+	return &FailFast{progress: progress, buckets: map[string]*bucketState{}}
 }
 
 // Err returns why a file must not be tried, or nil.
-func (b *Breaker) Err(bucket string) error {
+func (b *FailFast) Err(bucket string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all != nil {
@@ -51,7 +51,7 @@ func (b *Breaker) Err(bucket string) error {
 }
 
 // Succeeded records that an object was made.
-func (b *Breaker) Succeeded(bucket string) {
+func (b *FailFast) Succeeded(bucket string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.answered, b.all = time.Now(), nil
@@ -63,7 +63,7 @@ func (b *Breaker) Succeeded(bucket string) {
 }
 
 // Failed records the failure of an upload.
-func (b *Breaker) Failed(bucket string, err error) {
+func (b *FailFast) Failed(bucket string, err error) {
 	failed, isReply := errors.AsType[*session.Error](err)
 	if !isReply {
 		return
@@ -94,7 +94,7 @@ func (b *Breaker) Failed(bucket string, err error) {
 }
 
 // bucket returns the state of a bucket. The caller holds b.mu.
-func (b *Breaker) bucket(name string) *bucketState {
+func (b *FailFast) bucket(name string) *bucketState {
 	state := b.buckets[name]
 	if state == nil {
 		state = new(bucketState)

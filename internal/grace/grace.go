@@ -1,0 +1,32 @@
+// Package grace has the times of an end by Ctrl-C. They are in one place because they nest: what a call waits
+// for takes less time than the call, and what a command waits for less than the command. docs/limits.md has them
+// in order.
+package grace
+
+import "time"
+
+const (
+	// Requests bounds the requests after an upload was canceled: the query for the committed offset, and the
+	// cancels of sessions and parts that are no longer needed.
+	Requests = 1500 * time.Millisecond
+
+	// Call is when a call returns whose context is done, although a read of its source or of the store, which
+	// nothing can interrupt, has not returned. It is more than Requests.
+	Call = 2 * time.Second
+
+	// Event is how long a call then waits for its observer, so that a program that ends has received the last event.
+	Event = 100 * time.Millisecond
+
+	// Store is how long a store may take after an upload was canceled, in the background if the call has
+	// returned. A command may have ended before.
+	Store = 5 * time.Second
+)
+
+// The times of a command. They begin with the signal.
+const (
+	// Signal is how long another signal is ignored: some programs send a signal to the process and to its group.
+	Signal = 500 * time.Millisecond
+
+	// Output is how long a reader of the output, such as a pager, may take.
+	Output = time.Second
+)
