@@ -2,6 +2,11 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,11 +15,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
@@ -192,4 +200,85 @@ func TestDocumentedTests(t *testing.T) {
 	if want := fmt.Sprintf("\n%d targets fuzz", strings.Count(tests.String(), "\nfunc Fuzz")); !strings.Contains(string(page), want) {
 		t.Errorf("docs/reliability.md does not contain %q", want)
 	}
+}
+
+// TestDocumentedLimits compares the numbers in docs/limits.md with the constants of the code.
+func TestDocumentedLimits(t *testing.T) {
+	page := strings.Join(strings.Fields(documents(t)["../../docs/limits.md"]), " ")
+	for _, c := range []struct{ file, name, text string }{
+		{"backoff/gate.go", "defaultThreshold", "opens after %s failures"},
+		{"backoff/rate.go", "firstRateMin", "then from %s to"},
+		{"backoff/rate.go", "firstRateMax", "to %s per second"},
+		{"backoff/rate.go", "lowestFound", "never below %s"},
+		{"upload/internal/batch/limiters.go", "firstSmall", "%s small, 4 large"},
+		{"upload/internal/batch/limiters.go", "firstLarge", "32 small, %s large"},
+		{"upload/internal/batch/limiters.go", "MaxSmall", "%s small, 64 large"},
+		{"upload/internal/batch/limiters.go", "maxLarge", "small, %s large, fewer"},
+		{"upload/internal/batch/failfast.go", "maxDenied", "Permission denied for %s objects"},
+		{"upload/internal/connections/link.go", "connectionMemory", "one for each %s of `--memory`"},
+		{"upload/internal/connections/link.go", "firstBytes", "the first %s show"},
+		{"upload/internal/connections/link.go", "fastRate", "takes %s/s over one connection"},
+		{"upload/internal/connections/link.go", "fastRateFar", "from %s/s"},
+		{"upload/internal/connections/pool.go", "measuredFor", "used for %s"},
+		{"upload/internal/connections/link.go", "tuneEvery", "interval of %s to 1 s"},
+		{"upload/internal/connections/link.go", "Max", "at most | 1,024 small, 64 large, fewer with few open files | %s, and one"},
+		{"upload/internal/atrisk/atrisk.go", "First", "%s at first"},
+		{"upload/internal/atrisk/atrisk.go", "Least", "%s after some commits"},
+		{"upload/options.go", "defaultStreamMemory", "| %s, and always"},
+		{"chunk/memory.go", "minWindow", "always %s for a request"},
+		{"upload/internal/engine/requestsizer.go", "firstSize", "%s at first, and less"},
+		{"upload/internal/engine/requestsizer.go", "targetTime", "as much as takes %s"},
+		{"upload/internal/netconn/step.go", "leastStep", "writes %s to"},
+		{"upload/internal/netconn/step.go", "mostStep", "to %s at a time"},
+		{"upload/options.go", "defaultStallRate", "is behind %s/s"},
+		{"upload/options.go", "defaultStallTimeout", "| %s behind"},
+		{"upload/internal/engine/exchange.go", "joinTimeout", "%s for a request that makes an object"},
+		{"internal/grace/grace.go", "Signal", "another one within %s"},
+		{"internal/grace/grace.go", "Requests", "| %s | the service is asked once"},
+		{"internal/grace/grace.go", "Call", "| %s | the call returns"},
+		{"internal/grace/grace.go", "Output", "| %s | output that is not read"},
+		{"internal/grace/grace.go", "Store", "A store has %s in"},
+	} {
+		if want := fmt.Sprintf(c.text, constantText(t, "../../"+c.file, c.name)); !strings.Contains(page, want) {
+			t.Errorf("%s, %s: docs/limits.md does not contain %q", c.file, c.name, want)
+		}
+	}
+}
+
+// constantText returns a constant of a file as the documents write it: a number, a time or a size in bytes.
+func constantText(t *testing.T, file, name string) string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range ast.Preorder(parsed) {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		for i, id := range spec.Names {
+			if id.Name != name || i >= len(spec.Values) {
+				continue
+			}
+			text := types.ExprString(spec.Values[i])
+			value, err := types.Eval(token.NewFileSet(), nil, token.NoPos, strings.NewReplacer(
+				"time.Minute", "60_000_000_000", "time.Second", "1_000_000_000", "time.Millisecond", "1_000_000").Replace(text))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, text, err)
+			}
+			v, _ := constant.Int64Val(constant.ToInt(value.Value))
+			switch {
+			case strings.Contains(text, "time.Minute"):
+				return readable.Plural(int(v/int64(time.Minute)), "minute", "minutes")
+			case strings.Contains(text, "time."):
+				return fmt.Sprintf("%g s", time.Duration(v).Seconds())
+			case strings.Contains(text, "<<"):
+				return strings.Replace(readable.Bytes(v), ".0 ", " ", 1)
+			}
+			return humanize.Comma(v)
+		}
+	}
+	t.Fatalf("%s has no constant %s", file, name)
+	return ""
 }
