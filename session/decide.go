@@ -312,7 +312,8 @@ func (s *State) next() Step {
 	return Send
 }
 
-// again backs off, and then finds out what the server has.
+// again is the action after a failure that may be temporary, such as 408, 429 and 5xx: it backs off, and then finds out
+// what the server has, see afterFailure.
 func (s *State) again(r *Reply) Action {
 	if r.Op == OpInsert {
 		s.doubt = *r

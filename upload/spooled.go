@@ -142,7 +142,7 @@ func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
 		err := endedBy(ctx, s.makeInSession(ctx, run), s.journal)
 		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
 		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
-			if err != nil && s.journal.Saved() {
+			if err != nil && s.journal.Saved() && s.spool.Status().End != nil { // otherwise the session is canceled
 				run.AskStored(ctx, grace.Requests)
 			}
 			return s.end(ctx, run.URI(), err)

@@ -237,6 +237,9 @@ func TestDocumentedLimits(t *testing.T) {
 		{"internal/grace/grace.go", "Requests", "| %s | the service is asked once"},
 		{"internal/grace/grace.go", "Call", "| %s | the call returns"},
 		{"internal/grace/grace.go", "Output", "| %s | output that is not read"},
+		{"internal/grace/grace.go", "Look", "is still saved (%s)"},
+		{"internal/grace/grace.go", "Flush", "is not read (%s)"},
+		{"internal/grace/grace.go", "Scrape", "is under way (%s)"},
 		{"internal/grace/grace.go", "Store", "A store has %s in"},
 	} {
 		if want := fmt.Sprintf(c.text, constantText(t, "../../"+c.file, c.name)); !strings.Contains(page, want) {

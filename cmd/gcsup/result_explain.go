@@ -124,7 +124,7 @@ func (x *explainer) resumable(id string) bool {
 	if x.saved == nil {
 		return false
 	}
-	ctx, stop := context.WithTimeout(context.Background(), grace.Output)
+	ctx, stop := context.WithTimeout(context.Background(), grace.Look)
 	defer stop()
 	err := unlessDone(ctx, func() error {
 		_, err := x.saved.Load(ctx, id)

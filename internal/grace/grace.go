@@ -22,11 +22,21 @@ const (
 	Store = 5 * time.Second
 )
 
-// The times of a command. They begin with the signal.
+// The times of a command. Signal and Output begin with the signal, and the others, one after the other, when the
+// calls have returned.
 const (
 	// Signal is how long another signal is ignored: some programs send a signal to the process and to its group.
 	Signal = 500 * time.Millisecond
 
 	// Output is how long a reader of the output, such as a pager, may take.
 	Output = time.Second
+
+	// Look is how long the command looks whether an upload is still saved, so that it prints how to continue.
+	Look = time.Second
+
+	// Flush is how long a reader that still reads may take for the last lines.
+	Flush = 200 * time.Millisecond
+
+	// Scrape is how long the server of --metrics waits for a request that it is answering.
+	Scrape = time.Second
 )

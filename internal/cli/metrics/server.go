@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"gcsup/internal/grace"
 	"io"
 	"log"
 	"net"
@@ -40,12 +41,9 @@ func Serve(address Address, m *Metrics) (*Server, error) {
 // Addr returns the address on which s listens.
 func (s *Server) Addr() string { return s.addr.String() }
 
-// closeGrace is how long Close waits for a scrape.
-const closeGrace = time.Second
-
 // Close ends the server.
 func (s *Server) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), grace.Scrape)
 	defer cancel()
 	_ = s.http.Shutdown(ctx)
 	_ = s.http.Close()

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"gcsup/internal/grace"
 	"io"
 	"sync"
 	"time"
@@ -93,17 +94,14 @@ func (q *Queue) Idle() bool {
 	return !q.writing
 }
 
-// closedWait is how long Flush waits for the reader after Close.
-const closedWait = 200 * time.Millisecond
-
 // Flush waits until everything is written, and returns the first error. After Close
-// it waits for closedWait only, which is enough for a reader that still reads.
+// it waits for grace.Flush only, which is enough for a reader that still reads.
 func (q *Queue) Flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.writing && !q.expired {
 		if q.closed {
-			time.AfterFunc(closedWait, q.expire)
+			time.AfterFunc(grace.Flush, q.expire)
 		}
 		q.changed.Wait()
 	}
@@ -111,7 +109,7 @@ func (q *Queue) Flush() error {
 }
 
 // Close makes later calls of Put return without waiting, and Flush wait for
-// closedWait only.
+// grace.Flush only.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -3,6 +3,7 @@ package runlog
 import (
 	"errors"
 	"fmt"
+	"gcsup/internal/grace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,7 +84,7 @@ func TestQueueIsBounded(t *testing.T) {
 		if !written.Load() || flushed.Load() {
 			t.Errorf("after close: written %v, flushed %v, want true and false", written.Load(), flushed.Load())
 		}
-		time.Sleep(closedWait)
+		time.Sleep(grace.Flush)
 		synctest.Wait()
 		if !flushed.Load() || q.size > queueLimit {
 			t.Errorf("flush returned %v, %d bytes are queued", flushed.Load(), q.size)

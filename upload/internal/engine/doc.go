@@ -3,7 +3,8 @@
 //
 // The two main calls are [Run.Drive] and [Requester.Ask]. Drive makes an object of bytes that it
 // sends through a session. An [Insertion] sends them in a single request. Ask repeats one request until its
-// outcome is known. The caller compares the finished object with the source: [Transfer.Verify].
+// outcome is known. Perform of a conversation makes the exchange of an action, such as Run.send or Run.query, and HandleReply
+// asks the table for the next one. The caller compares the finished object with the source: [Transfer.Verify].
 //
 // # The types
 //
@@ -15,7 +16,7 @@
 //
 // # Guarantees
 //   - A conversation has one request at a time.
-//   - The [Record] of a session has a range of bytes before any of them is sent.
+//   - The [Record] of a session is durable with a range of bytes, or an earlier version of it is, before any of them is sent.
 //   - No request is made without the [Permit], if there is one.
 //   - Each event, wait and exchange is reported to the [Notes], which do not delay the upload.
 //

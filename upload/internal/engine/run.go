@@ -106,7 +106,7 @@ func (r *Run) Perform(ctx context.Context, a session.Action) (session.Reply, err
 		return r.finalize(ctx)
 	case session.Check:
 		return r.checkObject(ctx, r.current.opened)
-	default:
+	default: // session.Query
 		return r.query(ctx)
 	}
 }
