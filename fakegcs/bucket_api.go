@@ -1,10 +1,8 @@
 package fakegcs
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"gcsup/fakegcs/faults"
@@ -91,29 +89,28 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 
 // insert creates a bucket for a principal, who is "" if unknown.
 func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiError) {
-	body, err := readMetadata(q.in)
+	if q.xml {
+		_, err := readMetadata(q.in)
+		if err != nil {
+			return bucketResource{}, err
+		}
+		return a.createBucket(q.bucket, nil, principal)
+	}
+	fields, err := q.bucketFields()
 	if err != nil {
 		return bucketResource{}, err
 	}
-	if q.xml {
-		return a.createBucket(q.bucket, nil, principal)
-	}
-	var named struct {
-		Name string `json:"name"`
-	}
-	if err := json.Unmarshal(body, &named); err != nil {
+	var name string
+	if err := json.Unmarshal(fields["name"], &name); err != nil && fields["name"] != nil {
 		return bucketResource{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
-	if named.Name == "" {
+	if name == "" {
 		return bucketResource{}, errRequired("name")
 	}
-	if body, err = q.withPredefinedACLs(body); err != nil {
-		return bucketResource{}, err
+	if q.flag("enableObjectRetention") && fields["objectRetention"] == nil {
+		fields["objectRetention"] = json.RawMessage(`{"mode":"Enabled"}`)
 	}
-	if q.flag("enableObjectRetention") {
-		body = slices.Concat([]byte(`{"objectRetention":{"mode":"Enabled"},`), bytes.TrimSpace(body)[1:]) // it has at least a name
-	}
-	return a.createBucket(named.Name, body, principal)
+	return a.createBucket(name, fields, principal)
 }
 
 func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
@@ -129,14 +126,11 @@ func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	body, err := readMetadata(q.in)
-	if err == nil {
-		body, err = q.withPredefinedACLs(body)
-	}
+	fields, err := q.bucketFields()
 	if err != nil {
 		return bucketResource{}, err
 	}
-	return a.patchBucket(q.bucket, body, cond, q.Method == http.MethodPut)
+	return a.patchBucket(q.bucket, fields, cond, q.Method == http.MethodPut)
 }
 
 // lock makes the retention policy of a bucket permanent: it can only be extended.

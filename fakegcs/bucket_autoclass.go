@@ -2,10 +2,7 @@ package fakegcs
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
-
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // autoclass is the setting with which the service changes the storage class of objects that are not read. The
@@ -17,35 +14,25 @@ type autoclass struct {
 	TerminalStorageClassUpdateTime timestamp `json:"terminalStorageClassUpdateTime,omitzero"`
 }
 
-// setAutoclass applies a patch of the setting. Only the server sets the times.
-func (r *bucketResource) setAutoclass(raw json.RawMessage, now time.Time) error {
-	var patch struct {
-		Enabled                        bool   `json:"enabled"`
-		TerminalStorageClass           string `json:"terminalStorageClass"`
-		ToggleTime                     any    `json:"toggleTime"`
-		TerminalStorageClassUpdateTime any    `json:"terminalStorageClassUpdateTime"`
-	}
-	if err := strictjson.Decode(raw, &patch, "autoclass"); err != nil {
-		return err
-	}
-	was := autoclass{}
-	if r.Autoclass != nil {
-		was = *r.Autoclass
-	} else if !patch.Enabled {
+// completeAutoclass sets the times of the setting.
+func (r *bucketResource) completeAutoclass(before *bucketResource, now time.Time) *apiError {
+	was, is := cmp.Or(before.Autoclass, &autoclass{}), cmp.Or(r.Autoclass, &autoclass{})
+	if before.Autoclass == nil && !is.Enabled {
+		r.Autoclass = nil
 		return nil
 	}
-	is := autoclass{Enabled: patch.Enabled, ToggleTime: was.ToggleTime}
+	a := &autoclass{Enabled: is.Enabled, ToggleTime: was.ToggleTime}
 	if is.Enabled != was.Enabled {
-		is.ToggleTime = timestamp{now}
+		a.ToggleTime = timestamp{now}
 	}
 	if is.Enabled {
-		is.TerminalStorageClass = cmp.Or(patch.TerminalStorageClass, was.TerminalStorageClass, "NEARLINE")
-		is.TerminalStorageClassUpdateTime = was.TerminalStorageClassUpdateTime
-		if is.TerminalStorageClass != was.TerminalStorageClass {
-			is.TerminalStorageClassUpdateTime = timestamp{now}
+		a.TerminalStorageClass = cmp.Or(is.TerminalStorageClass, was.TerminalStorageClass, "NEARLINE")
+		a.TerminalStorageClassUpdateTime = was.TerminalStorageClassUpdateTime
+		if a.TerminalStorageClass != was.TerminalStorageClass {
+			a.TerminalStorageClassUpdateTime = timestamp{now}
 		}
 	}
-	r.Autoclass = &is
+	r.Autoclass = a
 	return nil
 }
 

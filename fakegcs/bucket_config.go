@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // The configuration of a bucket. The server keeps all of it, and enforces billing
@@ -107,40 +104,16 @@ func empty(raw json.RawMessage) bool {
 	return false
 }
 
-// merged returns a copy of was with a patch applied. A null removes a field, and
-// fields that the patch does not name stay. The result is nil if no field is left.
-// It fails if the patch has a field that T does not have.
-func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
-	var changes, fields map[string]json.RawMessage
-	if err := strictjson.Decode(patch, &changes, name); err != nil || changes == nil {
-		return nil, err
-	}
-	old, _ := json.Marshal(was) // a type of this package; null if it is nil
-	_ = json.Unmarshal(old, &fields)
-	all := map[string]json.RawMessage{}
-	maps.Copy(all, fields)
-	maps.Copy(all, changes)
-	maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	if len(all) == 0 {
-		return nil, nil
-	}
-	data, err := json.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	is := new(T)
-	return is, strictjson.Decode(data, is, name)
-}
-
-// check applies https://cloud.google.com/storage/docs/lifecycle.
-func (l *lifecycle) check() *apiError {
-	if l == nil {
+// completeLifecycle applies https://cloud.google.com/storage/docs/lifecycle.
+func (r *bucketResource) completeLifecycle(*bucketResource, time.Time) *apiError {
+	if r.Lifecycle == nil || len(r.Lifecycle.Rule) == 0 {
+		r.Lifecycle = nil
 		return nil
 	}
-	if len(l.Rule) > 100 {
-		return invalid("A bucket can have at most 100 lifecycle rules, not %d.", len(l.Rule))
+	if n := len(r.Lifecycle.Rule); n > 100 {
+		return invalid("A bucket can have at most 100 lifecycle rules, not %d.", n)
 	}
-	for i, rule := range l.Rule {
+	for i, rule := range r.Lifecycle.Rule {
 		if err := rule.check(); err != nil {
 			return invalid("Lifecycle rule %d: %s", i+1, err.message)
 		}
@@ -191,9 +164,9 @@ func (r *lifecycleRule) check() *apiError {
 	return nil
 }
 
-// checkCORS applies https://cloud.google.com/storage/docs/cross-origin.
-func checkCORS(rules []corsRule) *apiError {
-	for i, rule := range rules {
+// completeCORS applies https://cloud.google.com/storage/docs/cross-origin.
+func (r *bucketResource) completeCORS(*bucketResource, time.Time) *apiError {
+	for i, rule := range r.CORS {
 		for _, method := range rule.Method {
 			switch method {
 			case "*", "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS":

@@ -19,9 +19,9 @@ func (s *store) resourceOf(name string, cond conditions) (bucketResource, *apiEr
 	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
 }
 
-// patchBucket changes the fields of a bucket that body has. With replace, their values are
-// replaced. Otherwise objects such as the labels are merged.
-func (s *store) patchBucket(name string, body []byte, cond conditions, replace bool) (bucketResource, *apiError) {
+// patchBucket changes fields of a bucket. With replace, their values are replaced. Otherwise objects such as the
+// labels are merged.
+func (s *store) patchBucket(name string, fields map[string]json.RawMessage, cond conditions, replace bool) (bucketResource, *apiError) {
 	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,21 +32,11 @@ func (s *store) patchBucket(name string, body []byte, cond conditions, replace b
 	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
 		return bucketResource{}, err
 	}
+	if len(fields) == 0 { // not even the metageneration changes
+		return b.bucketResource, nil
+	}
 	was := b.bucketResource
-	if replace {
-		b.clearMerged(body)
-	}
-	err = b.configure(body, s.now())
-	if err == nil && emptyPatch(body) { // not even the metageneration changes
-		return was, nil
-	}
-	if err == nil {
-		err = was.RetentionPolicy.checkChange(b.RetentionPolicy, b.Name)
-	}
-	if err == nil {
-		err = b.checkConfigured(&was)
-	}
-	if err != nil {
+	if err := b.configure(fields, !replace, &was, s.now()); err != nil {
 		b.bucketResource = was
 		return bucketResource{}, err
 	}
@@ -55,34 +45,6 @@ func (s *store) patchBucket(name string, body []byte, cond conditions, replace b
 		b.retain()
 	}
 	return res, err
-}
-
-// clearMerged removes the values that body names and that configure would merge with those in
-// body.
-func (r *bucketResource) clearMerged(body []byte) {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // configure reports the error
-	for name := range fields {
-		switch name {
-		case "labels":
-			r.Labels = nil
-		case "lifecycle":
-			r.Lifecycle = nil
-		case "website":
-			r.Website = nil
-		case "billing":
-			r.Billing = nil
-		case "logging":
-			r.Logging = nil
-		case "encryption":
-			r.Encryption = nil
-		}
-	}
-}
-
-func emptyPatch(body []byte) bool {
-	var fields map[string]json.RawMessage
-	return json.Unmarshal(body, &fields) == nil && len(fields) == 0
 }
 
 // lockRetention makes the retention policy of a bucket permanent.
