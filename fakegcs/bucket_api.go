@@ -22,39 +22,53 @@ type bucketList struct {
 
 // answer processes a request for a bucket, in both APIs.
 func (a bucketAPI) answer(q *request) *reply {
-	var (
-		res bucketResource
-		err *apiError
-	)
 	switch q.op {
 	case faults.OpBucketList:
 		return a.list(q)
-	case faults.OpBucketInsert:
-		res, err = a.insert(q, a.tokens.principal(q.Header))
-	case faults.OpBucketGet:
-		res, err = a.get(q)
-	case faults.OpBucketPatch:
-		res, err = a.patch(q)
 	case faults.OpBucketLayout:
 		return a.layout(q)
 	case faults.OpBucketPermissions:
 		return a.permissions(q)
 	case faults.OpPolicyGet, faults.OpPolicySet:
 		return a.answerPolicy(q)
-	case faults.OpBucketLock:
-		res, err = a.lock(q)
-	case faults.OpBucketDelete:
-		if err = a.delete(q); err == nil {
-			return newReply(http.StatusNoContent)
-		}
 	}
-	if err != nil {
+	res, err := a.perform(q)
+	switch {
+	case err != nil:
 		return err.reply(q.xml)
-	}
-	if q.xml {
+	case q.op == faults.OpBucketDelete:
+		return newReply(http.StatusNoContent)
+	case q.xml:
 		return newReply(http.StatusOK)
 	}
 	return jsonReply(http.StatusOK, q.bucketResource(res)).set("Etag", res.Etag)
+}
+
+// perform performs an operation on one bucket, and returns what the reply shows.
+func (a bucketAPI) perform(q *request) (bucketResource, *apiError) {
+	if q.op == faults.OpBucketInsert {
+		return a.insert(q, a.tokens.principal(q.Header))
+	}
+	cond, err := q.conditions()
+	if err != nil {
+		return bucketResource{}, err
+	}
+	switch q.op {
+	case faults.OpBucketPatch:
+		fields, err := q.bucketFields()
+		if err != nil {
+			return bucketResource{}, err
+		}
+		return a.patchBucket(q.bucket, fields, cond, q.Method == http.MethodPut)
+	case faults.OpBucketLock:
+		if cond.Metageneration == nil {
+			return bucketResource{}, errRequired("ifMetagenerationMatch")
+		}
+		return a.lockRetention(q.bucket, cond)
+	case faults.OpBucketDelete:
+		return bucketResource{}, a.deleteBucket(q.bucket, cond)
+	}
+	return a.resourceOf(q.bucket, cond)
 }
 
 // shownBucket is a bucketResource in a reply. Its lists replace those of the resource.
@@ -90,8 +104,7 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 // insert creates a bucket for a principal, who is "" if unknown.
 func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiError) {
 	if q.xml {
-		_, err := readMetadata(q.in)
-		if err != nil {
+		if _, err := readMetadata(q.in); err != nil {
 			return bucketResource{}, err
 		}
 		return a.createBucket(q.bucket, nil, principal)
@@ -111,47 +124,6 @@ func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiErr
 		fields["objectRetention"] = json.RawMessage(`{"mode":"Enabled"}`)
 	}
 	return a.createBucket(name, fields, principal)
-}
-
-func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return a.resourceOf(q.bucket, cond)
-}
-
-func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	fields, err := q.bucketFields()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return a.patchBucket(q.bucket, fields, cond, q.Method == http.MethodPut)
-}
-
-// lock makes the retention policy of a bucket permanent: it can only be extended.
-// https://cloud.google.com/storage/docs/json_api/v1/buckets/lockRetentionPolicy
-func (a bucketAPI) lock(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if cond.Metageneration == nil {
-		return bucketResource{}, errRequired("ifMetagenerationMatch")
-	}
-	return a.lockRetention(q.bucket, cond)
-}
-
-func (a bucketAPI) delete(q *request) *apiError {
-	cond, err := q.conditions()
-	if err != nil {
-		return err
-	}
-	return a.deleteBucket(q.bucket, cond)
 }
 
 func (a bucketAPI) list(q *request) *reply {

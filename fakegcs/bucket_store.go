@@ -12,63 +12,64 @@ import (
 func (s *store) resourceOf(name string, cond conditions) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.changeLocked(name, cond, func(*bucket) (bool, *apiError) { return false, nil })
+}
+
+// changeLocked changes the metadata of a bucket if cond holds, and returns it. After an error, the bucket stays as it
+// was.
+func (s *store) changeLocked(name string, cond conditions, change func(*bucket) (changed bool, err *apiError)) (bucketResource, *apiError) {
 	b, err := s.bucketLocked(name)
+	if err == nil {
+		err = cond.check(&Object{Metageneration: b.Metageneration})
+	}
 	if err != nil {
 		return bucketResource{}, err
 	}
-	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
+	was := b.bucketResource
+	changed, err := change(b)
+	switch {
+	case err != nil:
+		b.bucketResource = was
+		return bucketResource{}, err
+	case changed:
+		return s.bucketChanged(b, was)
+	}
+	return was, nil
 }
 
 // patchBucket changes fields of a bucket. With replace, their values are replaced. Otherwise objects such as the
-// labels are merged.
+// labels are merged. Without fields, not even the metageneration changes.
 func (s *store) patchBucket(name string, fields map[string]json.RawMessage, cond conditions, replace bool) (bucketResource, *apiError) {
 	defer s.claimBuckets()()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(name)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return bucketResource{}, err
-	}
-	if len(fields) == 0 { // not even the metageneration changes
-		return b.bucketResource, nil
-	}
-	was := b.bucketResource
-	if err := b.configure(fields, !replace, &was, s.now()); err != nil {
-		b.bucketResource = was
-		return bucketResource{}, err
-	}
-	res, err := s.bucketChanged(b, was)
-	if err == nil && was.RetentionPolicy.period() != b.RetentionPolicy.period() {
-		b.retain()
+	var was *retentionPolicy
+	res, err := s.changeLocked(name, cond, func(b *bucket) (bool, *apiError) {
+		before := b.bucketResource
+		was = before.RetentionPolicy
+		return len(fields) > 0, b.configure(fields, !replace, &before, s.now())
+	})
+	if err == nil && was.period() != res.RetentionPolicy.period() {
+		s.buckets[name].retain()
 	}
 	return res, err
 }
 
-// lockRetention makes the retention policy of a bucket permanent.
+// lockRetention makes the retention policy of a bucket permanent: it can only be extended.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/lockRetentionPolicy
 func (s *store) lockRetention(name string, cond conditions) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(name)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return bucketResource{}, err
-	}
-	switch p := b.RetentionPolicy; {
-	case p == nil:
-		return bucketResource{}, invalid("The bucket has no retention policy to lock.")
-	case p.IsLocked:
-		return b.bucketResource, nil
-	}
-	was := b.bucketResource
-	locked := *b.RetentionPolicy
-	locked.IsLocked = true
-	b.RetentionPolicy = &locked
-	return s.bucketChanged(b, was)
+	return s.changeLocked(name, cond, func(b *bucket) (bool, *apiError) {
+		if b.RetentionPolicy == nil {
+			return false, invalid("The bucket has no retention policy to lock.")
+		}
+		locked := *b.RetentionPolicy
+		locked.IsLocked = true
+		changed := locked != *b.RetentionPolicy
+		b.RetentionPolicy = &locked
+		return changed, nil
+	})
 }
 
 // deleteBucket deletes a bucket that has no live or noncurrent object.
