@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -179,4 +180,95 @@ func (r *bucketResource) completeCORS(*bucketResource, time.Time) *apiError {
 		}
 	}
 	return nil
+}
+
+// autoclass is the setting with which the service changes the storage class of objects that are not read. The
+// server only keeps it. https://cloud.google.com/storage/docs/autoclass
+type autoclass struct {
+	Enabled                        bool      `json:"enabled"`
+	ToggleTime                     timestamp `json:"toggleTime"`
+	TerminalStorageClass           string    `json:"terminalStorageClass,omitempty"`
+	TerminalStorageClassUpdateTime timestamp `json:"terminalStorageClassUpdateTime,omitzero"`
+}
+
+// completeAutoclass sets the times of the setting.
+func (r *bucketResource) completeAutoclass(before *bucketResource, now time.Time) *apiError {
+	was, is := cmp.Or(before.Autoclass, &autoclass{}), cmp.Or(r.Autoclass, &autoclass{})
+	if before.Autoclass == nil && !is.Enabled {
+		r.Autoclass = nil
+		return nil
+	}
+	a := &autoclass{Enabled: is.Enabled, ToggleTime: was.ToggleTime}
+	if is.Enabled != was.Enabled {
+		a.ToggleTime = timestamp{now}
+	}
+	if is.Enabled {
+		a.TerminalStorageClass = cmp.Or(is.TerminalStorageClass, was.TerminalStorageClass, "NEARLINE")
+		a.TerminalStorageClassUpdateTime = was.TerminalStorageClassUpdateTime
+		if a.TerminalStorageClass != was.TerminalStorageClass {
+			a.TerminalStorageClassUpdateTime = timestamp{now}
+		}
+	}
+	r.Autoclass = a
+	return nil
+}
+
+// checkAutoclass returns an error if the bucket cannot have its setting.
+func (r *bucketResource) checkAutoclass() *apiError {
+	a := r.Autoclass
+	switch {
+	case a == nil || !a.Enabled:
+	case a.TerminalStorageClass != "NEARLINE" && a.TerminalStorageClass != "ARCHIVE":
+		return invalid("Invalid value for autoclass: '%s' is not NEARLINE or ARCHIVE.", a.TerminalStorageClass)
+	case r.StorageClass != "STANDARD":
+		return invalid("Invalid value for autoclass: the default storage class must be STANDARD, not %s.", r.StorageClass)
+	}
+	return nil
+}
+
+// placement has the two regions of a configurable dual-region, or the zone of a zonal bucket.
+// https://cloud.google.com/storage/docs/locations
+type placement struct {
+	DataLocations []string `json:"dataLocations"`
+}
+
+// locate checks where the bucket is, and sets its location type. was is nil for a new bucket.
+func (r *bucketResource) locate(was *bucketResource) *apiError {
+	p := r.CustomPlacement
+	if p == nil {
+		if was != nil && was.CustomPlacement != nil {
+			return errPlacementChanges()
+		}
+		r.LocationType = locationType(r.Location)
+		return nil
+	}
+	for i, name := range p.DataLocations {
+		p.DataLocations[i] = strings.ToUpper(name)
+	}
+	switch {
+	case was != nil && (was.CustomPlacement == nil || !slices.Equal(was.CustomPlacement.DataLocations, p.DataLocations)):
+		return errPlacementChanges()
+	case len(p.DataLocations) == 1 && r.StorageClass == "RAPID":
+		r.LocationType = "zone"
+	case len(p.DataLocations) == 2 && p.DataLocations[0] != p.DataLocations[1]:
+		r.LocationType = "dual-region"
+	default:
+		return invalid("Invalid value for customPlacementConfig: it must have two regions, or one zone if the storage class is RAPID.")
+	}
+	return nil
+}
+
+func errPlacementChanges() *apiError {
+	return invalid("Invalid value for customPlacementConfig: it can be set only when the bucket is created.")
+}
+
+// locationType returns the type of a location. Regions are not checked, because new ones are added.
+func locationType(location string) string {
+	switch location {
+	case "US", "EU", "ASIA":
+		return "multi-region"
+	case "NAM4", "EUR4", "EUR5", "EUR7", "EUR8", "ASIA1":
+		return "dual-region"
+	}
+	return "region"
 }
