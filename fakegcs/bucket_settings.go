@@ -17,7 +17,7 @@ type setting struct {
 	// set sets the field of r to a value. With merge, the value changes members of the object that the field has.
 	set func(r *bucketResource, value json.RawMessage, merge bool) *apiError
 	// complete checks the field of r after set, and sets what only the server sets. was is the bucket before the
-	// request. It may be nil.
+	// request.
 	complete func(r, was *bucketResource, now time.Time) *apiError
 }
 
@@ -86,7 +86,7 @@ func merged(old any, patch json.RawMessage) json.RawMessage {
 }
 
 // configure sets fields of a bucket. With merge, those that are objects are merged. It refuses fields that the server
-// does not keep. was is nil for a new bucket. After an error, r must not be used.
+// does not keep. was is r before the request, and nil for a new bucket. After an error, r must not be used.
 func (r *bucketResource) configure(fields map[string]json.RawMessage, merge bool, was *bucketResource, now time.Time) *apiError {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.ContainsFunc(bucketSettings, func(s setting) bool { return s.name == name }) {
