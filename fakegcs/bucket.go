@@ -1,14 +1,12 @@
 package fakegcs
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // projectNumber is the number of the project that has all buckets.
@@ -119,7 +117,7 @@ func newBucket(name string, now time.Time) *bucket {
 		bucketRecord: bucketRecord{bucketResource: bucketResource{
 			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: projectNumber,
 			Location: "US", LocationType: "multi-region", StorageClass: "STANDARD",
-			IamConfiguration: newIAMConfiguration(), Metageneration: 1, TimeCreated: timestamp{now}, Updated: timestamp{now},
+			IamConfiguration: newIAMConfiguration, Metageneration: 1, TimeCreated: timestamp{now}, Updated: timestamp{now},
 		}},
 		objects: map[string]*generations{},
 	}
@@ -142,183 +140,6 @@ func checkBucketName(name string) *apiError {
 		return refuse(http.StatusBadRequest, "invalidBucketName", "Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)
 	}
 	return nil
-}
-
-// configure applies the fields of a create or patch body to r. It refuses fields
-// that the server does not keep.
-func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
-	}
-	for name, raw := range fields {
-		var err error
-		switch name {
-		case "location":
-			err = json.Unmarshal(raw, &r.Location)
-			r.Location = strings.ToUpper(r.Location)
-		case "customPlacementConfig":
-			r.CustomPlacement = nil
-			if !empty(raw) {
-				err = strictjson.Decode(raw, &r.CustomPlacement, name)
-			}
-		case "storageClass":
-			var class string
-			if err = json.Unmarshal(raw, &class); err != nil {
-				break
-			}
-			class, refused := storageClass(class)
-			if refused != nil {
-				return refused
-			}
-			if class != "" {
-				r.StorageClass = class
-			}
-		case "defaultEventBasedHold":
-			r.DefaultEventBasedHold = false
-			err = json.Unmarshal(raw, &r.DefaultEventBasedHold)
-		case "iamConfiguration":
-			err = r.IamConfiguration.change(raw, now)
-		case "versioning":
-			r.Versioning = nil
-			err = strictjson.Decode(raw, &r.Versioning, name)
-		case "retentionPolicy":
-			if string(raw) == "{}" { // changes nothing
-				break
-			}
-			r.RetentionPolicy = nil
-			if err = strictjson.Decode(raw, &r.RetentionPolicy, name); err == nil && r.RetentionPolicy != nil {
-				p := r.RetentionPolicy
-				if p.RetentionPeriod < 1 || p.RetentionPeriod > 3_155_760_000 { // https://cloud.google.com/storage/docs/bucket-lock
-					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
-				}
-				p.EffectiveTime, p.IsLocked = timestamp{now}, false
-			}
-		case "objectRetention":
-			if empty(raw) { // it cannot be disabled
-				break
-			}
-			if err = strictjson.Decode(raw, &r.ObjectRetention, name); err == nil && r.ObjectRetention.Mode != "Enabled" {
-				return invalid("Invalid mode of objectRetention: '%s'. It must be Enabled.", r.ObjectRetention.Mode)
-			}
-		case "softDeletePolicy":
-			r.SoftDeletePolicy = nil
-			if err = strictjson.Decode(raw, &r.SoftDeletePolicy, name); err == nil && r.SoftDeletePolicy != nil {
-				r.SoftDeletePolicy.EffectiveTime = timestamp{now}
-			}
-		case "labels":
-			if string(raw) == "null" {
-				r.Labels = nil
-				break
-			}
-			var labels map[string]*string
-			err = json.Unmarshal(raw, &labels)
-			r.Labels = merge(r.Labels, labels)
-		case "lifecycle":
-			if r.Lifecycle, err = merged(r.Lifecycle, raw, name); err != nil {
-				break
-			}
-			if refused := r.Lifecycle.check(); refused != nil {
-				return refused
-			}
-			if r.Lifecycle != nil && len(r.Lifecycle.Rule) == 0 {
-				r.Lifecycle = nil
-			}
-		case "cors":
-			r.CORS = nil
-			if err = strictjson.Decode(raw, &r.CORS, name); err != nil {
-				break
-			}
-			if refused := checkCORS(r.CORS); refused != nil {
-				return refused
-			}
-		case "acl", "defaultObjectAcl":
-			list := aclList{ofObjects: name == defaultACL}
-			rules, refused := parseACL(raw, list.schema().roles)
-			switch {
-			case refused != nil:
-				return refused
-			case list.ofObjects && rules == nil && string(raw) != "null":
-				r.DefaultObjectACL = []ACLRule{} // only the owner
-			case list.ofObjects:
-				r.DefaultObjectACL = rules
-			default:
-				r.ACL = rules
-			}
-		case "website":
-			r.Website, err = merged(r.Website, raw, name)
-		case "billing":
-			r.Billing, err = merged(r.Billing, raw, name)
-		case "logging":
-			r.Logging, err = merged(r.Logging, raw, name)
-		case "hierarchicalNamespace":
-			err = r.setNamespace(raw)
-		case "encryption":
-			r.Encryption, err = merged(r.Encryption, raw, name)
-		case "autoclass":
-			err = r.setAutoclass(raw, now)
-		case "rpo":
-			r.RPO = ""
-			if err = json.Unmarshal(raw, &r.RPO); err == nil && r.RPO != "" && r.RPO != "DEFAULT" && r.RPO != "ASYNC_TURBO" {
-				return invalid("Invalid rpo '%s'. It must be DEFAULT or ASYNC_TURBO.", r.RPO)
-			}
-		default:
-			if refused := unkept("bucket", name, raw, bucketOutput, bucketMissing); refused != nil {
-				return refused
-			}
-		}
-		if err != nil {
-			return invalid("Invalid value for %s: %v", name, err)
-		}
-	}
-	return r.checkLists(fields)
-}
-
-// checkLists returns an error if the bucket cannot have the access control lists among the fields of a create
-// or patch body.
-func (r *bucketResource) checkLists(fields map[string]json.RawMessage) *apiError {
-	for _, name := range []string{bucketACL, defaultACL} {
-		if raw, named := fields[name]; !named || empty(raw) {
-			continue
-		}
-		if r.uniform() {
-			return errUniform("update", "a bucket")
-		}
-		if err := r.checkPublicRules(r.acl(name == defaultACL)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkConfigured checks fields that depend on others, and sets the location type. was is nil for a new bucket.
-func (r *bucketResource) checkConfigured(was *bucketResource) *apiError {
-	if err := r.checkNamespace(was); err != nil {
-		return err
-	}
-	if err := r.checkAutoclass(); err != nil {
-		return err
-	}
-	return r.locate(was)
-}
-
-// merge returns a copy of old with a patch applied. A nil value removes its key.
-func merge(old map[string]string, patch map[string]*string) map[string]string {
-	merged := make(map[string]string, len(old)+len(patch))
-	for k, v := range old {
-		merged[k] = v
-	}
-	for k, v := range patch {
-		if v == nil {
-			delete(merged, k)
-		} else {
-			merged[k] = *v
-		}
-	}
-	if len(merged) == 0 {
-		return nil
-	}
-	return merged
 }
 
 func (b *bucket) versioned() bool { return b.Versioning != nil && b.Versioning.Enabled }

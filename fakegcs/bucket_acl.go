@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 )
 
 // predefinedBucketACLs has the rules of the predefined lists of buckets,
@@ -15,14 +16,16 @@ var predefinedBucketACLs = map[string][]ACLRule{
 	"publicReadWrite":   {{"project-owners-" + projectNumber, "OWNER"}, {"allUsers", "WRITER"}},
 }
 
-// withPredefinedACLs returns the body of a request that creates or changes a bucket with the
-// access control lists that its query names.
-func (q *request) withPredefinedACLs(body []byte) ([]byte, *apiError) {
-	if !q.query.Has("predefinedAcl") && !q.query.Has("predefinedDefaultObjectAcl") {
-		return body, nil
+// bucketFields reads the body of q, which creates or changes a bucket. It has the access control lists that the query
+// names, too.
+func (q *request) bucketFields() (map[string]json.RawMessage, *apiError) {
+	body, refused := readMetadata(q.in)
+	if refused != nil {
+		return nil, refused
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); len(body) > 0 && err != nil {
+	predefined := q.query.Has("predefinedAcl") || q.query.Has("predefinedDefaultObjectAcl")
+	if err := json.Unmarshal(body, &fields); err != nil && (len(body) > 0 || !predefined) {
 		return nil, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
 	if fields == nil {
@@ -46,9 +49,26 @@ func (q *request) withPredefinedACLs(body []byte) ([]byte, *apiError) {
 		}
 		fields[p.field], _ = json.Marshal(append([]ACLRule{}, rules...)) // not null
 	}
-	all, err := json.Marshal(fields)
-	if err != nil {
-		return nil, errInternal(err)
-	}
-	return all, nil
+	return fields, nil
+}
+
+// keepACL returns the setting of an access control list.
+func keepACL(name string, roles []string, field func(*bucketResource) *[]ACLRule) setting {
+	return setting{name, func(r *bucketResource, value json.RawMessage, _ bool) *apiError {
+		rules, err := parseACL(value, roles)
+		if rules == nil && name == defaultACL && string(value) != "null" {
+			rules = []ACLRule{} // only the owner
+		}
+		*field(r) = rules
+		return err
+	}, func(r, _ *bucketResource, _ time.Time) *apiError {
+		switch rules := *field(r); {
+		case len(rules) == 0:
+			return nil
+		case r.uniform():
+			return errUniform("update", "a bucket")
+		default:
+			return r.checkPublicRules(rules)
+		}
+	}}
 }

@@ -1,10 +1,8 @@
 package fakegcs
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"gcsup/fakegcs/faults"
@@ -24,39 +22,53 @@ type bucketList struct {
 
 // answer processes a request for a bucket, in both APIs.
 func (a bucketAPI) answer(q *request) *reply {
-	var (
-		res bucketResource
-		err *apiError
-	)
 	switch q.op {
 	case faults.OpBucketList:
 		return a.list(q)
-	case faults.OpBucketInsert:
-		res, err = a.insert(q, a.tokens.principal(q.Header))
-	case faults.OpBucketGet:
-		res, err = a.get(q)
-	case faults.OpBucketPatch:
-		res, err = a.patch(q)
 	case faults.OpBucketLayout:
 		return a.layout(q)
 	case faults.OpBucketPermissions:
 		return a.permissions(q)
 	case faults.OpPolicyGet, faults.OpPolicySet:
 		return a.answerPolicy(q)
-	case faults.OpBucketLock:
-		res, err = a.lock(q)
-	case faults.OpBucketDelete:
-		if err = a.delete(q); err == nil {
-			return newReply(http.StatusNoContent)
-		}
 	}
-	if err != nil {
+	res, err := a.perform(q)
+	switch {
+	case err != nil:
 		return err.reply(q.xml)
-	}
-	if q.xml {
+	case q.op == faults.OpBucketDelete:
+		return newReply(http.StatusNoContent)
+	case q.xml:
 		return newReply(http.StatusOK)
 	}
 	return jsonReply(http.StatusOK, q.bucketResource(res)).set("Etag", res.Etag)
+}
+
+// perform performs an operation on one bucket, and returns what the reply shows.
+func (a bucketAPI) perform(q *request) (bucketResource, *apiError) {
+	if q.op == faults.OpBucketInsert {
+		return a.insert(q, a.tokens.principal(q.Header))
+	}
+	cond, err := q.conditions()
+	if err != nil {
+		return bucketResource{}, err
+	}
+	switch q.op {
+	case faults.OpBucketPatch:
+		fields, err := q.bucketFields()
+		if err != nil {
+			return bucketResource{}, err
+		}
+		return a.patchBucket(q.bucket, fields, cond, q.Method == http.MethodPut)
+	case faults.OpBucketLock:
+		if cond.Metageneration == nil {
+			return bucketResource{}, errRequired("ifMetagenerationMatch")
+		}
+		return a.lockRetention(q.bucket, cond)
+	case faults.OpBucketDelete:
+		return bucketResource{}, a.deleteBucket(q.bucket, cond)
+	}
+	return a.resourceOf(q.bucket, cond)
 }
 
 // shownBucket is a bucketResource in a reply. Its lists replace those of the resource.
@@ -91,73 +103,27 @@ func (q *request) bucketResource(r bucketResource) shownBucket {
 
 // insert creates a bucket for a principal, who is "" if unknown.
 func (a bucketAPI) insert(q *request, principal string) (bucketResource, *apiError) {
-	body, err := readMetadata(q.in)
-	if err != nil {
-		return bucketResource{}, err
-	}
 	if q.xml {
+		if _, err := readMetadata(q.in); err != nil {
+			return bucketResource{}, err
+		}
 		return a.createBucket(q.bucket, nil, principal)
 	}
-	var named struct {
-		Name string `json:"name"`
+	fields, err := q.bucketFields()
+	if err != nil {
+		return bucketResource{}, err
 	}
-	if err := json.Unmarshal(body, &named); err != nil {
+	var name string
+	if err := json.Unmarshal(fields["name"], &name); err != nil && fields["name"] != nil {
 		return bucketResource{}, refuse(http.StatusBadRequest, "invalid", "Parse Error: %v", err)
 	}
-	if named.Name == "" {
+	if name == "" {
 		return bucketResource{}, errRequired("name")
 	}
-	if body, err = q.withPredefinedACLs(body); err != nil {
-		return bucketResource{}, err
+	if q.flag("enableObjectRetention") && fields["objectRetention"] == nil {
+		fields["objectRetention"] = json.RawMessage(`{"mode":"Enabled"}`)
 	}
-	if q.flag("enableObjectRetention") {
-		body = slices.Concat([]byte(`{"objectRetention":{"mode":"Enabled"},`), bytes.TrimSpace(body)[1:]) // it has at least a name
-	}
-	return a.createBucket(named.Name, body, principal)
-}
-
-func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return a.resourceOf(q.bucket, cond)
-}
-
-func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	body, err := readMetadata(q.in)
-	if err == nil {
-		body, err = q.withPredefinedACLs(body)
-	}
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return a.patchBucket(q.bucket, body, cond, q.Method == http.MethodPut)
-}
-
-// lock makes the retention policy of a bucket permanent: it can only be extended.
-// https://cloud.google.com/storage/docs/json_api/v1/buckets/lockRetentionPolicy
-func (a bucketAPI) lock(q *request) (bucketResource, *apiError) {
-	cond, err := q.conditions()
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if cond.Metageneration == nil {
-		return bucketResource{}, errRequired("ifMetagenerationMatch")
-	}
-	return a.lockRetention(q.bucket, cond)
-}
-
-func (a bucketAPI) delete(q *request) *apiError {
-	cond, err := q.conditions()
-	if err != nil {
-		return err
-	}
-	return a.deleteBucket(q.bucket, cond)
+	return a.createBucket(name, fields, principal)
 }
 
 func (a bucketAPI) list(q *request) *reply {

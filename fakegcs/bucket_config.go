@@ -1,15 +1,13 @@
 package fakegcs
 
 import (
+	"cmp"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // The configuration of a bucket. The server keeps all of it, and enforces billing
@@ -107,40 +105,16 @@ func empty(raw json.RawMessage) bool {
 	return false
 }
 
-// merged returns a copy of was with a patch applied. A null removes a field, and
-// fields that the patch does not name stay. The result is nil if no field is left.
-// It fails if the patch has a field that T does not have.
-func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
-	var changes, fields map[string]json.RawMessage
-	if err := strictjson.Decode(patch, &changes, name); err != nil || changes == nil {
-		return nil, err
-	}
-	old, _ := json.Marshal(was) // a type of this package; null if it is nil
-	_ = json.Unmarshal(old, &fields)
-	all := map[string]json.RawMessage{}
-	maps.Copy(all, fields)
-	maps.Copy(all, changes)
-	maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	if len(all) == 0 {
-		return nil, nil
-	}
-	data, err := json.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	is := new(T)
-	return is, strictjson.Decode(data, is, name)
-}
-
-// check applies https://cloud.google.com/storage/docs/lifecycle.
-func (l *lifecycle) check() *apiError {
-	if l == nil {
+// completeLifecycle applies https://cloud.google.com/storage/docs/lifecycle.
+func (r *bucketResource) completeLifecycle(*bucketResource, time.Time) *apiError {
+	if r.Lifecycle == nil || len(r.Lifecycle.Rule) == 0 {
+		r.Lifecycle = nil
 		return nil
 	}
-	if len(l.Rule) > 100 {
-		return invalid("A bucket can have at most 100 lifecycle rules, not %d.", len(l.Rule))
+	if n := len(r.Lifecycle.Rule); n > 100 {
+		return invalid("A bucket can have at most 100 lifecycle rules, not %d.", n)
 	}
-	for i, rule := range l.Rule {
+	for i, rule := range r.Lifecycle.Rule {
 		if err := rule.check(); err != nil {
 			return invalid("Lifecycle rule %d: %s", i+1, err.message)
 		}
@@ -191,9 +165,9 @@ func (r *lifecycleRule) check() *apiError {
 	return nil
 }
 
-// checkCORS applies https://cloud.google.com/storage/docs/cross-origin.
-func checkCORS(rules []corsRule) *apiError {
-	for i, rule := range rules {
+// completeCORS applies https://cloud.google.com/storage/docs/cross-origin.
+func (r *bucketResource) completeCORS(*bucketResource, time.Time) *apiError {
+	for i, rule := range r.CORS {
 		for _, method := range rule.Method {
 			switch method {
 			case "*", "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS":
@@ -206,4 +180,95 @@ func checkCORS(rules []corsRule) *apiError {
 		}
 	}
 	return nil
+}
+
+// autoclass is the setting with which the service changes the storage class of objects that are not read. The
+// server only keeps it. https://cloud.google.com/storage/docs/autoclass
+type autoclass struct {
+	Enabled                        bool      `json:"enabled"`
+	ToggleTime                     timestamp `json:"toggleTime"`
+	TerminalStorageClass           string    `json:"terminalStorageClass,omitempty"`
+	TerminalStorageClassUpdateTime timestamp `json:"terminalStorageClassUpdateTime,omitzero"`
+}
+
+// completeAutoclass sets the times of the setting.
+func (r *bucketResource) completeAutoclass(before *bucketResource, now time.Time) *apiError {
+	was, is := cmp.Or(before.Autoclass, &autoclass{}), cmp.Or(r.Autoclass, &autoclass{})
+	if before.Autoclass == nil && !is.Enabled {
+		r.Autoclass = nil
+		return nil
+	}
+	a := &autoclass{Enabled: is.Enabled, ToggleTime: was.ToggleTime}
+	if is.Enabled != was.Enabled {
+		a.ToggleTime = timestamp{now}
+	}
+	if is.Enabled {
+		a.TerminalStorageClass = cmp.Or(is.TerminalStorageClass, was.TerminalStorageClass, "NEARLINE")
+		a.TerminalStorageClassUpdateTime = was.TerminalStorageClassUpdateTime
+		if a.TerminalStorageClass != was.TerminalStorageClass {
+			a.TerminalStorageClassUpdateTime = timestamp{now}
+		}
+	}
+	r.Autoclass = a
+	return nil
+}
+
+// checkAutoclass returns an error if the bucket cannot have its setting.
+func (r *bucketResource) checkAutoclass() *apiError {
+	a := r.Autoclass
+	switch {
+	case a == nil || !a.Enabled:
+	case a.TerminalStorageClass != "NEARLINE" && a.TerminalStorageClass != "ARCHIVE":
+		return invalid("Invalid value for autoclass: '%s' is not NEARLINE or ARCHIVE.", a.TerminalStorageClass)
+	case r.StorageClass != "STANDARD":
+		return invalid("Invalid value for autoclass: the default storage class must be STANDARD, not %s.", r.StorageClass)
+	}
+	return nil
+}
+
+// placement has the two regions of a configurable dual-region, or the zone of a zonal bucket.
+// https://cloud.google.com/storage/docs/locations
+type placement struct {
+	DataLocations []string `json:"dataLocations"`
+}
+
+// locate checks where the bucket is, and sets its location type. was is nil for a new bucket.
+func (r *bucketResource) locate(was *bucketResource) *apiError {
+	p := r.CustomPlacement
+	if p == nil {
+		if was != nil && was.CustomPlacement != nil {
+			return errPlacementChanges()
+		}
+		r.LocationType = locationType(r.Location)
+		return nil
+	}
+	for i, name := range p.DataLocations {
+		p.DataLocations[i] = strings.ToUpper(name)
+	}
+	switch {
+	case was != nil && (was.CustomPlacement == nil || !slices.Equal(was.CustomPlacement.DataLocations, p.DataLocations)):
+		return errPlacementChanges()
+	case len(p.DataLocations) == 1 && r.StorageClass == "RAPID":
+		r.LocationType = "zone"
+	case len(p.DataLocations) == 2 && p.DataLocations[0] != p.DataLocations[1]:
+		r.LocationType = "dual-region"
+	default:
+		return invalid("Invalid value for customPlacementConfig: it must have two regions, or one zone if the storage class is RAPID.")
+	}
+	return nil
+}
+
+func errPlacementChanges() *apiError {
+	return invalid("Invalid value for customPlacementConfig: it can be set only when the bucket is created.")
+}
+
+// locationType returns the type of a location. Regions are not checked, because new ones are added.
+func locationType(location string) string {
+	switch location {
+	case "US", "EU", "ASIA":
+		return "multi-region"
+	case "NAM4", "EUR4", "EUR5", "EUR7", "EUR8", "ASIA1":
+		return "dual-region"
+	}
+	return "region"
 }

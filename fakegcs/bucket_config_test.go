@@ -407,3 +407,54 @@ func TestRequesterPays(t *testing.T) {
 		t.Errorf("read without requester pays: %d", a.StatusCode)
 	}
 }
+
+// The server sets the time of a setting when the setting changes. PATCH merges the access configuration, and PUT replaces it.
+func TestTimesOfSettings(t *testing.T) {
+	w := newWorld(t, nil)
+	set := func(method, body string) map[string]any {
+		t.Helper()
+		w.gcs.Advance(time.Second)
+		a := w.do(method, "/storage/v1/b/bkt", []byte(body))
+		if a.StatusCode != 200 {
+			t.Fatalf("%s %s: %d %s", method, body, a.StatusCode, a.body)
+		}
+		return a.json(t)
+	}
+	for _, test := range [][4]string{
+		{"retentionPolicy", "effectiveTime", `{"retentionPeriod":"60"}`, `{"retentionPeriod":"70"}`},
+		{"softDeletePolicy", "effectiveTime", `{"retentionDurationSeconds":"604800"}`, `{"retentionDurationSeconds":"604801"}`},
+	} {
+		for _, method := range []string{"PATCH", "PUT"} {
+			at := func(value string) any {
+				return set(method, `{"`+test[0]+`":`+value+`}`)[test[0]].(map[string]any)[test[1]]
+			}
+			first, same, other := at(test[2]), at(test[2]), at(test[3])
+			if first == nil || same != first || other == first {
+				t.Errorf("%s %s: %v, with the same value %v, with another %v", method, test[0], first, same, other)
+			}
+		}
+	}
+	const uniform = `"uniformBucketLevelAccess":{"enabled":true}`
+	locked := func(method, members string) (prevention, at any) {
+		t.Helper()
+		c := set(method, `{"iamConfiguration":{`+members+`}}`)["iamConfiguration"].(map[string]any)
+		if !reflect.DeepEqual(c["uniformBucketLevelAccess"], c["bucketPolicyOnly"]) {
+			t.Errorf("the two names of uniform access differ: %v", c)
+		}
+		return c["publicAccessPrevention"], c["uniformBucketLevelAccess"].(map[string]any)["lockedTime"]
+	}
+	_, first := locked("PATCH", uniform)
+	for _, test := range []struct {
+		method, members string
+		prevention, at  any
+	}{
+		{"PATCH", `"publicAccessPrevention":"enforced"`, "enforced", first},
+		{"PUT", uniform, "inherited", first},
+		{"PUT", `"publicAccessPrevention":"enforced"`, "enforced", nil},
+		{"PUT", ``, "inherited", nil},
+	} {
+		if prevention, at := locked(test.method, test.members); prevention != test.prevention || at != test.at {
+			t.Errorf("%s {%s}: %v, locked from %v, want %v from %v", test.method, test.members, prevention, at, test.prevention, test.at)
+		}
+	}
+}

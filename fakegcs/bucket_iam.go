@@ -2,7 +2,6 @@ package fakegcs
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -23,43 +22,54 @@ type uniformAccess struct {
 	LockedTime timestamp `json:"lockedTime,omitzero"` // from when it cannot be disabled; not enforced
 }
 
+// newIAMConfiguration is that of a new bucket.
+var newIAMConfiguration = iamConfiguration{PublicAccessPrevention: "inherited"}
+
 // lockedAfter is the time for which uniform access can be disabled.
 const lockedAfter = 90 * 24 * time.Hour
 
-// newIAMConfiguration is that of a new bucket.
-func newIAMConfiguration() iamConfiguration {
-	return iamConfiguration{PublicAccessPrevention: "inherited"}
-}
-
-// change applies the fields of a create or patch body.
-func (c *iamConfiguration) change(raw json.RawMessage, now time.Time) error {
+// setIAM applies the value of a request.
+func (r *bucketResource) setIAM(value json.RawMessage, merge bool) *apiError {
 	var given struct {
 		BucketPolicyOnly, UniformBucketLevelAccess *uniformAccess
 		PublicAccessPrevention                     *string
 	}
-	if err := strictjson.Decode(raw, &given, "iamConfiguration"); err != nil {
-		return err
+	if err := strictjson.Decode(value, &given, "iamConfiguration"); err != nil {
+		return invalid("Invalid value for iamConfiguration: %v", err)
+	}
+	c := &r.IamConfiguration
+	if !merge {
+		*c = newIAMConfiguration
 	}
 	if p := given.PublicAccessPrevention; p != nil {
-		switch *p {
-		case "enforced", "inherited":
-		case "unspecified": // the older name
-			*p = "inherited"
-		default:
-			return fmt.Errorf("publicAccessPrevention: want enforced or inherited, not %q", *p)
-		}
 		c.PublicAccessPrevention = *p
 	}
 	for _, is := range []*uniformAccess{given.BucketPolicyOnly, given.UniformBucketLevelAccess} {
-		if is == nil || is.Enabled == c.UniformBucketLevelAccess.Enabled {
-			continue
-		}
-		c.UniformBucketLevelAccess = uniformAccess{Enabled: is.Enabled}
-		if is.Enabled {
-			c.UniformBucketLevelAccess.LockedTime = timestamp{now.Add(lockedAfter)}
+		if is != nil && is.Enabled != c.UniformBucketLevelAccess.Enabled {
+			c.UniformBucketLevelAccess.Enabled = is.Enabled
 		}
 	}
-	c.BucketPolicyOnly = c.UniformBucketLevelAccess
+	return nil
+}
+
+// completeIAM checks the configuration, and sets the time from which uniform access is locked. It stays while the
+// access is enabled.
+func (r *bucketResource) completeIAM(was *bucketResource, now time.Time) *apiError {
+	c, uniform := &r.IamConfiguration, was.IamConfiguration.UniformBucketLevelAccess
+	switch c.PublicAccessPrevention {
+	case "enforced", "inherited":
+	case "unspecified": // the older name
+		c.PublicAccessPrevention = "inherited"
+	default:
+		return invalid("Invalid value for iamConfiguration: publicAccessPrevention: want enforced or inherited, not %q", c.PublicAccessPrevention)
+	}
+	if is := c.UniformBucketLevelAccess.Enabled; is != uniform.Enabled {
+		uniform = uniformAccess{Enabled: is}
+		if is {
+			uniform.LockedTime = timestamp{now.Add(lockedAfter)}
+		}
+	}
+	c.BucketPolicyOnly, c.UniformBucketLevelAccess = uniform, uniform
 	return nil
 }
 

@@ -12,101 +12,64 @@ import (
 func (s *store) resourceOf(name string, cond conditions) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(name)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
+	return s.changeLocked(name, cond, func(*bucket) (bool, *apiError) { return false, nil })
 }
 
-// patchBucket changes the fields of a bucket that body has. With replace, their values are
-// replaced. Otherwise objects such as the labels are merged.
-func (s *store) patchBucket(name string, body []byte, cond conditions, replace bool) (bucketResource, *apiError) {
-	defer s.claimBuckets()()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// changeLocked changes the metadata of a bucket if cond holds, and returns it. After an error, the bucket stays as it
+// was.
+func (s *store) changeLocked(name string, cond conditions, change func(*bucket) (changed bool, err *apiError)) (bucketResource, *apiError) {
 	b, err := s.bucketLocked(name)
-	if err != nil {
-		return bucketResource{}, err
+	if err == nil {
+		err = cond.check(&Object{Metageneration: b.Metageneration})
 	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
+	if err != nil {
 		return bucketResource{}, err
 	}
 	was := b.bucketResource
-	if replace {
-		b.clearMerged(body)
-	}
-	err = b.configure(body, s.now())
-	if err == nil && emptyPatch(body) { // not even the metageneration changes
-		return was, nil
-	}
-	if err == nil {
-		err = was.RetentionPolicy.checkChange(b.RetentionPolicy, b.Name)
-	}
-	if err == nil {
-		err = b.checkConfigured(&was)
-	}
-	if err != nil {
+	changed, err := change(b)
+	switch {
+	case err != nil:
 		b.bucketResource = was
 		return bucketResource{}, err
+	case changed:
+		return s.bucketChanged(b, was)
 	}
-	res, err := s.bucketChanged(b, was)
-	if err == nil && was.RetentionPolicy.period() != b.RetentionPolicy.period() {
-		b.retain()
+	return was, nil
+}
+
+// patchBucket changes fields of a bucket. With replace, their values are replaced. Otherwise objects such as the
+// labels are merged. Without fields, not even the metageneration changes.
+func (s *store) patchBucket(name string, fields map[string]json.RawMessage, cond conditions, replace bool) (bucketResource, *apiError) {
+	defer s.claimBuckets()()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var was *retentionPolicy
+	res, err := s.changeLocked(name, cond, func(b *bucket) (bool, *apiError) {
+		before := b.bucketResource
+		was = before.RetentionPolicy
+		return len(fields) > 0, b.configure(fields, !replace, &before, s.now())
+	})
+	if err == nil && was.period() != res.RetentionPolicy.period() {
+		s.buckets[name].retain()
 	}
 	return res, err
 }
 
-// clearMerged removes the values that body names and that configure would merge with those in
-// body.
-func (r *bucketResource) clearMerged(body []byte) {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // configure reports the error
-	for name := range fields {
-		switch name {
-		case "labels":
-			r.Labels = nil
-		case "lifecycle":
-			r.Lifecycle = nil
-		case "website":
-			r.Website = nil
-		case "billing":
-			r.Billing = nil
-		case "logging":
-			r.Logging = nil
-		case "encryption":
-			r.Encryption = nil
-		}
-	}
-}
-
-func emptyPatch(body []byte) bool {
-	var fields map[string]json.RawMessage
-	return json.Unmarshal(body, &fields) == nil && len(fields) == 0
-}
-
-// lockRetention makes the retention policy of a bucket permanent.
+// lockRetention makes the retention policy of a bucket permanent: it can only be extended.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/lockRetentionPolicy
 func (s *store) lockRetention(name string, cond conditions) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(name)
-	if err != nil {
-		return bucketResource{}, err
-	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
-		return bucketResource{}, err
-	}
-	switch p := b.RetentionPolicy; {
-	case p == nil:
-		return bucketResource{}, invalid("The bucket has no retention policy to lock.")
-	case p.IsLocked:
-		return b.bucketResource, nil
-	}
-	was := b.bucketResource
-	locked := *b.RetentionPolicy
-	locked.IsLocked = true
-	b.RetentionPolicy = &locked
-	return s.bucketChanged(b, was)
+	return s.changeLocked(name, cond, func(b *bucket) (bool, *apiError) {
+		if b.RetentionPolicy == nil {
+			return false, invalid("The bucket has no retention policy to lock.")
+		}
+		locked := *b.RetentionPolicy
+		locked.IsLocked = true
+		changed := locked != *b.RetentionPolicy
+		b.RetentionPolicy = &locked
+		return changed, nil
+	})
 }
 
 // deleteBucket deletes a bucket that has no live or noncurrent object.

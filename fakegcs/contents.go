@@ -38,47 +38,31 @@ type ObjectContent struct {
 // CreateBucket creates a bucket. It fails if the name is invalid or exists, or a field is
 // invalid.
 func (s *Server) CreateBucket(b Bucket) error {
-	if _, err := s.store.createBucket(b.Name, b.resource(), ""); err != nil {
+	if _, err := s.store.createBucket(b.Name, b.fields(), ""); err != nil {
 		return fmt.Errorf("fakegcs: bucket %q: %w", b.Name, err)
 	}
 	return nil
 }
 
-// resource returns the body of the request that creates b.
-func (b *Bucket) resource() []byte {
-	fields := map[string]any{}
-	if b.Location != "" {
-		fields["location"] = b.Location
+// fields returns the fields of the request that creates b.
+func (b *Bucket) fields() map[string]json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	set := func(given bool, name string, value any) {
+		if given {
+			fields[name], _ = json.Marshal(value) // a value that can always be marshaled
+		}
 	}
-	if b.StorageClass != "" {
-		fields["storageClass"] = b.StorageClass
-	}
-	if b.Versioning {
-		fields["versioning"] = versioning{Enabled: true}
-	}
-	if b.SoftDelete != 0 {
-		fields["softDeletePolicy"] = map[string]int64Text{"retentionDurationSeconds": int64Text(b.SoftDelete / time.Second)}
-	}
-	if b.Retention != 0 {
-		fields["retentionPolicy"] = map[string]int64Text{"retentionPeriod": int64Text(b.Retention / time.Second)}
-	}
-	if b.EventBasedHold {
-		fields["defaultEventBasedHold"] = true
-	}
-	if b.RequesterPays {
-		fields["billing"] = map[string]bool{"requesterPays": true}
-	}
-	if b.Hierarchical {
-		fields["hierarchicalNamespace"] = namespace{Enabled: true}
-	}
-	if b.UniformAccess || b.Hierarchical {
-		fields["iamConfiguration"] = map[string]any{"uniformBucketLevelAccess": map[string]bool{"enabled": true}}
-	}
-	if b.Labels != nil {
-		fields["labels"] = b.Labels
-	}
-	body, _ := json.Marshal(fields) // values that can always be marshaled
-	return body
+	set(b.Location != "", "location", b.Location)
+	set(b.StorageClass != "", "storageClass", b.StorageClass)
+	set(b.Versioning, "versioning", versioning{Enabled: true})
+	set(b.SoftDelete != 0, "softDeletePolicy", map[string]int64Text{"retentionDurationSeconds": int64Text(b.SoftDelete / time.Second)})
+	set(b.Retention != 0, "retentionPolicy", map[string]int64Text{"retentionPeriod": int64Text(b.Retention / time.Second)})
+	set(b.EventBasedHold, "defaultEventBasedHold", true)
+	set(b.RequesterPays, "billing", billing{RequesterPays: true})
+	set(b.Hierarchical, "hierarchicalNamespace", namespace{Enabled: true})
+	set(b.UniformAccess || b.Hierarchical, "iamConfiguration", map[string]uniformAccess{"uniformBucketLevelAccess": {Enabled: true}})
+	set(b.Labels != nil, "labels", b.Labels)
+	return fields
 }
 
 // PutObject makes an object with the bytes of content, as an upload without

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/internal/strictjson"
 )
 
 // Folders exist in buckets with hierarchical namespace, also while they are empty. Managed folders have an
@@ -361,10 +360,4 @@ func (a folderAPI) list(q *request) *reply {
 		page.Items = append(page.Items, q.shownFolder(name, (*list)[name]))
 	}
 	return jsonReply(http.StatusOK, page)
-}
-
-// setNamespace sets the namespace from a create or patch body. One that is disabled is kept, too.
-func (r *bucketResource) setNamespace(raw json.RawMessage) error {
-	r.HierarchicalNamespace = nil
-	return strictjson.Decode(raw, &r.HierarchicalNamespace, "hierarchicalNamespace")
 }

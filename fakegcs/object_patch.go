@@ -172,3 +172,22 @@ func (o *Object) change(body []byte, now time.Time) *apiError {
 	}
 	return nil
 }
+
+// merge returns a copy of old with a patch applied. A nil value removes its key.
+func merge(old map[string]string, patch map[string]*string) map[string]string {
+	merged := make(map[string]string, len(old)+len(patch))
+	for k, v := range old {
+		merged[k] = v
+	}
+	for k, v := range patch {
+		if v == nil {
+			delete(merged, k)
+		} else {
+			merged[k] = *v
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}

@@ -58,18 +58,25 @@ func (p *retentionPolicy) period() time.Duration {
 	return time.Duration(p.RetentionPeriod) * time.Second
 }
 
-// checkChange returns an error if the policy p may not become is: a locked one can only be
-// extended. It stays locked.
-func (p *retentionPolicy) checkChange(is *retentionPolicy, bucket string) *apiError {
+// completeRetention checks the policy and sets its time, which stays if the period does. A locked policy can only be
+// extended, and stays locked.
+func (r *bucketResource) completeRetention(before *bucketResource, now time.Time) *apiError {
+	was, is := before.RetentionPolicy, r.RetentionPolicy
+	locked := was != nil && was.IsLocked
 	switch {
-	case p == nil || !p.IsLocked:
-		return nil
-	case is == nil:
+	case is == nil && locked:
 		return refuse(http.StatusForbidden, "forbidden", "Cannot remove a locked Retention Policy from a bucket.")
-	case is.RetentionPeriod < p.RetentionPeriod:
-		return refuse(http.StatusForbidden, "forbidden", "Cannot reduce retention duration of a locked Retention Policy for bucket '%s'.", bucket)
+	case is == nil:
+		return nil
+	case is.RetentionPeriod < 1 || is.RetentionPeriod > 3_155_760_000: // https://cloud.google.com/storage/docs/bucket-lock
+		return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", is.RetentionPeriod)
+	case locked && is.RetentionPeriod < was.RetentionPeriod:
+		return refuse(http.StatusForbidden, "forbidden", "Cannot reduce retention duration of a locked Retention Policy for bucket '%s'.", r.Name)
 	}
-	is.EffectiveTime, is.IsLocked = p.EffectiveTime, true
+	is.EffectiveTime, is.IsLocked = timestamp{now}, locked
+	if locked || was.period() == is.period() {
+		is.EffectiveTime = was.EffectiveTime
+	}
 	return nil
 }
 

@@ -23,6 +23,15 @@ func names(list string, inner map[string]schema) schema {
 	return s
 }
 
+// bucketNames is the schema of a bucket.
+var bucketNames = func() schema {
+	s := names(strings.Join(slices.Concat(bucketOutput, bucketMissing), " "), nil)
+	for _, setting := range bucketSettings {
+		s[setting.name] = nil
+	}
+	return s
+}()
+
 // schemaOf returns the schema of the reply to q.
 func schemaOf(q *request) schema {
 	const (
@@ -30,10 +39,6 @@ func schemaOf(q *request) schema {
 			"customerEncryption etag eventBasedHold generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metadata metageneration name owner " +
 			"restoreToken retention retentionExpirationTime selfLink size softDeleteTime storageClass temporaryHold timeCreated timeDeleted " +
 			"timeFinalized timeStorageClassUpdated updated"
-		bucket = "acl autoclass billing cors customPlacementConfig defaultEventBasedHold defaultObjectAcl encryption etag generation hardDeleteTime " +
-			"hierarchicalNamespace iamConfiguration id ipFilter kind labels lifecycle location locationType logging metageneration name " +
-			"objectRetention owner projectNumber retentionPolicy rpo satisfiesPZI satisfiesPZS selfLink softDeletePolicy softDeleteTime " +
-			"storageClass timeCreated updated versioning website"
 		notification = "custom_attributes etag event_types id kind object_name_prefix payload_format selfLink topic"
 	)
 	switch q.op {
@@ -46,9 +51,9 @@ func schemaOf(q *request) schema {
 	case faults.OpList:
 		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
 	case faults.OpBucketList:
-		return names("items kind nextPageToken unreachable", map[string]schema{"items": names(bucket, nil)})
+		return names("items kind nextPageToken unreachable", map[string]schema{"items": bucketNames})
 	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketPatch:
-		return names(bucket, nil)
+		return bucketNames
 	case faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpInsert, faults.OpGet, faults.OpPatch, faults.OpCompose, faults.OpRestore:
 		return names(object, nil)
 	case faults.OpRewrite:

@@ -21,7 +21,7 @@ func (s *store) seed() error {
 		if old {
 			return nil
 		}
-		if _, err := s.createBucket(b.Name, b.resource(), ""); err != nil {
+		if _, err := s.createBucket(b.Name, b.fields(), ""); err != nil {
 			return fmt.Errorf("bucket %q: %w", b.Name, err)
 		}
 		isNew[b.Name] = true

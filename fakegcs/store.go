@@ -1,7 +1,7 @@
 package fakegcs
 
 import (
-	"bytes"
+	"encoding/json"
 	"net/http"
 	"sync"
 
@@ -40,15 +40,14 @@ func (s *store) bucketLocked(name string) (*bucket, *apiError) {
 	return s.addBucketLocked(name, nil, "")
 }
 
-// createBucket creates a bucket with the configuration in body, which may be empty, for a principal, who is "" if
-// unknown.
-func (s *store) createBucket(name string, body []byte, principal string) (bucketResource, *apiError) {
+// createBucket creates a bucket with the fields of a request, for a principal, who is "" if unknown.
+func (s *store) createBucket(name string, fields map[string]json.RawMessage, principal string) (bucketResource, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buckets[name] != nil {
 		return bucketResource{}, refuse(http.StatusConflict, "bucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
 	}
-	b, err := s.addBucketLocked(name, body, principal)
+	b, err := s.addBucketLocked(name, fields, principal)
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -56,19 +55,14 @@ func (s *store) createBucket(name string, body []byte, principal string) (bucket
 }
 
 // addBucketLocked creates a bucket. The name must not exist.
-func (s *store) addBucketLocked(name string, body []byte, principal string) (*bucket, *apiError) {
+func (s *store) addBucketLocked(name string, fields map[string]json.RawMessage, principal string) (*bucket, *apiError) {
 	if err := checkBucketName(name); err != nil {
 		return nil, err
 	}
 	b := newBucket(name, s.now())
 	b.Creator = principal
-	if len(bytes.TrimSpace(body)) > 0 {
-		if err := b.configure(body, s.now()); err != nil {
-			return nil, err
-		}
-		if err := b.checkConfigured(nil); err != nil {
-			return nil, err
-		}
+	if err := b.configure(fields, false, nil, s.now()); err != nil {
+		return nil, err
 	}
 	if err := s.saveBucket(b); err != nil {
 		return nil, errInternal(err)
