@@ -129,13 +129,6 @@ func (r *Risk) Take(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Taken returns how many bytes are taken, and the bound.
-func (b *Bound) Taken() (taken, bound int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.whole() + b.taken[sessionRisk], b.bound()
-}
-
 // bound returns the bound. The caller holds b.mu.
 func (b *Bound) bound() int64 {
 	return max(recentFactor*b.recent.sum(time.Now()), min(First+b.total, Least))
