@@ -159,7 +159,6 @@ func TestIncompletePlaces(t *testing.T) {
 		"no Kill":                   locks(func(p *storetest.Place) { process(p, func(p *storetest.Process) { p.Kill = nil }) }),
 		"no Store":                  locks(func(p *storetest.Place) { process(p, func(p *storetest.Process) { p.Store = nil }) }),
 		"a TTL of locks":            locks(func(p *storetest.Place) { p.TTL = time.Minute }),
-		"clocks of locks":           locks(func(p *storetest.Place) { p.OpenAhead = func(time.Duration) storetest.Process { return p.Open() } }),
 		"leases that are missing":   locks(func(p *storetest.Place) { p.Without = []storetest.Feature{storetest.Quarantine} }),
 		"lock checks that it has":   locks(func(p *storetest.Place) { p.Without = append(p.Without, storetest.LockChecks) }),
 		"an unknown feature":        locks(func(p *storetest.Place) { p.Without = append(p.Without, "x") }),

@@ -59,7 +59,6 @@ func (s *subject) steps(format string, args ...any) {
 		for _, p := range s.processes {
 			s.observe(p, s.upload(st.id))
 		}
-		s.stopIfFailed()
 	}
 }
 
@@ -68,14 +67,6 @@ func (s *subject) calls(format string, args ...any) {
 	s.Helper()
 	for _, st := range parse(format, args...) {
 		s.do(st)
-		s.stopIfFailed()
-	}
-}
-
-// stopIfFailed ends the check after its first step that failed.
-func (s *subject) stopIfFailed() {
-	if s.Failed() {
-		s.FailNow()
 	}
 }
 

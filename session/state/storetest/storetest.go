@@ -26,8 +26,7 @@ type Place struct {
 	TTL time.Duration
 
 	// OpenAhead opens the place as a new process whose clock is ahead of the clocks of
-	// the other processes and the place. ahead may be negative. It is only for a
-	// [state.Leaser].
+	// the other processes and the place. ahead may be negative.
 	OpenAhead func(ahead time.Duration) Process
 
 	// Without lists the features that the Store does not have. Each feature must be
@@ -122,21 +121,21 @@ func (s *subject) features(p Process) {
 	_, lockChecks := p.Store.(state.LockChecker)
 	_, quarantine := p.Store.(state.Quarantine)
 	_, leaser := p.Store.(state.Leaser)
-	has := map[Feature]bool{LockChecks: lockChecks, Quarantine: quarantine, Leases: leaser, Clocks: s.place.OpenAhead != nil}
-	if !leaser {
-		if has[Clocks] {
-			s.Errorf("Place.OpenAhead is set, but the Store is no state.Leaser")
-		}
-		delete(has, Clocks)
+	has := map[Feature]bool{LockChecks: lockChecks, Quarantine: quarantine, Leases: leaser}
+	if leaser || s.place.OpenAhead != nil {
+		has[Clocks] = s.place.OpenAhead != nil
 	}
 	for feature, has := range has {
-		if without := slices.Contains(s.place.Without, feature); has == without {
-			s.Errorf("%s: the Store has it: %t, and Place.Without lists it: %t", feature, has, without)
+		switch without := slices.Contains(s.place.Without, feature); {
+		case has && without:
+			s.Errorf("Place.Without has %q, but the Store has it", feature)
+		case !has && !without:
+			s.Errorf("the Store has no %s: add it, or list it in Place.Without", feature)
 		}
 	}
 	for _, feature := range s.place.Without {
-		if _, known := has[feature]; !known {
-			s.Errorf("Place.Without has %q, which is no Feature of this Store", feature)
+		if _, known := has[feature]; !known && (feature != Clocks || leaser) {
+			s.Errorf("Place.Without has %q, which is no Feature", feature)
 		}
 	}
 	switch {
@@ -147,5 +146,7 @@ func (s *subject) features(p Process) {
 	case !leaser && s.place.TTL != 0:
 		s.Fatalf("Place.TTL is %v, but the Store is no state.Leaser", s.place.TTL)
 	}
-	s.stopIfFailed()
+	if s.Failed() {
+		s.FailNow()
+	}
 }
