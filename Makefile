@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
 
 help:
 	@echo 'For daily work:'
@@ -14,7 +14,7 @@ help:
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live'
 	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
-	@echo 'Stress: reliability walk simulate kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
+	@echo 'Stress: reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo 'What tests find: mutate mutate-sample coverage'
 	@echo
@@ -189,7 +189,12 @@ walk:
 # its events: go test ./upload -run Simulation -seed 17 -v
 SEEDS = 100000
 simulate:
-	$(FIRE) ./upload -run Simulation -seeds $(SEEDS)
+	$(FIRE) ./upload -run TestSimulation -seeds $(SEEDS)
+
+# simulate-joint runs everything that limits or waits together, in virtual time.
+JOINT_SEEDS = 10000
+simulate-joint:
+	$(FIRE) ./upload -run JointSimulation -joint-seeds $(JOINT_SEEDS)
 
 # kill sends SIGKILL to the client and to the server at seeded points.
 KILLS = 1000

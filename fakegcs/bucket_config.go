@@ -1,8 +1,8 @@
 package fakegcs
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
