@@ -141,7 +141,6 @@ type joint struct {
 	by      upload.JoinBy
 	paths   []string // of the small file and the large ones
 	sizes   []int64
-	serial  int
 	numbers [jointKinds]int // of objects; those of large files count when they are finished
 	run     *jointRun
 	dead    bool // the service does not recover
