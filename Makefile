@@ -271,7 +271,7 @@ fuzz:
 
 # mutate changes one token of the code at a time, and prints how many of the changes the own tests of each
 # package find: make mutate PKGS='chunk session'. MUTATE has further flags of gremlins: MUTATE='--workers 1'.
-PKGS = backoff chunk session session/state $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch task)))
+PKGS = backoff chunk session session/state $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch)))
 mutate:
 	@MUTATE='$(MUTATE)' sh internal/mutate/own.sh $(PKGS)
 
@@ -279,7 +279,7 @@ mutate:
 # upload and session find. The same seed selects the same changes. FROM continues a run that was interrupted.
 MUTANTS = 200
 FROM = 1
-SAMPLE_PKGS = session upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections task)))
+SAMPLE_PKGS = session upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections)))
 mutate-sample:
 	go run ./internal/mutate -n $(MUTANTS) -from $(FROM) -seed $(SEED) $(SAMPLE_PKGS)
 
