@@ -149,8 +149,8 @@ func (c *Client) url(query url.Values, path ...string) string {
 	return target.String()
 }
 
-// WithEncryptionKey returns a client that sends k with the requests of a session. A
-// session that was started with a Spec.EncryptionKey needs it for every request.
+// WithEncryptionKey returns a client that sends k with the requests of a session. If the
+// session was started with a Spec.EncryptionKey, every request needs that key.
 // Start, Insert and Stat use the key of their Spec. The zero k removes the key.
 func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 	if k.IsZero() && c.key.IsZero() {

@@ -2,11 +2,9 @@ package upload_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -156,69 +154,4 @@ func (c *jointConn) Close() error {
 	delete(c.link.conns, c)
 	c.link.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// jointRisk is a transport that counts the bytes at risk of requests that the service keeps as a whole or not at all: those
-// that were handed to the network and have no reply.
-type jointRisk struct {
-	http.RoundTripper
-
-	mu        sync.Mutex
-	atRisk    int64
-	committed int64 // bytes of requests that succeeded
-	most      int64 // at risk at a time
-	beyond    int64 // the most bytes beyond the bound
-	whole     int   // requests under way
-}
-
-func (r *jointRisk) RoundTrip(req *http.Request) (*http.Response, error) {
-	query := req.URL.Query()
-	insert := req.Method == http.MethodPost && strings.HasPrefix(req.URL.Path, "/upload/") && query.Get("uploadType") != "resumable"
-	if req.Body == nil || req.Body == http.NoBody || !insert && !query.Has("partNumber") {
-		// The bytes of a session raise the bound when they are committed. Here they raise it earlier, because a query may
-		// commit them.
-		r.mu.Lock()
-		r.committed += max(req.ContentLength, 0)
-		r.mu.Unlock()
-		return r.RoundTripper.RoundTrip(req)
-	}
-	b := &jointBody{ReadCloser: req.Body, risk: r}
-	req = req.Clone(req.Context())
-	req.Body = b
-	r.mu.Lock()
-	r.whole++
-	r.mu.Unlock()
-	resp, err := r.RoundTripper.RoundTrip(req)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil && resp.StatusCode == http.StatusOK {
-		r.committed += b.n
-	}
-	r.whole--
-	r.atRisk -= b.n
-	b.ended = true
-	return resp, err
-}
-
-type jointBody struct {
-	io.ReadCloser
-	risk  *jointRisk
-	n     int64
-	ended bool
-}
-
-func (b *jointBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.risk.mu.Lock()
-	defer b.risk.mu.Unlock()
-	if b.ended {
-		return n, err
-	}
-	b.n += int64(n)
-	b.risk.atRisk += int64(n)
-	b.risk.most = max(b.risk.most, b.risk.atRisk)
-	if bound := min(16*mib+b.risk.committed, 64*mib); b.risk.whole > 1 {
-		b.risk.beyond = max(b.risk.beyond, b.risk.atRisk-bound)
-	}
-	return n, err
 }

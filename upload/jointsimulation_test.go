@@ -76,7 +76,6 @@ type jointOutcome struct {
 	Sent              int64
 	Virtual           time.Duration
 	Ended             time.Duration // the longest time that calls needed after Ctrl-C
-	Risk              int64         // the most bytes at risk
 }
 
 func (o *jointOutcome) add(p jointOutcome) {
@@ -87,7 +86,6 @@ func (o *jointOutcome) add(p jointOutcome) {
 	o.Sent += p.Sent
 	o.Virtual += p.Virtual
 	o.Ended = max(o.Ended, p.Ended)
-	o.Risk = max(o.Risk, p.Risk)
 	if o.Least == 0 || p.Least < o.Least {
 		o.Least = p.Least
 	}
@@ -125,25 +123,25 @@ func jointKindOf(object string) jointKind {
 
 // joint is the simulation of one seed.
 type joint struct {
-	t       *testing.T
-	seed    uint64
-	rnd     *rand.Rand
-	out     *jointOutcome
-	link    *jointLink
-	srv     *fakegcs.Server
-	risk    *jointRisk
-	writes  *writes
-	store   *state.Dir
-	pause   *upload.RateLimit
-	latency time.Duration
-	small   int64 // size of a small file
-	first   int   // small files at a time at first
-	by      upload.JoinBy
-	paths   []string // of the small file and the large ones
-	sizes   []int64
-	numbers [jointKinds]int // of objects; those of large files count when they are finished
-	run     *jointRun
-	dead    bool // the service does not recover
+	t         *testing.T
+	seed      uint64
+	rnd       *rand.Rand
+	out       *jointOutcome
+	link      *jointLink
+	srv       *fakegcs.Server
+	transport *http.Transport
+	writes    *writes
+	store     *state.Dir
+	pause     *upload.RateLimit
+	latency   time.Duration
+	small     int64 // size of a small file
+	first     int   // small files at a time at first
+	by        upload.JoinBy
+	paths     []string // of the small file and the large ones
+	sizes     []int64
+	numbers   [jointKinds]int // of objects; those of large files count when they are finished
+	run       *jointRun
+	dead      bool // the service does not recover
 
 	storyMu sync.Mutex
 	story   strings.Builder
@@ -211,8 +209,7 @@ func (j *joint) simulate(dir, mem string) {
 	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
 		t.Fatal(err)
 	}
-	tr := j.link.serve(srv)
-	j.risk = &jointRisk{RoundTripper: tr}
+	j.transport = j.link.serve(srv)
 	if j.store, err = state.OpenDir(filepath.Join(mem, "state")); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +224,7 @@ func (j *joint) simulate(dir, mem string) {
 		j.paths, j.sizes = append(j.paths, path), append(j.sizes, size)
 	}
 	defer func() {
-		tr.CloseIdleConnections()
+		j.transport.CloseIdleConnections()
 		_ = srv.Close()
 		close(j.link.ended)
 		time.Sleep(time.Minute)
@@ -273,7 +270,7 @@ func (j *joint) begin(kinds []jointKind) {
 	r.limiter = &backoff.Limiter{First: j.first, Max: 20}
 	j.run = r
 	j.log("a process with %v", kinds)
-	up, err := upload.New(&http.Client{Transport: j.risk}, &upload.Options{
+	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
 		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates,
 		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(),
 		Parallel: upload.AutoPartsFrom(0, 2*mib, q).By(j.by),
@@ -620,18 +617,12 @@ func (j *joint) interrupt() {
 	if took > jointEnd {
 		j.t.Errorf("seed %d: the calls ended %v after they were canceled, want at most %v", j.seed, took, jointEnd)
 	}
-	j.risk.mu.Lock()
-	defer j.risk.mu.Unlock()
-	if j.risk.beyond > 0 {
-		j.t.Errorf("seed %d: %d bytes too many were at risk", j.seed, j.risk.beyond)
-	}
-	j.risk.committed, j.risk.atRisk = 0, 0 // the next process starts over
 }
 
 // judge checks the objects.
 func (j *joint) judge() {
 	stats := j.srv.Stats()
-	j.out.Requests, j.out.Sent, j.out.Virtual, j.out.Risk = int(stats.Requests), stats.Received, time.Since(j.start), j.risk.most
+	j.out.Requests, j.out.Sent, j.out.Virtual = int(stats.Requests), stats.Received, time.Since(j.start)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for name, sum := range j.objects {

@@ -27,7 +27,7 @@ func allFacts(f func(facts)) {
 	}
 }
 
-// TestChoose checks the plan for every combination of facts against what must hold of it.
+// TestChoose checks the plan for every combination of facts.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	n := 0
