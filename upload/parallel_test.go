@@ -340,6 +340,24 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	})
 }
 
+// If the service fails when the object is complete, the call waits once for all its temporary objects.
+func TestParallelOutageInDeletes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(40 * q)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		began := time.Now()
+		_, err := w.uploader(byParts, func(o *upload.Options) { o.RetryFor = 10 * time.Minute }).File(w.t.Context(), w.file(content), spec)
+		if took := time.Since(began); err != nil || took < 9*time.Minute || took > 12*time.Minute {
+			t.Errorf("%v after %v", err, took)
+		}
+		if w.saw(upload.Warning) != 1 {
+			t.Errorf("no warning names what is left")
+		}
+		w.wantSaved(1) // the next call deletes it
+	})
+}
+
 // The error of an upload that is interrupted before the compose reports all bytes as committed.
 func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	t.Parallel()
