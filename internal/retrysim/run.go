@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gcsup/backoff"
+	"gcsup/internal/breaker"
 )
 
 // A run ends when every client has been served or has stopped. With some policies
@@ -86,14 +87,13 @@ type run struct {
 
 // client is one client, or several that are refused at the same times.
 type client struct {
-	number   int // from 1; 0 for several
-	count    int64
-	tries    int      // refused requests since the last served one
-	left     int      // parts that are not served yet
-	gate     *gate    // nil without gates
-	worker   *worker  // nil without a fleet
-	machine  *machine // nil without a limiter
-	retrying bool     // the gate counts this retry as under way
+	count     int64
+	tries     int                // refused requests since the last served one
+	left      int                // parts that are not served yet
+	gate      *gate              // nil without gates
+	operation *breaker.Operation // at the gate
+	worker    *worker            // nil without a fleet
+	machine   *machine           // nil without a limiter
 }
 
 func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
@@ -146,6 +146,8 @@ func (r *run) play(ctx context.Context) (Result, error) {
 func (r *run) at(at int64, do func())              { r.queue.push(event{at, do}) }
 func (r *run) after(wait time.Duration, do func()) { r.at(r.now+int64(wait), do) }
 
+func (r *run) time() time.Time { return time.Unix(0, r.now) }
+
 // begin queues the first requests.
 func (r *run) begin() {
 	s := r.scenario
@@ -158,12 +160,12 @@ func (r *run) begin() {
 	}
 	var shared *gate
 	for i := range s.Clients {
-		c := client{number: i + 1, count: 1, left: s.parts}
+		c := client{count: 1, left: s.parts}
 		if r.shared != nothing {
 			if i%s.group == 0 {
 				shared = new(gate)
 			}
-			c.gate = shared
+			c.gate, c.operation = shared, new(breaker.Operation)
 		}
 		if r.fleet != nil {
 			c.worker = r.fleet.workers[i/s.group]
@@ -192,9 +194,8 @@ func (r *run) try(c client) {
 	case c.machine != nil:
 		c.machine.retries = append(c.machine.retries, c)
 		r.start(c.machine)
-	case c.gate != nil && c.tries > 0 && c.gate.limit > 0:
-		c.gate.waiting = append(c.gate.waiting, c)
-		r.admit(c.gate)
+	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
+		r.enter(c)
 	default:
 		r.request(c)
 	}
@@ -202,7 +203,8 @@ func (r *run) try(c client) {
 
 func (r *run) request(c client) {
 	if c.worker != nil && c.worker.held {
-		c.worker.postpone(c)
+		c.worker.postpone(c, r.time())
+		r.admit(c.gate)
 		return
 	}
 	served := r.service.admit(r.now, c.count)
@@ -241,7 +243,7 @@ func (r *run) answer(c client, served int64) {
 func (r *run) served(c client, count int64) {
 	r.last = r.now
 	if c.gate != nil {
-		c.gate.served(&c)
+		c.gate.breaker.Succeeded(c.operation)
 	}
 	c.count, c.tries = count, 0
 	c.left--
@@ -278,9 +280,9 @@ func (r *run) refused(c client, count int64) {
 	switch {
 	case c.gate != nil:
 		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
-		c.gate.refused(&c, r.now, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
+		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
-			c.gate.left(c)
+			c.gate.breaker.Leave(c.operation, r.time())
 		} else {
 			r.wait(c, random)
 		}
