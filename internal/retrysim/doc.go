@@ -19,10 +19,4 @@
 // Events are processed one by one, in order of time. If a policy has no jitter,
 // clients that fail at the same time always retry at the same time. They are
 // simulated as one event with a count.
-//
-// A scenario can have a bucket instead of the server, as docs/backoff.md describes
-// it: its index of names has ranges, and each accepts 1,000 requests per second. A
-// range that had a load of 80 % for 20 minutes is divided at the median of its recent
-// names. Names are random or grow. The clients are then files in flight, or machines
-// that use backoff.Limiter and backoff.Rate.
 package retrysim

@@ -93,7 +93,14 @@ type client struct {
 	gate      *gate              // nil without gates
 	operation *breaker.Operation // at the gate
 	worker    *worker            // nil without a fleet
-	machine   *machine           // nil without a limiter
+	pacer     pacer              // nil if the client makes its requests at once
+}
+
+// pacer decides when a client makes requests, of which each is a client for the run.
+type pacer interface {
+	start()
+	retry(c client) // the wait of c has ended
+	answered(served bool)
 }
 
 func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
@@ -113,8 +120,8 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 	if name == "bidmanager" {
 		r.tries = backoff.Tries(0)
 	}
-	if s.bucket {
-		r.service = newBucket(s.sequential, r.random)
+	if s.service != nil {
+		r.service = s.service(r.random)
 	}
 	return r, nil
 }
@@ -174,9 +181,8 @@ func (r *run) begin() {
 		if s.spread > 0 {
 			first = r.random.Int64N(int64(s.spread))
 		}
-		if s.auto {
-			m := newMachine(i, s.Clients)
-			r.at(first, func() { r.start(m) })
+		if s.pacer != nil {
+			r.at(first, s.pacer(r, i).start)
 		} else {
 			r.at(first, func() { r.try(c) })
 		}
@@ -188,12 +194,11 @@ func (r *run) begin() {
 	}
 }
 
-// try makes the request of c, or has it wait for its gate or machine.
+// try makes the request of c, or has it wait for its gate or pacer.
 func (r *run) try(c client) {
 	switch {
-	case c.machine != nil:
-		c.machine.retries = append(c.machine.retries, c)
-		r.start(c.machine)
+	case c.pacer != nil:
+		c.pacer.retry(c)
 	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
 		r.enter(c)
 	default:
@@ -209,7 +214,7 @@ func (r *run) request(c client) {
 	}
 	served := r.service.admit(r.now, c.count)
 	r.count(c.count, served)
-	if r.scenario.bucket {
+	if r.scenario.service != nil {
 		r.after(r.scenario.reply, func() { r.answer(c, served) })
 	} else {
 		r.answer(c, served)
@@ -260,9 +265,8 @@ func (r *run) served(c client, count int64) {
 	for range count {
 		r.done = append(r.done, time.Duration(r.now))
 	}
-	if c.machine != nil {
-		c.machine.accepted(r.now)
-		r.start(c.machine)
+	if c.pacer != nil {
+		c.pacer.answered(true)
 	}
 }
 
@@ -274,8 +278,8 @@ func (r *run) refused(c client, count int64) {
 	if c.worker != nil {
 		c.worker.row++
 	}
-	if c.machine != nil {
-		c.machine.refused(r.now)
+	if c.pacer != nil {
+		c.pacer.answered(false)
 	}
 	switch {
 	case c.gate != nil:
