@@ -12,7 +12,7 @@ import (
 // packages of this module without its path, and whole modules. The longest key applies. A tree
 // may import itself. session/internal/secret reveals session URIs: few rows have it.
 var imports = map[string]string{
-	"backoff":                     "",
+	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/nolink",
 	"session":                     "backoff chunk session/internal/oneline session/internal/secret",
 	"session/bucket":              "chunk session",
@@ -42,6 +42,7 @@ var imports = map[string]string{
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
+	"internal/breaker":            "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
