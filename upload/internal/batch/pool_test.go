@@ -282,7 +282,8 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestNumbersOfOpenFiles checks how many files a process uploads, and compares, for its limit of open files.
+// TestNumbersOfOpenFiles checks how many files a process uploads, and compares, for its limit of open files. They need
+// at most 13 of 16 of them.
 func TestNumbersOfOpenFiles(t *testing.T) {
 	for _, tt := range []struct {
 		openFiles                                  int
@@ -300,6 +301,13 @@ func TestNumbersOfOpenFiles(t *testing.T) {
 		decidingSmall, decidingLarge := Deciders(tt.openFiles)
 		if small.Max != tt.small || large.Max != tt.large || decidingSmall != tt.decidingSmall || decidingLarge != tt.decidingLarge || small.First != 32 || large.First != 4 {
 			t.Errorf("%d open files: %d and %d uploads, %d and %d comparisons, want %+v", tt.openFiles, small.Max, large.Max, decidingSmall, decidingLarge, tt)
+		}
+	}
+	for openFiles := 64; openFiles < 1<<20; openFiles += openFiles / 8 {
+		small, large := NewLimiters(openFiles)
+		decidingSmall, decidingLarge := Deciders(openFiles)
+		if need := 2*small.Max + 4*large.Max + decidingSmall + decidingLarge; need > openFiles*13/16 {
+			t.Errorf("%d open files: %d are needed", openFiles, need)
 		}
 	}
 	if n := OpenFiles(); n < 16 {
