@@ -76,6 +76,7 @@ func TestFailFastInAnOutage(t *testing.T) {
 		{"another one progressed before", success, 0, 1, 3, 503, never, true},
 		{"of a store", success, 2, never, never, 0, never, false},
 		{"of one object", success, 0, never, 1, 404, never, false},
+		{"of an object that is changed too often", success, 0, never, 1, 429, never, false},
 		{"another one progresses later", success, 0, never, 1, 503, 5, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,10 @@ func TestFailFastInAnOutage(t *testing.T) {
 				b.Failed("bkt", tt.answer)
 			}
 			time.Sleep(time.Until(at(4)))
-			b.Failed("bkt", &session.Error{Kind: session.ErrRetriesExhausted, Status: tt.status, FromService: true, Since: at(tt.since)})
+			b.Failed("bkt", &session.Error{
+				Kind: session.ErrRetriesExhausted, Status: tt.status, FromService: true, Since: at(tt.since), Reason: "rateLimitExceeded",
+				Message: "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete).",
+			})
 			if tt.then != never {
 				if b.Err("other") == nil {
 					t.Errorf("%s: the batch goes on before that", tt.name)
