@@ -249,29 +249,6 @@ func TestMoveRefused(t *testing.T) {
 	}
 }
 
-// TestAdd checks that an upload from elsewhere is saved unless there is a usable one.
-func TestAdd(t *testing.T) {
-	uri := newService(t).start()
-	dir, path := openDir(t)
-	damage(t, path, id, "x")
-	for i, want := range []error{nil, fs.ErrExist} { // the second call finds the upload of the first
-		if err := Add(t.Context(), dir, newToken(id, uri), "/source"); !errors.Is(err, want) {
-			t.Errorf("call %d: %v, want %v", i, err, want)
-		}
-	}
-	unlock, err := dir.Lock(t.Context(), newID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Add(t.Context(), dir, newToken(newID, uri), "/source"); !errors.Is(err, state.ErrInUse) {
-		t.Errorf("in use: %v", err)
-	}
-	unlock()
-	if got := idsOf(t, dir); got != id {
-		t.Errorf("the store has %s", got)
-	}
-}
-
 // TestFollow checks which ID a saved upload has after a move, and that Exists sees what could be one.
 func TestFollow(t *testing.T) {
 	uri := newService(t).start()

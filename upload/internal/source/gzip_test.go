@@ -6,11 +6,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -195,22 +193,6 @@ func TestGzipReader(t *testing.T) {
 	stop()
 	if _, err := zipped.Read(make([]byte, 1)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after stop: %v", err)
-	}
-	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	defer in.Close()
-	for r, want := range map[io.Reader]error{in: os.ErrDeadlineExceeded, bytes.NewReader(nil): errors.ErrUnsupported} {
-		z := Compressor{}.reader(r)
-		err := z.SetReadDeadline(time.Now())
-		if err == nil {
-			_, err = io.ReadAll(z)
-		}
-		if !errors.Is(err, want) {
-			t.Errorf("a deadline of %T: %v, want %v", r, err, want)
-		}
 	}
 }
 
