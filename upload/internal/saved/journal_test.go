@@ -92,9 +92,8 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 			}
 		}
 	})
-	r := j.RecordFile(nil)
-	j.BeginStream() // a Token that needs no source
-	j.edit(func() { j.token.URI = s.start() })
+	r := j.RecordFile(fileOf(q))
+	r.Started(s.start(), 0)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i, step := range []struct {
@@ -123,11 +122,9 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 		if step.persist {
 			write = j.Persist
 		}
-		store.mu.Lock()
-		calls := store.calls
-		store.mu.Unlock()
-		if err := write(step.ctx); !errors.Is(err, step.err) || warnings != step.warnings || store.calls-1 != step.saves {
-			t.Errorf("step %d: %v, %d warnings, %d saves after %d, want %+v", i, err, warnings, store.calls-1, calls-1, step)
+		err := write(step.ctx)
+		if saves := store.calls - 1; !errors.Is(err, step.err) || warnings != step.warnings || saves != step.saves { // Open loads once
+			t.Errorf("step %d: %v, %d warnings, %d saves, want %+v", i, err, warnings, saves, step)
 		}
 		if j.Saved() != (i > 0) || j.Old() != (i > 0) {
 			t.Errorf("step %d: saved %v, old %v", i, j.Saved(), j.Old())
