@@ -188,16 +188,14 @@ func TestPoolEnds(t *testing.T) {
 			defer cancel()
 			limiter := &backoff.Limiter{First: 2, Max: 2}
 			kind := Kind{Limiter: limiter, Deciders: 2}
-			var p *Pool[int, error]
-			p = NewPool(ctx, kind, Kind{Fixed: 1}, 0, func(job int, at *Place) (error, int64) {
-				_, err := at.Take(ctx)
-				if err == nil && job > 0 {
+			p := NewPool(ctx, kind, Kind{Fixed: 1}, 0, func(job int, at *Place) (int, int64) {
+				if _, err := at.Take(ctx); err == nil && job > 0 {
 					<-ctx.Done()
 				}
-				return err, 0
+				return job, 0
 			})
 			released := make(chan struct{})
-			put, refused, waiting := 0, 0, 0
+			put, refused := 0, 0
 			began := time.Now()
 			ended := p.Run(func() {
 				for put < 5000 {
@@ -211,10 +209,7 @@ func TestPoolEnds(t *testing.T) {
 						break
 					}
 				}
-			}, func(err error) bool {
-				if errors.Is(err, context.Canceled) {
-					waiting++
-				}
+			}, func(int) bool {
 				if how != "break" {
 					time.AfterFunc(time.Minute, cancel)
 				}
