@@ -9,7 +9,6 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
-	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 )
@@ -61,14 +60,6 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
-
-// Numbers returns how many small and large files the limiters permit, and how many may wait for
-// them, in a process that may have as many open files.
-func Numbers(openFiles int) (limits, waiting [2]int) {
-	small, large := batch.NewLimiters(openFiles)
-	waiting[0], waiting[1] = batch.Deciders(openFiles)
-	return [2]int{small.Max, large.Max}, waiting
-}
 
 // AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
 // bytes.
