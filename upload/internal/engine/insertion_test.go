@@ -44,6 +44,10 @@ func TestInsertion(t *testing.T) {
 		{name: "it did not arrive, and an old object has the same bytes", earlier: ours, age: time.Minute, faults: failed, object: ours, log: "insert 0-1000 503 check; wait 1s; stat 200 begin; insert 0-1000 200 done"},
 		{name: "an object of the second before", earlier: earlier, age: time.Second, faults: failed, err: session.ErrOutcomeUnknown, object: earlier, log: "insert 0-1000 503 check; wait 1s; stat 200 fail"},
 		{name: "another client, too", between: other, faults: lost, err: session.ErrOutcomeUnknown, object: other, log: "insert lost check; wait 1s; stat 200 fail"},
+		{name: "another client, and it did not arrive", between: other, faults: failed, err: session.ErrOutcomeUnknown, object: other, log: "insert 0-1000 503 check; wait 1s; stat 200 fail"},
+		{name: "another client, in the place of an old object", earlier: earlier, age: time.Minute, between: other, faults: failed, err: session.ErrOutcomeUnknown, object: other, log: "insert 0-1000 503 check; wait 1s; stat 200 fail"},
+		{name: "another client, and every object has the metageneration", spec: session.Spec{IfMetagenerationMatch: new(int64(1))}, earlier: earlier, age: time.Minute, between: other, faults: failed, err: session.ErrOutcomeUnknown, object: other, log: "insert 0-1000 503 check; wait 1s; stat 200 fail"},
+		{name: "it arrived, and the object cannot be read", faults: append(lost, hidden...), err: session.ErrOutcomeUnknown, object: ours, log: "insert lost check; wait 1s; stat 403 begin; insert 0-1000 412 check; stat 403 fail"},
 		{name: "another client, and the object cannot be read", between: other, faults: append(failed, hidden...), err: session.ErrOutcomeUnknown, object: other,
 			log: "insert 0-1000 503 check; wait 1s; stat 403 begin; insert 0-1000 412 check; stat 403 fail"},
 		{name: "the object cannot be read", faults: append(failed, hidden...), object: ours, log: "insert 0-1000 503 check; wait 1s; stat 403 begin; insert 0-1000 200 done"},
@@ -75,7 +79,7 @@ func TestInsertion(t *testing.T) {
 					time.Sleep(tt.age)
 					w.add(tt.faults...)
 					if tt.between != nil {
-						time.AfterFunc(time.Second/2, func() { w.insert(tt.between) })
+						w.onWait = func() { w.insert(tt.between) }
 					}
 					tt.spec.Bucket, tt.spec.Object = "bkt", "obj"
 					src, identical := file(ours), false

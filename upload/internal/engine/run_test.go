@@ -205,6 +205,42 @@ func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 	}
 }
 
+// TestLostAtTheEnd checks that a run which lost its session after the last request looks whether that made the object: an older one with the same
+// bytes is not its own.
+func TestLostAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const lost = "start 200 send; finalize lost query; query 410 query; wait 1s; query 410 check; "
+	const failed = "start 200 send; finalize 0-5 503 query; wait 1s; query 410 query; wait 2s; query 410 check; "
+	const again = "stat 200 begin; restarted; start 200 send; finalize 0-5 200 done"
+	for _, tt := range []struct {
+		name    string
+		earlier bool // there is an object with the same bytes
+		age     time.Duration
+		known   bool // its generation is the precondition
+		last    faults.Action
+		log     string
+	}{
+		{"made", false, 0, false, effect(faults.EffectLoseReply), lost + "stat 200 done"},
+		{"not made", false, 0, false, status(503), failed + strings.Replace(again, "200", "404", 1)},
+		{"not made, an old object", true, time.Hour, false, status(503), failed + again},
+		{"not made, the object of the precondition", true, 0, true, status(503), "stat 200 done; " + failed + again},
+	} {
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			s := spec
+			if tt.earlier {
+				if o := w.insert(data(5)); tt.known {
+					s.IfGenerationMatch = &o.Generation
+				}
+				time.Sleep(tt.age)
+			}
+			w.add(append(on(faults.OpFinalize, tt.last), on(faults.OpQuery, status(410), status(410))...)...)
+			transfer := engine.NewTransfer(w.requester(s), file(data(5)), engine.Unrecorded{}, engine.TransferOptions{})
+			_, err := engine.NewRun(transfer, new(engine.Precondition), session.State{Size: 5}).Drive(w.t.Context())
+			w.want(err, nil, tt.log)
+		})
+	}
+}
+
 // TestResumedRun checks how a run continues a session of another process, which may have sent more than it saved.
 func TestResumedRun(t *testing.T) {
 	t.Parallel()

@@ -155,12 +155,14 @@ func TestPausedRequestIsNotMade(t *testing.T) {
 	})
 }
 
-// TestReplyEndsTheWaitForTheLimit checks that a reply which comes before the end of a request need not wait until data passes, if a body
-// is copied or sent from its memory.
-func TestReplyEndsTheWaitForTheLimit(t *testing.T) {
+// TestPauseEndsWithTheReply checks that a reply which comes before the end of a request, and the end of its connection, need not wait until data
+// passes, if a body is copied or sent from its memory.
+func TestPauseEndsWithTheReply(t *testing.T) {
 	t.Parallel()
-	for _, lend := range []bool{true, false} {
-		inBubble(t, fakegcs.Options{Faults: on(faults.OpPut, faults.Action{Effect: faults.EffectStatus, Status: 403, Early: true})}, func(w *world) {
+	early, cut := faults.Action{Effect: faults.EffectStatus, Status: 403, Early: true}, faults.Action{Effect: faults.EffectCutRequest, Bytes: 1000}
+	for i := range 4 {
+		lend, do := i < 2, []faults.Action{early, cut}[i%2]
+		inBubble(t, fakegcs.Options{Faults: on(faults.OpPut, do)}, func(w *world) {
 			limit, x, uri := engine.NewRateLimit(16<<10), w.requester(spec), w.session(nil)
 			w.uplink.Limit = limit.Share()
 			time.AfterFunc(time.Second, func() { limit.SetLimit(0) })
@@ -178,8 +180,8 @@ func TestReplyEndsTheWaitForTheLimit(t *testing.T) {
 			r := x.Send(w.t.Context(), session.OpPut, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
 				return c.Put(ctx, uri, chunk.Range{To: q}, 2*q, body)
 			})
-			if took := time.Since(began); r.Status != 403 || took > 10*time.Minute {
-				t.Errorf("lend %v: %+v after %v", lend, r, took)
+			if took := time.Since(began); r.Status != do.Status || took > 10*time.Minute {
+				t.Errorf("%s, lend %v: %+v after %v", do.Effect, lend, r, took)
 			}
 		})
 	}

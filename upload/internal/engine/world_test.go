@@ -45,7 +45,8 @@ type world struct {
 	exchanges []*engine.Exchange
 	flowing   int
 	committed int
-	unwanted  bool // exchanges are not described
+	unwanted  bool   // exchanges are not described
+	onWait    func() // called before each wait, if it is set
 }
 
 // inBubble runs f in a world. The server ignores idempotency tokens, because nothing may depend on them.
@@ -229,6 +230,9 @@ func span(x *engine.Exchange) string {
 }
 
 func (w *world) Note(n engine.Note) {
+	if n.Kind == engine.Waiting && w.onWait != nil {
+		w.onWait()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes = append(w.notes, n)
