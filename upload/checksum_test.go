@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"gcsup/fakegcs"
@@ -45,64 +44,6 @@ func TestResultHasNoChecksumOfOurs(t *testing.T) {
 			w.wantObject("obj", content)
 		})
 	}
-}
-
-// TestRunningHash checks that damage is detected at the first reply after it. A file
-// is sent again in a new session. A stream cannot be sent again.
-func TestRunningHash(t *testing.T) {
-	t.Parallel()
-	for _, stream := range []bool{false, true} {
-		inBubble(t, &fakegcs.Options{}, func(w *world) {
-			content := data(12*q + 1)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
-			if stream {
-				_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
-				if !errors.Is(err, session.ErrChecksum) || strings.Count(w.trace(), "put ") != 2 {
-					t.Errorf("stream: error = %v, want ErrChecksum after the second part\n%s", err, w.trace())
-				}
-				w.wantNoObject("obj")
-				return
-			}
-			res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
-			if err != nil || w.saw(upload.Restarted) != 1 || res.BytesResent != 4*q {
-				t.Errorf("%+v, %v, want one new session after the second part\n%s", res, err, w.trace())
-			}
-			w.wantObject("obj", content)
-		})
-	}
-}
-
-// TestRunningHashAfterRestart checks that a new session remembers no comparison of the one
-// before: damage at the same offset is noticed at the first reply after it, too.
-func TestRunningHashAfterRestart(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{}, func(w *world) {
-		content := data(12*q + 1)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 2, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
-		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
-		if err != nil || w.saw(upload.Restarted) != 2 || res.BytesResent != 4*q {
-			t.Errorf("%+v, %v, want two new sessions, each after the first part\n%s", res, err, w.trace())
-		}
-		w.wantObject("obj", content)
-	})
-}
-
-// TestRangeMD5 checks that a short prefix is compared after a failure if the
-// server reports only an MD5.
-func TestRangeMD5(t *testing.T) {
-	t.Parallel()
-	inBubbleWithMD5(t, &fakegcs.Options{NoRunningHash: true}, func(w *world) {
-		content := data(12*q + 1)
-		w.addFaults(
-			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}},
-			faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * q}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
-		)
-		_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
-		if err != nil || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\nstart ") {
-			t.Errorf("error = %v, want a new session after the query\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-	})
 }
 
 // TestDamageAtTheEndStartsOver checks that a checksum which the service refuses at
