@@ -126,8 +126,8 @@ func TestExchangesAreDescribed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second, Faults: on(faults.OpFinalize, status(503))}, func(w *world) {
 		began := time.Now()
-		x := engine.NewRequester(w.uplink, 0, engine.NewPosition(-1)).To(spec)
-		r := engine.NewRun(engine.NewTransfer(x, file(data(2*q+5)), engine.Unrecorded{}, engine.TransferOptions{}), nil, session.State{Size: 2*q + 5})
+		r := w.run(spec, file(data(2*q+5)), engine.TransferOptions{})
+		x := r.Wire
 		if _, err := r.Drive(w.t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,7 @@ func TestInsertion(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					transfer := engine.NewTransfer(w.requester(tt.spec), src, engine.Unrecorded{}, engine.TransferOptions{})
+					transfer := w.transfer(tt.spec, src, engine.TransferOptions{})
 					o, err := engine.NewInsertion(transfer, loaded, seen, func() { identical = true }).Drive(w.t.Context())
 					w.want(err, tt.err, tt.log)
 					w.wantObject(tt.object)
@@ -113,7 +113,7 @@ func TestFirstInsertIsTheOneInDoubt(t *testing.T) {
 			time.AfterFunc(time.Second, func() { w.insert([]byte("of another client")) })
 			src := file(data(5))
 			loaded, _ := src.Load(w.t.Context())
-			_, err := engine.NewInsertion(engine.NewTransfer(w.requester(spec), src, engine.Unrecorded{}, engine.TransferOptions{}), loaded, nil, nil).Drive(w.t.Context())
+			_, err := engine.NewInsertion(w.transfer(spec, src, engine.TransferOptions{}), loaded, nil, nil).Drive(w.t.Context())
 			if !errors.Is(err, tt.err) {
 				t.Errorf("%d: error = %v, want %v\n%v", tt.first.Status, err, tt.err, w)
 			}
@@ -140,7 +140,7 @@ func TestInsertionHoldsItsRisk(t *testing.T) {
 		})
 		src := file(data(atrisk.First))
 		loaded, _ := src.Load(w.t.Context())
-		transfer := engine.NewTransfer(w.requester(spec), src, engine.Unrecorded{}, engine.TransferOptions{})
+		transfer := w.transfer(spec, src, engine.TransferOptions{})
 		_, err := engine.NewInsertion(transfer, loaded, nil, nil).Drive(w.t.Context())
 		if took := time.Since(began); err != nil || took != time.Minute+time.Second {
 			t.Errorf("took %v: %v", took, err)
@@ -161,7 +161,7 @@ func TestUnexpectedSizeIsNotInserted(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		src := file(data(5))
 		loaded, _ := src.Load(w.t.Context())
-		_, err := engine.NewInsertion(w.transfer(src, engine.TransferOptions{Expect: engine.Expectation{Size: new(int64(6))}}), loaded, nil, nil).Drive(w.t.Context())
+		_, err := engine.NewInsertion(w.transfer(spec, src, engine.TransferOptions{Expect: engine.Expectation{Size: new(int64(6))}}), loaded, nil, nil).Drive(w.t.Context())
 		w.want(err, engine.ErrTruncated, "")
 	})
 }

@@ -36,7 +36,7 @@ func TestMeasureSeesTheNetwork(t *testing.T) {
 			inBubble(t, fakegcs.Options{NoMD5: true, Rate: q, Faults: tt.faults}, func(w *world) {
 				w.uplink.ChunkSize = 2 * q
 				begun, last, calls := 0, time.Duration(0), []int64{}
-				r := w.run(file(data(4*q+5)), engine.TransferOptions{Measure: func() engine.Measure {
+				r := w.run(spec, file(data(4*q+5)), engine.TransferOptions{Measure: func() engine.Measure {
 					begun++
 					last, calls = 0, nil
 					return func(n int64, took time.Duration) (bool, error) {

@@ -1,13 +1,32 @@
 package engine_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
+
+// TestMeterOfAPart checks that bytes of a request which the service keeps as a whole count as arrived, unless it is a part of a file.
+func TestMeterOfAPart(t *testing.T) {
+	t.Parallel()
+	for part, want := range []int64{2 * mib, 0} {
+		inBubble(t, fakegcs.Options{}, func(w *world) {
+			w.part = part
+			transfer := w.transfer(spec, file(nil), engine.TransferOptions{})
+			m := transfer.Meter(bytes.NewReader(data(4 * mib)))
+			for range 3 {
+				_, _ = m.Read(make([]byte, mib))
+			}
+			if _, sent, arrived, _ := transfer.Wire.Pos.Load(); sent != 3*mib || arrived != want {
+				t.Errorf("part %d: %d bytes arrived of %d, want %d", part, arrived, sent, want)
+			}
+			m.Close()
+		})
+	}
+}
 
 // TestMeterCountsBytes checks that the bytes of a transfer are counted on their way to the network, that what arrived is not more than
 // that, and that many bytes are a success of the service, although no reply has arrived.
@@ -28,16 +47,17 @@ func TestMeterCountsBytes(t *testing.T) {
 			inBubble(t, fakegcs.Options{NoMD5: true, Rate: tt.rate}, func(w *world) {
 				p, moved, early := &place{}, int64(0), false
 				w.uplink.Place = p
-				x := engine.NewRequester(w.uplink, tt.part, engine.NewPosition(tt.size)).To(spec)
-				r := engine.NewRun(engine.NewTransfer(x, file(data(tt.size)), engine.Unrecorded{}, engine.TransferOptions{Moved: func(n int64) {
+				w.part = tt.part
+				var r *engine.Run
+				r = w.run(spec, file(data(tt.size)), engine.TransferOptions{Moved: func(n int64) {
 					moved += n
-					_, sent, arrived, committed := x.Pos.Load()
+					_, sent, arrived, committed := r.Wire.Pos.Load()
 					if n <= 0 || arrived > sent || moved > sent || arrived < committed {
 						t.Errorf("moved %d more: %d arrived, %d sent", n, arrived, sent)
 					}
-				}}), nil, session.State{Size: tt.size})
+				}})
 				time.AfterFunc(time.Duration(tt.size-mib)*time.Second/time.Duration(tt.rate), func() {
-					_, _, arrived, committed := x.Pos.Load()
+					_, _, arrived, committed := r.Wire.Pos.Load()
 					if early = !w.uplink.Budget.Progress().IsZero(); committed > 0 || arrived < tt.size-3*mib {
 						t.Errorf("%d bytes arrived, %d committed shortly before the end", arrived, committed)
 					}

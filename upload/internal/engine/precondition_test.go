@@ -50,16 +50,14 @@ func TestPreconditionBeforeData(t *testing.T) {
 				if tt.spec.Object = "obj"; tt.spec.Bucket == "" {
 					tt.spec.Bucket = "bkt"
 				}
-				var p engine.Precondition
+				p, src := &w.precondition, file(data(5))
 				if tt.listed {
 					p.Absent(tt.spec)
 				}
-				src, x := file(data(5)), w.requester(tt.spec)
-				x.Pos.Committed.Store(4)
-				transfer := engine.NewTransfer(x, src, engine.Unrecorded{}, engine.TransferOptions{})
-				r := engine.NewRun(transfer, &p, session.State{Size: 5})
+				r := w.run(tt.spec, src, engine.TransferOptions{})
+				r.Wire.Pos.Committed.Store(4)
 				if tt.resume {
-					r = engine.ResumedRun(transfer, &p, session.State{Size: 5}, engine.Resumption{URI: w.session(nil), Seek: src.Seek, Resumed: func(int64) {}})
+					r = engine.ResumedRun(r.Transfer, p, session.State{Size: 5}, engine.Resumption{URI: w.session(nil), Seek: src.Seek, Resumed: func(int64) {}})
 				}
 				_, err := r.Drive(w.t.Context())
 				w.want(err, tt.err, tt.log)

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -16,135 +17,153 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
+	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
 )
 
-// TestRun checks which requests a run makes after each reply, until the object exists. The tables of package session decide.
+// scene is a run, and what happens to it.
+type scene struct {
+	name    string
+	size    int64
+	stream  bool          // the source is a stream with windows of 512 KiB
+	chunk   int64         // maximum size of a request; 0 means no limit
+	commit  time.Duration // see Uplink.CommitTime
+	rate    int64         // of the link; 0 means no limit
+	earlier time.Duration // age of an object with the same bytes; 0 if there is none
+	known   bool          // its generation is the precondition, or that there is none
+	between []byte        // what another client writes while the run waits
+	md5     byte          // added to the MD5 that the caller expects; 0 expects none
+	crc32c  *uint32       // that the caller expects
+	expect  engine.Expectation
+	faults  []faults.Fault
+	err     error
+	log     string // of all exchanges and waits
+}
+
+// TestRun checks which requests a run makes, until the object exists. The tables of package session decide what follows a reply.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	const start, put, query, finalize = faults.OpStart, faults.OpPut, faults.OpQuery, faults.OpFinalize
+	const small = "start 200 send; put 0-q 308 q send; finalize q-q+5 200 done"
+	const sent = "start 200 send; put 0-2q 308 2q send"
+	const last, again = "; finalize 2q-2q+5 200 done", "stat 200 begin; restarted; start 200 send; finalize 0-5 200 done"
+	const lost = "start 200 send; finalize lost query; query 410 query; wait 1s; query 410 check; "
+	const failed = "start 200 send; finalize 0-5 503 query; wait 1s; query 410 query; wait 2s; query 410 check; "
+	corrupt, gone := faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, effect(faults.EffectNotFound)
 	kept := func(n int64) faults.Action {
 		return faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: n}
 	}
-	for _, tt := range []struct {
-		name   string
-		size   int64
-		chunk  int64
-		faults []faults.Fault
-		err    error
-		log    string
-	}{
-		{"a long request and the tail", 3*q + 5, 0, nil, nil, "start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
-		{"a tail of 256 KiB", 2 * q, 0, nil, nil, "start 200 send; put 0-q 308 q send; finalize q-2q 200 done"},
-		{"no long request", 5, 0, nil, nil, "start 200 send; finalize 0-5 200 done"},
-		{"nothing", 0, 0, nil, nil, "start 200 send; finalize 200 done"},
-		{"chunks", 3*q + 5, 2 * q, nil, nil, "start 200 send; put 0-2q 308 2q send; put 2q-3q 308 3q send; finalize 3q-3q+5 200 done"},
-		{"the start fails", q + 5, 0, on(start, status(503), status(503)), nil,
-			"start 503 begin; wait 1s; start 503 begin; wait 2s; start 200 send; put 0-q 308 q send; finalize q-q+5 200 done"},
-		{"data is refused", q + 5, 0, on(put, status(503)), nil,
-			"start 200 send; put 0-q 503 query; wait 1s; query 308 send; put 0-q 308 q send; finalize q-q+5 200 done"},
-		{"some data is kept", 2*q + 5, 0, on(put, kept(q)), nil,
-			"start 200 send; put 0-2q 503 query; wait 1s; query 308 q send; put q-2q 308 2q send; finalize 2q-2q+5 200 done"},
-		{"the connection is cut", 2*q + 5, 0, on(put, faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}), nil,
-			"start 200 send; put lost query; query 308 q send; put q-2q 308 2q send; finalize 2q-2q+5 200 done"},
-		{"the last reply is lost", q + 5, 0, on(finalize, effect(faults.EffectLoseReply)), nil,
-			"start 200 send; put 0-q 308 q send; finalize lost query; query 200 done"},
-		{"the last reply has another checksum", q + 5, 0, on(finalize, effect(faults.EffectWrongHash)), nil,
-			"start 200 send; put 0-q 308 q send; finalize q-q+5 200 query; wait 1s; query 200 done"},
-		{"all bytes, and no object", q + 5, 0, on(finalize, effect(faults.EffectNotFinal)), nil,
-			"start 200 send; put 0-q 308 q send; finalize q-q+5 308 q+5 finish; wait 1s; finalize 200 done"},
-		{"the session is lost", q + 5, 0, on(put, effect(faults.EffectNotFound)), nil,
-			"start 200 send; put 0-q 404 query; wait 1s; query 404 begin; restarted; start 200 send; put 0-q 308 q send; finalize q-q+5 200 done"},
-		{"the session is canceled", q + 5, 0, on(put, effect(faults.EffectCanceled)), session.ErrCanceled, "start 200 send; put 0-q 499 fail"},
-		{"no permission", q + 5, 0, on(start, status(403)), session.ErrPermission, "start 403 fail"},
-		{"data is damaged", 2*q + 5, q, on(put, effect(faults.EffectCorrupt)), nil,
-			"start 200 send; put 0-q 308 q begin; restarted; wait 1s; start 200 send; put 0-q 308 q send; put q-2q 308 2q send; finalize 2q-2q+5 200 done"},
-		{"data is damaged at the same offset again", q + 5, q, on(put, effect(faults.EffectCorrupt), effect(faults.EffectCorrupt)), nil,
-			"start 200 send; put 0-q 308 q begin; restarted; wait 1s; start 200 send; put 0-q 308 q begin; restarted; wait 1s; start 200 send; put 0-q 308 q send; finalize q-q+5 200 done"},
-		{"the tail is damaged", q + 5, 0, on(finalize, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}), nil,
-			"start 200 send; put 0-q 308 q send; finalize q-q+5 400 begin; restarted; wait 1s; start 200 send; put 0-q 308 q send; finalize q-q+5 200 done"},
-		{"two requests commit nothing: half the size, then twice that", 9 * q, 0, on(put, status(503), status(503)), nil,
-			"start 200 send; put 0-8q 503 query; wait 1s; query 308 send; put 0-8q 503 query; wait 2s; query 308 send; put 0-4q 308 4q send; put 4q-8q 308 8q send; finalize 8q-9q 200 done"},
-		{"two requests commit something: the same size", 9 * q, 0, on(put, kept(q), kept(3*q)), nil,
-			"start 200 send; put 0-8q 503 query; wait 1s; query 308 q send; put q-8q 503 query; wait 1s; query 308 3q send; put 3q-8q 308 8q send; finalize 8q-9q 200 done"},
+	ended := func(last faults.Action) []faults.Fault { // the session ends, whatever becomes of the last request
+		return append(on(finalize, last), on(query, status(410), status(410))...)
+	}
+	sum, unconfirmed := chunk.Update(0, data(2*q+5)), errors.New("not yet")
+	for _, tt := range []scene{
+		{name: "a long request and the tail", size: 3*q + 5, log: "start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
+		{name: "a tail of 256 KiB", size: 2 * q, log: "start 200 send; put 0-q 308 q send; finalize q-2q 200 done"},
+		{name: "no long request", size: 5, log: "start 200 send; finalize 0-5 200 done"},
+		{name: "nothing", log: "start 200 send; finalize 200 done"},
+		{name: "chunks", size: 3*q + 5, chunk: 2 * q, log: sent + "; put 2q-3q 308 3q send; finalize 3q-3q+5 200 done"},
+		{name: "the size that CommitTime allows at the rate of the link", size: 6 * q, commit: 4500 * time.Millisecond, rate: q, log: "start 200 send; put 0-q 308 q send; put q-5q 308 5q send; finalize 5q-6q 200 done"},
+
+		{name: "the start fails", size: q + 5, faults: on(start, status(503), status(503)), log: "start 503 begin; wait 1s; start 503 begin; wait 2s; " + small},
+		{name: "data is refused", size: q + 5, faults: on(put, status(503)), log: "start 200 send; put 0-q 503 query; wait 1s; query 308 send; put 0-q 308 q send; finalize q-q+5 200 done"},
+		{name: "some data is kept", size: 2*q + 5, faults: on(put, kept(q)), log: "start 200 send; put 0-2q 503 query; wait 1s; query 308 q send; put q-2q 308 2q send" + last},
+		{name: "the connection is cut", size: 2*q + 5, faults: on(put, faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}), log: "start 200 send; put lost query; query 308 q send; put q-2q 308 2q send" + last},
+		{name: "the last reply is lost", size: q + 5, faults: on(finalize, effect(faults.EffectLoseReply)), log: "start 200 send; put 0-q 308 q send; finalize lost query; query 200 done"},
+		{name: "the last reply has another checksum", size: q + 5, faults: on(finalize, effect(faults.EffectWrongHash)), log: "start 200 send; put 0-q 308 q send; finalize q-q+5 200 query; wait 1s; query 200 done"},
+		{name: "all bytes, and no object", size: q + 5, faults: on(finalize, effect(faults.EffectNotFinal)), log: "start 200 send; put 0-q 308 q send; finalize q-q+5 308 q+5 finish; wait 1s; finalize 200 done"},
+		{name: "the session is lost", size: q + 5, faults: on(put, gone), log: "start 200 send; put 0-q 404 query; wait 1s; query 404 begin; restarted; " + small},
+		{name: "the session is canceled", size: q + 5, faults: on(put, effect(faults.EffectCanceled)), err: session.ErrCanceled, log: "start 200 send; put 0-q 499 fail"},
+		{name: "no permission", size: q + 5, faults: on(start, status(403)), err: session.ErrPermission, log: "start 403 fail"},
+
+		{name: "data is damaged", size: 2*q + 5, chunk: q, faults: on(put, corrupt), log: "start 200 send; put 0-q 308 q begin; restarted; wait 1s; start 200 send; put 0-q 308 q send; put q-2q 308 2q send" + last},
+		{name: "data is damaged at the same offset again", size: q + 5, faults: on(put, corrupt, corrupt), log: "start 200 send; put 0-q 308 q begin; restarted; wait 1s; start 200 send; put 0-q 308 q begin; restarted; wait 1s; " + small},
+		{name: "the tail is damaged", size: q + 5, faults: on(finalize, corrupt), log: "start 200 send; put 0-q 308 q send; finalize q-q+5 400 begin; restarted; wait 1s; " + small},
+		{name: "two requests commit nothing: half the size, then twice that", size: 9 * q, faults: on(put, status(503), status(503)),
+			log: "start 200 send; put 0-8q 503 query; wait 1s; query 308 send; put 0-8q 503 query; wait 2s; query 308 send; put 0-4q 308 4q send; put 4q-8q 308 8q send; finalize 8q-9q 200 done"},
+		{name: "two requests commit something: the same size", size: 9 * q, faults: on(put, kept(q), kept(3*q)),
+			log: "start 200 send; put 0-8q 503 query; wait 1s; query 308 q send; put q-8q 503 query; wait 1s; query 308 3q send; put 3q-8q 308 8q send; finalize 8q-9q 200 done"},
+
+		{name: "windows", stream: true, size: 5*q + 5, log: sent + "; put 2q-4q 308 4q send; finalize 4q-5q+5 200 done"},
+		{name: "one window", stream: true, size: q + 5, log: "start 200 send; finalize 0-q+5 200 done"},
+		{name: "lost in the first window", stream: true, size: 3 * q, faults: on(put, gone), log: "start 200 send; put 0-2q 404 query; wait 1s; query 404 begin; restarted; " + sent + "; finalize 2q-3q 200 done"},
+		{name: "damaged in the first window", stream: true, size: 3 * q, faults: on(put, corrupt), log: "start 200 send; put 0-2q 308 2q begin; restarted; wait 1s; " + sent + "; finalize 2q-3q 200 done"},
+		{name: "damaged later", stream: true, size: 5 * q, faults: []faults.Fault{{Match: faults.Match{Op: put, From: 2 * q}, Do: corrupt}}, err: session.ErrChecksum, log: sent + "; put 2q-4q 308 4q fail"},
+
+		{name: "lost at the end, and made", size: 5, faults: ended(effect(faults.EffectLoseReply)), log: lost + "stat 200 done"},
+		{name: "lost at the end, and made, with a precondition", size: 5, known: true, faults: ended(effect(faults.EffectLoseReply)), log: "stat 404 absent; " + lost + "stat 200 done"},
+		{name: "lost at the end", size: 5, faults: ended(status(503)), log: failed + strings.Replace(again, "200", "404", 1)},
+		{name: "lost at the end, and an old object has the same bytes", size: 5, earlier: time.Hour, faults: ended(status(503)), log: failed + again},
+		{name: "lost at the end, and the object of the precondition has the same bytes", size: 5, earlier: 1, known: true, faults: ended(status(503)), log: "stat 200 done; " + failed + again},
+		{name: "another client was faster", size: 5, known: true, between: data(3), faults: on(finalize, status(503)), err: session.ErrPrecondition,
+			log: "stat 404 absent; start 200 send; finalize 0-5 503 query; wait 1s; query 308 send; finalize 0-5 412 check; stat 200 fail"},
+
+		{name: "as expected", size: 2*q + 5, crc32c: &sum, expect: engine.Expectation{Size: new(2*q + 5)}, log: sent + last},
+		{name: "shorter than expected", size: 2*q + 5, expect: engine.Expectation{Size: new(2*q + 6)}, err: engine.ErrTruncated, log: sent},
+		{name: "longer than expected", size: 2*q + 5, expect: engine.Expectation{Size: new(q)}, err: session.ErrInvalid, log: "start 200 send"},
+		{name: "not confirmed", size: 2*q + 5, expect: engine.Expectation{Confirm: func(context.Context) error { return unconfirmed }}, err: unconfirmed, log: sent},
+		{name: "another checksum than expected", size: 2*q + 5, crc32c: new(uint32), err: session.ErrChecksum, log: sent},
+		{name: "another MD5 than expected", size: 5, md5: 1, err: session.ErrChecksum, log: "start 200 send; finalize 0-5 400"},
+		{name: "damaged, with the expected MD5", size: 5, md5: 255, faults: on(finalize, effect(faults.EffectCorrupt)), log: "start 200 send; finalize 0-5 400 begin; restarted; wait 1s; start 200 send; finalize 0-5 200 done"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-				w.add(tt.faults...)
-				w.uplink.ChunkSize = tt.chunk
-				r := w.run(file(data(tt.size)), engine.TransferOptions{})
-				o, err := r.Drive(w.t.Context())
-				w.want(err, tt.err, tt.log)
-				if tt.err != nil {
-					return
-				}
-				w.wantObject(data(tt.size))
-				if o, err = r.Verify(w.t.Context(), o); err != nil || o.Size != tt.size || o.Name != "obj" {
-					t.Errorf("verified: %+v, %v", o, err)
-				}
-				size, sent, arrived, committed := r.Wire.Pos.Load()
-				if size != tt.size || sent != tt.size || arrived != tt.size || committed != tt.size {
-					t.Errorf("the position is %d, %d, %d of %d", sent, arrived, committed, size)
-				}
-				tally := w.uplink.Tally
-				if all, again := tally.Sent.Load(), tally.Resent.Load(); all-again != tt.size {
-					t.Errorf("sent %d bytes, %d of them again", all, again)
-				}
-				if started := w.count(engine.Started); started != strings.Count(tt.log, "start 200") || r.URI().IsZero() {
-					t.Errorf("reported %d starts", started)
-				}
-			})
+			inBubble(t, fakegcs.Options{Rate: tt.rate, NoMD5: tt.md5 == 0}, func(w *world) { w.play(tt) })
 		})
 	}
 }
 
-// TestRunOfAStream checks a source of unknown size, whose committed bytes cannot be sent again.
-func TestRunOfAStream(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		size   int64
-		faults []faults.Fault
-		err    error
-		log    string
-	}{
-		{"windows", 5*q + 5, nil, nil, "start 200 send; put 0-2q 308 2q send; put 2q-4q 308 4q send; finalize 4q-5q+5 200 done"},
-		{"one window", q + 5, nil, nil, "start 200 send; finalize 0-q+5 200 done"},
-		{"lost in the first window", 3 * q, on(faults.OpPut, effect(faults.EffectNotFound)), nil,
-			"start 200 send; put 0-2q 404 query; wait 1s; query 404 begin; restarted; start 200 send; put 0-2q 308 2q send; finalize 2q-3q 200 done"},
-		{"damaged in the first window", 3 * q, on(faults.OpPut, effect(faults.EffectCorrupt)), nil,
-			"start 200 send; put 0-2q 308 2q begin; restarted; wait 1s; start 200 send; put 0-2q 308 2q send; finalize 2q-3q 200 done"},
-		{"damaged later", 5 * q, []faults.Fault{{Match: faults.Match{Op: faults.OpPut, From: 2 * q}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}}, session.ErrChecksum,
-			"start 200 send; put 0-2q 308 2q send; put 2q-4q 308 4q fail"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-				w.add(tt.faults...)
-				src, err := source.NewStream(bytes.NewReader(data(tt.size)), new(chunk.Memory), int(2*q))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer src.Close()
-				r := w.run(src, engine.TransferOptions{})
-				_, err = r.Drive(w.t.Context())
-				w.want(err, tt.err, tt.log)
-				if tt.err == nil {
-					w.wantObject(data(tt.size))
-				}
-			})
-		})
+// play makes the run of a scene, and checks its result.
+func (w *world) play(tt scene) {
+	s, ours := session.Spec{Bucket: "bkt", Object: "obj", CRC32C: tt.crc32c}, data(tt.size)
+	if tt.md5 != 0 {
+		sum := md5.Sum(ours)
+		sum[0] += tt.md5 + tt.md5/255 // 255 adds nothing
+		s.MD5 = sum[:]
 	}
-}
-
-// TestRunFollowsTheRate checks that requests have the size that CommitTime allows at the rate of the link.
-func TestRunFollowsTheRate(t *testing.T) {
-	t.Parallel()
-	inBubble(t, fakegcs.Options{NoMD5: true, Rate: q}, func(w *world) {
-		w.uplink.CommitTime = 4500 * time.Millisecond
-		_, err := w.run(file(data(6*q)), engine.TransferOptions{}).Drive(w.t.Context())
-		w.want(err, nil, "start 200 send; put 0-q 308 q send; put q-5q 308 5q send; finalize 5q-6q 200 done")
-	})
+	if tt.known {
+		s.IfGenerationMatch = new(int64)
+	}
+	if tt.earlier > 0 {
+		if o := w.insert(ours); tt.known {
+			*s.IfGenerationMatch = o.Generation
+		}
+		time.Sleep(tt.earlier)
+	}
+	var src content.Source = file(ours)
+	if tt.stream {
+		stream, err := source.NewStream(bytes.NewReader(ours), new(chunk.Memory), int(2*q))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		defer stream.Close()
+		src = stream
+	}
+	w.add(tt.faults...)
+	if tt.between != nil {
+		w.onWait = func() { w.insert(tt.between) }
+	}
+	w.uplink.ChunkSize, w.uplink.CommitTime = tt.chunk, tt.commit
+	r := w.run(s, src, engine.TransferOptions{Expect: tt.expect})
+	o, err := r.Drive(w.t.Context())
+	w.want(err, tt.err, tt.log)
+	if tt.err != nil {
+		w.wantObject(tt.between)
+		return
+	}
+	w.wantObject(ours)
+	if o, err = r.Verify(w.t.Context(), o); err != nil || o.Size != tt.size || o.Name != "obj" {
+		w.t.Errorf("verified: %+v, %v", o, err)
+	}
+	if size, sent, arrived, committed := r.Wire.Pos.Load(); sent != tt.size || arrived != tt.size || committed != tt.size || size != tt.size {
+		w.t.Errorf("the position is %d, %d, %d of %d", sent, arrived, committed, size)
+	}
+	if all, again := w.uplink.Tally.Sent.Load(), w.uplink.Tally.Resent.Load(); all-again != tt.size {
+		w.t.Errorf("sent %d bytes, %d of them again", all, again)
+	}
+	if n := w.count(engine.Started); n != strings.Count(tt.log, "start 200") || r.URI().IsZero() {
+		w.t.Errorf("reported %d starts", n)
+	}
 }
 
 // TestProgressRestoresTheBudget checks that newly committed bytes restore the retries, and that an answered query does not.
@@ -170,7 +189,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, fakegcs.Options{Faults: tt.faults, NoMD5: true}, func(w *world) {
 				w.uplink.ChunkSize, w.uplink.Budget = q, engine.NewBudget(tt.rule)
-				r := w.run(file(data(8*q+5)), engine.TransferOptions{})
+				r := w.run(spec, file(data(8*q+5)), engine.TransferOptions{})
 				if _, err := r.Drive(w.t.Context()); !errors.Is(err, tt.err) || r.Wire.Retry.Retries != tt.retries {
 					t.Errorf("%d retries, %v, want %d\n%v", r.Wire.Retry.Retries, err, tt.retries, w)
 				}
@@ -188,8 +207,8 @@ func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 	t.Parallel()
 	for part, cause := range []string{"404 Not Found", "part 1: 404 Not Found"} {
 		inBubble(t, fakegcs.Options{NoMD5: true, Faults: always(faults.OpPut, effect(faults.EffectNotFound))}, func(w *world) {
-			q := engine.NewRequester(w.uplink, part, engine.NewPosition(-1)).To(spec)
-			_, err := engine.NewRun(engine.NewTransfer(q, file(data(2<<18)), engine.Unrecorded{}, engine.TransferOptions{}), nil, session.State{Size: 2 << 18}).Drive(w.t.Context())
+			w.part = part
+			_, err := w.run(spec, file(data(2*q)), engine.TransferOptions{}).Drive(w.t.Context())
 			if !errors.Is(err, session.ErrSessionLost) || w.count(engine.Restarted) != 3 {
 				t.Errorf("%v\n%v", err, w)
 			}
@@ -198,45 +217,9 @@ func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 					t.Errorf("note %+v, want part %d", n, part)
 				}
 			}
-			if stake := w.uplink.Budget.AtStake(); stake != 1<<18 {
+			if stake := w.uplink.Budget.AtStake(); stake != q {
 				t.Errorf("%d bytes are at stake, want those that were sent", stake)
 			}
-		})
-	}
-}
-
-// TestLostAtTheEnd checks that a run which lost its session after the last request looks whether that made the object: an older one with the same
-// bytes is not its own.
-func TestLostAtTheEnd(t *testing.T) {
-	t.Parallel()
-	const lost = "start 200 send; finalize lost query; query 410 query; wait 1s; query 410 check; "
-	const failed = "start 200 send; finalize 0-5 503 query; wait 1s; query 410 query; wait 2s; query 410 check; "
-	const again = "stat 200 begin; restarted; start 200 send; finalize 0-5 200 done"
-	for _, tt := range []struct {
-		name    string
-		earlier bool // there is an object with the same bytes
-		age     time.Duration
-		known   bool // its generation is the precondition
-		last    faults.Action
-		log     string
-	}{
-		{"made", false, 0, false, effect(faults.EffectLoseReply), lost + "stat 200 done"},
-		{"not made", false, 0, false, status(503), failed + strings.Replace(again, "200", "404", 1)},
-		{"not made, an old object", true, time.Hour, false, status(503), failed + again},
-		{"not made, the object of the precondition", true, 0, true, status(503), "stat 200 done; " + failed + again},
-	} {
-		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-			s := spec
-			if tt.earlier {
-				if o := w.insert(data(5)); tt.known {
-					s.IfGenerationMatch = &o.Generation
-				}
-				time.Sleep(tt.age)
-			}
-			w.add(append(on(faults.OpFinalize, tt.last), on(faults.OpQuery, status(410), status(410))...)...)
-			transfer := engine.NewTransfer(w.requester(s), file(data(5)), engine.Unrecorded{}, engine.TransferOptions{})
-			_, err := engine.NewRun(transfer, new(engine.Precondition), session.State{Size: 5}).Drive(w.t.Context())
-			w.want(err, nil, tt.log)
 		})
 	}
 }
@@ -277,7 +260,7 @@ func TestResumedRun(t *testing.T) {
 				from := engine.Resumption{URI: w.session(tt.held), Opened: time.Now(), Seek: func(ctx context.Context, offset int64) error {
 					return errors.Join(tt.seek, src.Seek(ctx, offset))
 				}, Resumed: func(offset int64) { resumed = offset }}
-				r := engine.ResumedRun(w.transfer(src, engine.TransferOptions{}), nil, session.State{Size: src.Total(), Sent: tt.sent, Adopted: true}, from)
+				r := engine.ResumedRun(w.transfer(spec, src, engine.TransferOptions{}), nil, session.State{Size: src.Total(), Sent: tt.sent, Adopted: true}, from)
 				if !r.Unqueried() || r.URI() != from.URI {
 					t.Error("the run has another session, or knows what it holds")
 				}
@@ -324,7 +307,7 @@ func TestInterruptedRunContinues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, fakegcs.Options{NoMD5: true, Rate: q}, func(w *world) {
-				r := w.run(file(data(6*q)), engine.TransferOptions{})
+				r := w.run(spec, file(data(6*q)), engine.TransferOptions{})
 				ctx, cancel := context.WithTimeoutCause(w.t.Context(), 2500*time.Millisecond, errors.New("enough"))
 				defer cancel()
 				_, err := r.Drive(ctx)
@@ -397,8 +380,8 @@ func TestRecordBeforeData(t *testing.T) {
 		inBubble(t, fakegcs.Options{NoMD5: true, Faults: tt.faults}, func(w *world) {
 			w.uplink.ChunkSize = 2 * q
 			rec := &record{err: tt.err}
-			src := file(data(3*q + 5))
-			_, err := engine.NewRun(engine.NewTransfer(w.requester(spec), src, rec, engine.TransferOptions{}), nil, session.State{Size: src.Total()}).Drive(w.t.Context())
+			w.record = rec
+			_, err := w.run(spec, file(data(3*q+5)), engine.TransferOptions{}).Drive(w.t.Context())
 			if got := strings.Join(rec.calls, "; "); !errors.Is(err, tt.err) || got != tt.calls || rec.handed != tt.handed {
 				t.Errorf("%s: %v\ngot  %s, handed %d\nwant %s, handed %d", tt.name, err, got, rec.handed, tt.calls, tt.handed)
 			}
@@ -420,7 +403,7 @@ func TestRunTakesItsRiskOnce(t *testing.T) {
 			time.AfterFunc(time.Minute, large.End)
 			ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 			defer cancel()
-			_, err := w.run(file(data(3*q)), engine.TransferOptions{}).Drive(ctx)
+			_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(ctx)
 			began := time.Now()
 			if patience < time.Minute {
 				if _, ok := err.(*engine.Interruption); !ok {
@@ -439,83 +422,12 @@ func TestRunTakesItsRiskOnce(t *testing.T) {
 	}
 }
 
-// TestExpectationsBeforeTheObject checks that a source which is not as the caller expects makes no object, and that the
-// last request is not sent.
-func TestExpectationsBeforeTheObject(t *testing.T) {
-	t.Parallel()
-	size := 2*q + 5
-	unconfirmed := errors.New("not yet")
-	sum, wrong := chunk.Update(0, data(size)), uint32(1)
-	const sent = "start 200 send; put 0-2q 308 2q send"
-	for _, tt := range []struct {
-		name    string
-		size    int64
-		confirm error
-		crc32c  *uint32
-		faults  []faults.Fault
-		err     error
-		log     string
-	}{
-		{"as expected", size, nil, &sum, nil, nil, sent + "; finalize 2q-2q+5 200 done"},
-		{"shorter", size + 1, nil, nil, nil, engine.ErrTruncated, sent},
-		{"longer", q, nil, nil, nil, session.ErrInvalid, "start 200 send"},
-		{"not confirmed", size, unconfirmed, nil, nil, unconfirmed, sent},
-		{"another checksum", size, nil, &wrong, nil, session.ErrChecksum, sent},
-		{"not confirmed, all bytes are committed", size, unconfirmed, nil, on(faults.OpFinalize, effect(faults.EffectNotFinal)), unconfirmed, sent + "; finalize 2q-2q+5 308 2q+5 finish; wait 1s"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, fakegcs.Options{NoMD5: true, Faults: tt.faults}, func(w *world) {
-				calls := 0
-				expect := engine.Expectation{Size: &tt.size, Confirm: func(context.Context) error {
-					if calls++; calls == 1 && tt.faults != nil {
-						return nil // before the first finalize
-					}
-					return tt.confirm
-				}}
-				x := w.requester(session.Spec{Bucket: "bkt", Object: "obj", CRC32C: tt.crc32c})
-				src := file(data(size))
-				_, err := engine.NewRun(engine.NewTransfer(x, src, engine.Unrecorded{}, engine.TransferOptions{Expect: expect}), nil, session.State{Size: size}).Drive(w.t.Context())
-				w.want(err, tt.err, tt.log)
-				if tt.err == nil {
-					return
-				}
-				w.wantObject(nil)
-			})
-		})
-	}
-}
-
-// TestRefusedMD5 checks that a source without the expected MD5 is not sent again.
-func TestRefusedMD5(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		md5    byte // of the expected sum
-		faults []faults.Fault
-		err    error
-		log    string
-	}{
-		{0, nil, session.ErrChecksum, "start 200 send; finalize 0-5 400"},
-		{1, on(faults.OpFinalize, effect(faults.EffectCorrupt)), nil, "start 200 send; finalize 0-5 400 begin; restarted; wait 1s; start 200 send; finalize 0-5 200 done"},
-	} {
-		inBubble(t, fakegcs.Options{Faults: tt.faults}, func(w *world) {
-			sum, err := source.MD5(bytes.NewReader(data(5)), 5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum[0] += 1 - tt.md5
-			x := w.requester(session.Spec{Bucket: "bkt", Object: "obj", MD5: sum[:]})
-			_, err = engine.NewRun(engine.NewTransfer(x, file(data(5)), engine.Unrecorded{}, engine.TransferOptions{}), nil, session.State{Size: 5}).Drive(w.t.Context())
-			w.want(err, tt.err, tt.log)
-		})
-	}
-}
-
 // TestChangedSource checks that a source which fails ends the run with its error.
 func TestChangedSource(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
 		broken := io.NewSectionReader(brokenAt(q), 0, 3*q)
-		_, err := w.run(source.FromReaderAt(broken, 3*q, func(int64, int64, int64) {}), engine.TransferOptions{}).Drive(w.t.Context())
+		_, err := w.run(spec, source.FromReaderAt(broken, 3*q, func(int64, int64, int64) {}), engine.TransferOptions{}).Drive(w.t.Context())
 		if !errors.Is(err, io.ErrNoProgress) || slices.Contains(w.log, "put 0-2q 308 2q send") {
 			t.Errorf("error = %v\n%v", err, w)
 		}

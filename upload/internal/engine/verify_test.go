@@ -48,7 +48,7 @@ func TestVerifyObject(t *testing.T) {
 		}
 	}
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		_, err := w.transfer(file(data(5)), engine.TransferOptions{}).Verify(w.t.Context(), &session.Object{Size: 6})
+		_, err := w.transfer(spec, file(data(5)), engine.TransferOptions{}).Verify(w.t.Context(), &session.Object{Size: 6})
 		if !errors.Is(err, session.ErrUnexpectedData) {
 			t.Errorf("error = %v", err)
 		}

@@ -39,6 +39,10 @@ type world struct {
 	uplink *engine.Uplink
 	dials  atomic.Int64
 
+	part         int           // of a requester
+	record       engine.Record // of a transfer
+	precondition engine.Precondition
+
 	mu        sync.Mutex
 	log       []string // see String
 	notes     []engine.Note
@@ -61,7 +65,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{t: t, srv: srv}
+		w := &world{t: t, srv: srv, record: engine.Unrecorded{}}
 		listener, dial := memnet.Listen()
 		hs := &http.Server{Handler: srv}
 		go hs.Serve(listener)
@@ -93,21 +97,21 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 
 // requester returns a requester for the object of spec.
 func (w *world) requester(spec session.Spec) *engine.Requester {
-	return engine.NewRequester(w.uplink, 0, engine.NewPosition(-1)).To(spec)
+	return engine.NewRequester(w.uplink, w.part, engine.NewPosition(-1)).To(spec)
 }
 
-// transfer returns the transfer of src to spec, without a record.
-func (w *world) transfer(src content.Source, o engine.TransferOptions) *engine.Transfer {
-	return engine.NewTransfer(w.requester(spec), src, engine.Unrecorded{}, o)
+// transfer returns the transfer of src to spec.
+func (w *world) transfer(spec session.Spec, src content.Source, o engine.TransferOptions) *engine.Transfer {
+	return engine.NewTransfer(w.requester(spec), src, w.record, o)
+}
+
+// run returns a run that sends src to spec.
+func (w *world) run(spec session.Spec, src content.Source, o engine.TransferOptions) *engine.Run {
+	return engine.NewRun(w.transfer(spec, src, o), &w.precondition, session.State{Size: src.Total()})
 }
 
 // file returns data as the source of a transfer.
 func file(data []byte) *source.File { return source.FromBytes(data, func(int64, int64, int64) {}) }
-
-// run returns a run that sends src to spec.
-func (w *world) run(src content.Source, o engine.TransferOptions) *engine.Run {
-	return engine.NewRun(w.transfer(src, o), nil, session.State{Size: src.Total()})
-}
 
 // shared has the bytes of all sources. No test may change it.
 var shared = func() []byte {
