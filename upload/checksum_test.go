@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"testing"
 
-	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
@@ -42,26 +41,6 @@ func TestResultHasNoChecksumOfOurs(t *testing.T) {
 				t.Errorf("%d bytes: %+v, %v", size, res.Object, err)
 			}
 			w.wantObject("obj", content)
-		})
-	}
-}
-
-// TestDamageAtTheEndStartsOver checks that a checksum which the service refuses at
-// the end causes a new session, and does not end the upload.
-func TestDamageAtTheEndStartsOver(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, op := range []faults.Op{faults.OpPut, faults.OpFinalize} {
-		inBubble(t, &fakegcs.Options{NoMD5: true, NoRunningHash: true}, func(w *world) {
-			const size = 9 * mib
-			content := data(size)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 100}})
-			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
-			if err != nil || res.BytesSent != 2*size || w.saw(upload.Restarted) != 1 {
-				t.Errorf("%s: %+v, %v\n%s", op, res, err, w.trace())
-			}
-			w.wantObject("obj", content)
-			w.wantSaved(0)
 		})
 	}
 }
