@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
-	"gcsup/fakegcs/faults"
-	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -196,46 +193,6 @@ func TestRateLimitPauseCanceled(t *testing.T) {
 				w.wantSaved(1)
 				if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
 					t.Error(err)
-				}
-				w.wantObject("obj", content)
-			})
-		})
-	}
-}
-
-// TestRateLimitPauseReply checks that a reply which comes before the end of a request is noticed in a pause. A
-// refusal ends the upload. Otherwise the request is repeated after the pause, with the whole budget.
-func TestRateLimitPauseReply(t *testing.T) {
-	t.Parallel()
-	content := data(large)
-	for status, want := range map[int]error{http.StatusForbidden: session.ErrPermission, http.StatusServiceUnavailable: nil} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			// The reply is on its way for 10 s.
-			early := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Early: true}}
-			inBubble(t, &fakegcs.Options{Latency: 10 * time.Second, Faults: []faults.Fault{early}}, func(w *world) {
-				f, limit := w.observeFlow(), upload.NewRateLimit(8<<10)
-				up := w.uploader(limited(limit), largeChunks, func(o *upload.Options) { o.RetryFor = time.Minute })
-				go func() {
-					for f.between(-1, time.Hour) < 16<<10 { // which the network buffers
-						time.Sleep(time.Second)
-					}
-					limit.SetLimit(0)
-				}()
-				time.AfterFunc(time.Hour, func() { limit.SetLimit(1 << 20) })
-				began := time.Now()
-				_, err := up.File(w.t.Context(), w.file(content), spec)
-				took := time.Since(began)
-				if want != nil {
-					if !errors.Is(err, want) || took > time.Minute {
-						t.Errorf("ended after %v: %v\n%s", took, err, w.trace())
-					}
-					return
-				}
-				if err != nil || took < time.Hour || w.saw(upload.Waiting) != 3 {
-					t.Errorf("ended after %v: %v\n%s", took, err, w.trace())
-				}
-				if n := f.between(5*time.Minute, time.Hour-1); n != 0 {
-					t.Errorf("%d bytes passed in the pause", n)
 				}
 				w.wantObject("obj", content)
 			})
