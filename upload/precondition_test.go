@@ -2,8 +2,6 @@ package upload_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -130,64 +128,4 @@ func TestPreconditions(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestOwnSuccess checks that a 412 after a lost reply is a success if the
-// object is the one that was sent.
-func TestOwnSuccess(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	zero := int64(0)
-	conditional := spec
-	conditional.IfGenerationMatch = &zero
-	for _, tt := range []struct {
-		name string
-		size int64
-		op   faults.Op
-	}{{"small", 1000, faults.OpInsert}, {"resumable", 9 * mib, faults.OpFinalize}} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(tt.size)
-				w.addFaults(
-					faults.Fault{Match: faults.Match{Op: tt.op}, Do: faults.Action{Effect: faults.EffectLoseReply}},
-					// The session no longer exists either: only the object is left.
-					faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
-				)
-				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				if o, _ := w.srv.Object("bkt", "obj"); res.Object.Generation != o.Generation {
-					t.Errorf("generation %d, want %d", res.Object.Generation, o.Generation)
-				}
-			})
-		})
-	}
-	t.Run("someone else's", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			content, theirs := data(9*mib), data(9*mib + 1)[1:]
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			up := w.uploader(func(o *upload.Options) {
-				observe := o.Observer
-				o.Observer = func(e upload.Event) {
-					observe(e)
-					if e.Kind == upload.Waiting {
-						other := filepath.Join(w.dir, "theirs")
-						if err := os.WriteFile(other, theirs, 0o600); err != nil {
-							t.Error(err)
-						}
-						if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), other, spec); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			})
-			_, err := up.File(w.t.Context(), w.file(content), conditional)
-			if !errors.Is(err, session.ErrPrecondition) {
-				t.Errorf("error = %v, want ErrPrecondition\n%s", err, w.trace())
-			}
-			w.wantObject("obj", theirs)
-		})
-	})
 }
