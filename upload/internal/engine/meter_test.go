@@ -65,7 +65,7 @@ func TestMeterCountsBytes(t *testing.T) {
 				if _, err := r.Drive(w.t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if moved != tt.size || int64(p.sent) != tt.size || w.uplink.Tally.Sent.Load() != tt.size || w.flowing == 0 || early != tt.progress {
+				if moved != tt.size || int64(p.sent) != tt.size || w.uplink.Tally.Sent.Load() != tt.size || w.flowing.Load() == 0 || early != tt.progress {
 					t.Errorf("moved %d, sent %d and %d of %d; progress before the reply: %v", moved, p.sent, w.uplink.Tally.Sent.Load(), tt.size, early)
 				}
 			})

@@ -37,6 +37,7 @@ type scene struct {
 	crc32c  *uint32       // that the caller expects
 	expect  engine.Expectation
 	faults  []faults.Fault
+	stalls  int // requests that end after the stall timeout of two minutes
 	err     error
 	log     string // of all exchanges and waits
 }
@@ -70,6 +71,8 @@ func TestRun(t *testing.T) {
 		{name: "data is refused", size: q + 5, faults: on(put, status(503)), log: "start 200 send; put 0-q 503 query; wait 1s; query 308 send; put 0-q 308 q send; finalize q-q+5 200 done"},
 		{name: "some data is kept", size: 2*q + 5, faults: on(put, kept(q)), log: "start 200 send; put 0-2q 503 query; wait 1s; query 308 q send; put q-2q 308 2q send" + last},
 		{name: "the connection is cut", size: 2*q + 5, faults: on(put, faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}), log: "start 200 send; put lost query; query 308 q send; put q-2q 308 2q send" + last},
+		{name: "the service stops reading", size: 2*q + 5, faults: on(put, faults.Action{Effect: faults.EffectStallBody, Bytes: q}), stalls: 1, log: "start 200 send; put lost query; wait 1s; query 308 q send; put q-2q 308 2q send" + last},
+		{name: "the service does not reply", size: 2*q + 5, faults: on(put, effect(faults.EffectStallReply)), stalls: 1, log: "start 200 send; put lost query; wait 1s; query 308 2q send" + last},
 		{name: "the last reply is lost", size: q + 5, faults: on(finalize, effect(faults.EffectLoseReply)), log: "start 200 send; put 0-q 308 q send; finalize lost query; query 200 done"},
 		{name: "the last reply has another checksum", size: q + 5, faults: on(finalize, effect(faults.EffectWrongHash)), log: "start 200 send; put 0-q 308 q send; finalize q-q+5 200 query; wait 1s; query 200 done"},
 		{name: "all bytes, and no object", size: q + 5, faults: on(finalize, effect(faults.EffectNotFinal)), log: "start 200 send; put 0-q 308 q send; finalize q-q+5 308 q+5 finish; wait 1s; finalize 200 done"},
@@ -145,8 +148,12 @@ func (w *world) play(tt scene) {
 	}
 	w.uplink.ChunkSize, w.uplink.CommitTime = tt.chunk, tt.commit
 	r := w.run(s, src, engine.TransferOptions{Expect: tt.expect})
+	began := time.Now()
 	o, err := r.Drive(w.t.Context())
 	w.want(err, tt.err, tt.log)
+	if took := time.Since(began); (took >= time.Minute) != (tt.stalls > 0) || took > 130*time.Second {
+		w.t.Errorf("took %v", took)
+	}
 	if tt.err != nil {
 		w.wantObject(tt.between)
 		return
@@ -194,8 +201,8 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 					t.Errorf("%d retries, %v, want %d\n%v", r.Wire.Retry.Retries, err, tt.retries, w)
 				}
 				moved, stake := w.uplink.Budget.Progress(), w.uplink.Budget.AtStake()
-				if progress := tt.err == nil; moved.IsZero() == progress || (w.committed > 0) != progress || (stake == 8*q) != progress {
-					t.Errorf("progress at %v, %d at stake, %d reports", moved, stake, w.committed)
+				if progress := tt.err == nil; moved.IsZero() == progress || (w.committed.Load() > 0) != progress || (stake == 8*q) != progress {
+					t.Errorf("progress at %v, %d at stake, %d reports", moved, stake, w.committed.Load())
 				}
 			})
 		})
@@ -392,8 +399,9 @@ func TestRecordBeforeData(t *testing.T) {
 	}
 }
 
-// TestRunTakesItsRiskOnce checks that the first data of a run waits until the bound of the bytes at risk permits it.
-func TestRunTakesItsRiskOnce(t *testing.T) {
+// TestRunWaitsForItsRisk checks that the first data of a run waits until the bound of the bytes at risk permits it, and that
+// nothing is at risk at the end.
+func TestRunWaitsForItsRisk(t *testing.T) {
 	t.Parallel()
 	for _, patience := range []time.Duration{time.Hour, time.Second} {
 		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
@@ -403,19 +411,12 @@ func TestRunTakesItsRiskOnce(t *testing.T) {
 			time.AfterFunc(time.Minute, large.End)
 			ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 			defer cancel()
-			_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(ctx)
 			began := time.Now()
-			if patience < time.Minute {
-				if _, ok := err.(*engine.Interruption); !ok {
-					t.Errorf("error = %v", err)
-				}
-				return
+			_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(ctx)
+			if _, interrupted := err.(*engine.Interruption); interrupted != (patience < time.Minute) || time.Since(began) != min(patience, time.Minute) {
+				t.Errorf("ended after %v: %v", time.Since(began), err)
 			}
-			if began.Second() != 0 || err != nil { // the bubble begins at midnight
-				t.Errorf("ended at %v: %v", began, err)
-			}
-			// Nothing is at risk any longer: a request of the whole bound begins at once.
-			if _ = w.uplink.AtRisk.Insert(atrisk.Least).Take(w.t.Context()); time.Since(began) > 0 {
+			if _ = w.uplink.AtRisk.Insert(atrisk.Least).Take(w.t.Context()); time.Since(began) > time.Minute {
 				t.Error("the run keeps bytes at risk")
 			}
 		})

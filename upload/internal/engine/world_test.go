@@ -47,10 +47,10 @@ type world struct {
 	log       []string // see String
 	notes     []engine.Note
 	exchanges []*engine.Exchange
-	flowing   int
-	committed int
-	unwanted  bool   // exchanges are not described
-	onWait    func() // called before each wait, if it is set
+
+	flowing, committed atomic.Int64
+	unwanted           bool   // exchanges are not described
+	onWait             func() // called before each wait, if it is set
 }
 
 // inBubble runs f in a world. The server ignores idempotency tokens, because nothing may depend on them.
@@ -209,28 +209,21 @@ func (w *world) Exchange(x *engine.Exchange) {
 	defer w.mu.Unlock()
 	w.exchanges = append(w.exchanges, x)
 	text := string(x.Reply.Op)
-	held, open := x.Reply.Held()
-	switch {
-	case x.Reply.Unsent:
-		text += " unsent"
-	case x.Reply.Lost(): // the buffers of the connection have some of the bytes
+	if x.Reply.Lost() { // the buffers of the connection have some of the bytes
 		text += " lost"
-	case open && held >= 0:
-		text += fmt.Sprintf("%s 308 %s", span(x), at(held))
-	default:
-		text += fmt.Sprintf("%s %d", span(x), x.Reply.Status)
+	} else {
+		if x.Sent > 0 {
+			text += " " + at(x.Offset) + "-" + at(x.Offset+x.Sent)
+		}
+		text += fmt.Sprint(" ", x.Reply.Status)
+		if held, open := x.Reply.Held(); open && held >= 0 {
+			text += " " + at(held)
+		}
 	}
 	if x.Next != nil {
 		text += " " + x.Next.Step.String()
 	}
 	w.log = append(w.log, text)
-}
-
-func span(x *engine.Exchange) string {
-	if x.Sent == 0 {
-		return ""
-	}
-	return " " + at(x.Offset) + "-" + at(x.Offset+x.Sent)
 }
 
 func (w *world) Note(n engine.Note) {
@@ -240,27 +233,15 @@ func (w *world) Note(n engine.Note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes = append(w.notes, n)
-	switch n.Kind {
-	case engine.Waiting:
+	if n.Kind == engine.Waiting {
 		w.log = append(w.log, "wait "+n.Delay.String())
-	case engine.Restarted:
+	} else if n.Kind == engine.Restarted {
 		w.log = append(w.log, "restarted")
-	case engine.Warning:
-		w.log = append(w.log, "warning")
 	}
 }
 
-func (w *world) Flowing() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.flowing++
-}
-
-func (w *world) Committed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.committed++
-}
+func (w *world) Flowing()   { w.flowing.Add(1) }
+func (w *world) Committed() { w.committed.Add(1) }
 
 // count returns the number of notes of a kind.
 func (w *world) count(kind engine.NoteKind) (n int) {
