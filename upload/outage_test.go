@@ -357,29 +357,6 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	}
 }
 
-// TestBlackHole checks that an upload detects a server that accepts everything and
-// never replies.
-func TestBlackHole(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, effect := range []faults.Effect{faults.EffectStall, faults.EffectStallReply} {
-		t.Run(string(effect), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: effect}})
-				start := time.Now()
-				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantObject("obj", content)
-				if took := time.Since(start); took < 2*time.Minute || took > 3*time.Minute {
-					t.Errorf("took %v, want the stall timeout of two minutes and a little", took)
-				}
-			})
-		})
-	}
-}
-
 // TestPolicyIsUsed checks that the waits are those of Options.Policy.
 func TestPolicyIsUsed(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
