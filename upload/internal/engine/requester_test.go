@@ -216,15 +216,9 @@ func TestStalledExchange(t *testing.T) {
 			w.uplink.StallTimeout, w.uplink.StallRate = tt.timeout, 1<<10
 			ctx, cancel := context.WithTimeoutCause(w.t.Context(), time.Hour, io.ErrNoProgress)
 			defer cancel()
-			var body io.Reader
-			if tt.body > 0 {
-				body = bytes.NewReader(make([]byte, tt.body))
-			}
 			start := time.Now()
-			r := w.requester(spec).Send(ctx, tt.op, 0, body, func(ctx context.Context, _ *session.Client, body io.Reader) session.Reply {
-				if body != nil {
-					_, _ = io.Copy(io.Discard, body)
-				}
+			r := w.requester(spec).Send(ctx, tt.op, 0, bytes.NewReader(make([]byte, tt.body)), func(ctx context.Context, _ *session.Client, body io.Reader) session.Reply {
+				_, _ = io.Copy(io.Discard, body)
 				<-ctx.Done()
 				return session.Reply{Err: context.Cause(ctx)}
 			})
