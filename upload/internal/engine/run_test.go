@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
@@ -209,6 +210,34 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	}
 }
 
+// TestWhatOpensTheGate checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
+// is not: both are possible while data is refused.
+func TestWhatOpensTheGate(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fails faults.Op     // of the run, at once
+		opens time.Duration // for another upload, whose own wait ends after 1.5 s
+	}{{faults.OpStart, 1500 * time.Millisecond}, {faults.OpPut, 11 * time.Second}} {
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			w.uplink.Gate = &backoff.Gate{Threshold: 2}
+			w.add(append(on(tt.fails, status(503)), on(faults.OpPut, faults.Action{Effect: faults.EffectDelay, For: 10 * time.Second})...)...)
+			opened := make(chan time.Duration)
+			began := time.Now()
+			go func() {
+				time.Sleep(time.Second / 2)
+				failed := unavailable
+				_ = w.requester(spec).Retry.Wait(w.t.Context(), &failed, 0)
+				opened <- time.Since(began)
+			}()
+			go func() { _, _ = w.run(spec, file(data(2*q)), engine.TransferOptions{}).Drive(w.t.Context()) }()
+			if got := <-opened; got != tt.opens {
+				t.Errorf("%s failed: another upload continues after %v, want %v", tt.fails, got, tt.opens)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // TestLostSessionsAreReplacedThreeTimes checks the end, and that the restarts of a part name it.
 func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 	t.Parallel()
@@ -234,13 +263,15 @@ func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 // TestResumedRun checks how a run continues a session of another process, which may have sent more than it saved.
 func TestResumedRun(t *testing.T) {
 	t.Parallel()
-	ours, other := data(3*q+5), shared[5:]
+	const size = 3*q + 5
+	ours, other := data(size), shared[5:]
 	unseekable := errors.New("cannot seek")
 	restarted := "; restarted; wait 2s; start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"
 	damaged := "; restarted; wait 1s; start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"
 	rest := " 308 2q send; put 2q-3q 308 3q send; finalize 3q-3q+5 200 done"
 	for _, tt := range []struct {
 		name    string
+		size    int64
 		opts    fakegcs.Options
 		held    []byte // by the service
 		sent    int64  // as saved
@@ -248,20 +279,21 @@ func TestResumedRun(t *testing.T) {
 		resumed int64 // -1 if the session is not resumed
 		log     string
 	}{
-		{"all that was saved", fakegcs.Options{}, ours[:2*q], 2 * q, nil, 2 * q, "query" + rest},
-		{"more than was saved", fakegcs.Options{}, ours[:2*q], 0, nil, 2 * q, "query" + rest},
-		{"more than was saved, an MD5", fakegcs.Options{NoRunningHash: true}, ours[:2*q], q, nil, 2 * q, "query" + rest},
-		{"more than was saved, no checksum", fakegcs.Options{NoRunningHash: true, NoMD5: true}, ours[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
-		{"nothing", fakegcs.Options{}, nil, 0, nil, 0, "query 308 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
-		{"other bytes", fakegcs.Options{}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
-		{"other bytes, an MD5", fakegcs.Options{NoRunningHash: true}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
-		{"more of other bytes", fakegcs.Options{}, other[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
-		{"more than there is", fakegcs.Options{}, shared[:4*q], q, nil, -1, "query 308 4q query; wait 1s; query 308 4q begin" + restarted},
-		{"a source that cannot seek", fakegcs.Options{}, ours[:2*q], 2 * q, unseekable, -1, "query 308 2q"},
+		{"all that was saved", size, fakegcs.Options{}, ours[:2*q], 2 * q, nil, 2 * q, "query" + rest},
+		{"more than was saved", size, fakegcs.Options{}, ours[:2*q], 0, nil, 2 * q, "query" + rest},
+		{"more than was saved, an MD5", size, fakegcs.Options{NoRunningHash: true}, ours[:2*q], q, nil, 2 * q, "query" + rest},
+		{"more than was saved, no checksum", size, fakegcs.Options{NoRunningHash: true, NoMD5: true}, ours[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
+		{"nothing", size, fakegcs.Options{}, nil, 0, nil, 0, "query 308 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
+		{"all bytes", 3 * q, fakegcs.Options{}, ours[:3*q], q, nil, 3 * q, "query 308 3q finish; finalize 200 done"},
+		{"other bytes", size, fakegcs.Options{}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
+		{"other bytes, an MD5", size, fakegcs.Options{NoRunningHash: true}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
+		{"more of other bytes", size, fakegcs.Options{}, other[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
+		{"more than there is", size, fakegcs.Options{}, shared[:4*q], q, nil, -1, "query 308 4q query; wait 1s; query 308 4q begin" + restarted},
+		{"a source that cannot seek", size, fakegcs.Options{}, ours[:2*q], 2 * q, unseekable, -1, "query 308 2q"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, tt.opts, func(w *world) {
-				src := file(ours)
+				src := file(data(tt.size))
 				src.Adopt(source.Saved{})
 				resumed := int64(-1)
 				from := engine.Resumption{URI: w.session(tt.held), Opened: time.Now(), Seek: func(ctx context.Context, offset int64) error {
@@ -277,7 +309,7 @@ func TestResumedRun(t *testing.T) {
 					t.Errorf("resumed at %d, want %d", resumed, tt.resumed)
 				}
 				if tt.seek == nil {
-					w.wantObject(ours)
+					w.wantObject(data(tt.size))
 				}
 			})
 		})
