@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,9 +46,10 @@ func TestMeterCountsBytes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, fakegcs.Options{NoMD5: true, Rate: tt.rate}, func(w *world) {
-				p, moved, early := &place{}, int64(0), false
+				p, moved := &place{}, int64(0)
 				w.uplink.Place = p
 				w.part = tt.part
+				var early atomic.Bool
 				var r *engine.Run
 				r = w.run(spec, file(data(tt.size)), engine.TransferOptions{Moved: func(n int64) {
 					moved += n
@@ -58,15 +60,15 @@ func TestMeterCountsBytes(t *testing.T) {
 				}})
 				time.AfterFunc(time.Duration(tt.size-mib)*time.Second/time.Duration(tt.rate), func() {
 					_, _, arrived, committed := r.Wire.Pos.Load()
-					if early = !w.uplink.Budget.Progress().IsZero(); committed > 0 || arrived < tt.size-3*mib {
+					if early.Store(!w.uplink.Budget.Progress().IsZero()); committed > 0 || arrived < tt.size-3*mib {
 						t.Errorf("%d bytes arrived, %d committed shortly before the end", arrived, committed)
 					}
 				})
 				if _, err := r.Drive(w.t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if moved != tt.size || int64(p.sent) != tt.size || w.uplink.Tally.Sent.Load() != tt.size || w.flowing.Load() == 0 || early != tt.progress {
-					t.Errorf("moved %d, sent %d and %d of %d; progress before the reply: %v", moved, p.sent, w.uplink.Tally.Sent.Load(), tt.size, early)
+				if moved != tt.size || int64(p.sent) != tt.size || w.uplink.Tally.Sent.Load() != tt.size || w.flowing.Load() == 0 || early.Load() != tt.progress {
+					t.Errorf("moved %d, sent %d and %d of %d; progress before the reply: %v", moved, p.sent, w.uplink.Tally.Sent.Load(), tt.size, early.Load())
 				}
 			})
 		})
