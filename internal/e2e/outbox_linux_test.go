@@ -114,7 +114,7 @@ type boxFile struct {
 // boxScene is an outbox, its server, and what happened.
 type boxScene struct {
 	t      *testing.T
-	random *rand.Rand
+	random chance
 	srv    *fakegcs.TestServer
 	dir    string // of the outbox
 	work   string // for the sources of put, on another file system if the disk is small
@@ -133,7 +133,7 @@ type boxScene struct {
 // boxSettle is --settle. A producer that closes a file and opens it again pauses for less between the two.
 const boxSettle = 300 * time.Millisecond
 
-func newBoxScene(t *testing.T, random *rand.Rand) *boxScene {
+func newBoxScene(t *testing.T, random chance) *boxScene {
 	t.Helper()
 	s := &boxScene{t: t, random: random, names: map[string]*boxFile{}, work: t.TempDir()}
 	base := testsize.DiskDir(t)

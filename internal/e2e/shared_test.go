@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
-	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +80,7 @@ func (s *sharedTotals) String() string {
 // sharedRun is one run.
 type sharedRun struct {
 	t       *testing.T
-	random  *mathrand.Rand
+	random  chance
 	dir     string
 	service *leaseService
 	sources []sharedSource

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +71,7 @@ type stream struct {
 	flags   []string
 }
 
-func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int) {
+func (k *spoolKiller) stream(t *testing.T, e *emulator, random chance, n int) {
 	dir := t.TempDir()
 	size := random.Int64N(20 << 20)
 	if random.IntN(4) == 0 {
@@ -80,7 +79,7 @@ func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int
 	}
 	s := &stream{t: t, e: e, dir: dir, spool: filepath.Join(dir, "spool"), name: fmt.Sprint("s", n)}
 	s.content = source(t, filepath.Join(dir, "content"), size, random.Uint64())
-	s.flags = []string{"--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "100ms", "--retry-for", "300ms"}
+	s.flags = []string{"--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url, "--max-wait", "100ms", "--retry-for", "300ms"}
 	fault := spoolFault(random.IntN(int(spoolFaults)))
 	if err := os.Mkdir(s.spool, 0o700); err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int
 }
 
 // fault writes the input and causes the fault. It reports whether it closed the input.
-func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault, cut int64, random *rand.Rand) (closed bool) {
+func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault, cut int64, random chance) (closed bool) {
 	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 	write := func(p []byte) { _, _ = out.Write(p) } // the process may be dead
 	signal := func(sig syscall.Signal) { c.Signal(sig) }
@@ -203,7 +202,7 @@ func (s *stream) left() (names []string) {
 // saved returns the ID of the saved upload, or "".
 func (s *stream) saved() string {
 	s.t.Helper()
-	c := run(s.t, environment(), "sessions", "list", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
+	c := run(s.t, environment(), "sessions", "list", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url)
 	c.Wait()
 	var u struct{ ID string }
 	for text := range strings.Lines(c.Stdout()) {
@@ -215,7 +214,7 @@ func (s *stream) saved() string {
 }
 
 // check resumes the stream, with more kills, and checks the object.
-func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.Rand) {
+func (k *spoolKiller) check(s *stream, first *child, closed bool, random chance) {
 	t, recorded := s.t, s.recorded()
 	_, made := s.e.object(s.name)
 	if made && !closed {
@@ -264,7 +263,7 @@ func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.R
 	case !made && (recorded || first.Wait() == 0):
 		t.Errorf("%s does not exist, although its end was recorded (%v) or its process succeeded: %s", s.name, recorded, first.output())
 	}
-	c := run(t, environment(), "sessions", "prune", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
+	c := run(t, environment(), "sessions", "prune", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url)
 	if c.Wait() != 0 {
 		t.Errorf("prune: %s", c.output())
 	}

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -60,7 +59,7 @@ func TestSync(t *testing.T) {
 // syncTest is the state of TestSync.
 type syncTest struct {
 	t       *testing.T
-	random  *rand.Rand
+	random  chance
 	e       *emulator
 	root    string
 	dir     *os.Root // of root: the edits must not follow the links that they make
@@ -84,7 +83,7 @@ func newSyncTest(t *testing.T) *syncTest {
 	s := &syncTest{t: t, random: seeded(t, *syncSeed), e: startEmulator(t), root: filepath.Join(dir, "root")}
 	s.args = []string{
 		"sync", "--delete", "--max-delete", "100%", "--exclude", "*.tmp", "--json", "--quiet", "--max-wait", "20ms", "--retry-for", "30s",
-		"--state-dir", filepath.Join(dir, "state"), "--endpoint", s.e.url(), s.root, "gs://demo/" + strings.TrimSuffix(syncPrefix, "/"),
+		"--state-dir", filepath.Join(dir, "state"), "--endpoint", s.e.url, s.root, "gs://demo/" + strings.TrimSuffix(syncPrefix, "/"),
 	}
 	s.must(os.Mkdir(s.root, 0o700))
 	var err error
@@ -144,7 +143,7 @@ func (s *syncTest) put(name string, size int) {
 
 // ask makes a request to the emulator and decodes the reply.
 func (s *syncTest) ask(method, target, body string, reply any) error {
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.e.url()+target, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.e.url+target, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -289,7 +288,7 @@ func (s *syncTest) plant() {
 		plan = append(plan, faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Millisecond}})
 	}
 	if len(plan) > 0 {
-		s.e.faults(http.MethodPost, plan...)
+		s.e.plant(plan...)
 	}
 }
 
@@ -340,7 +339,7 @@ func (s *syncTest) round(n int) {
 		s.t.Logf("round %d: %s", n, c.output())
 		return
 	}
-	args := append([]string{"verify", "-r", "--extra", "--exclude", "*.tmp", "--endpoint", s.e.url()}, s.root+"/.", "gs://demo/"+syncPrefix)
+	args := append([]string{"verify", "-r", "--extra", "--exclude", "*.tmp", "--endpoint", s.e.url}, s.root+"/.", "gs://demo/"+syncPrefix)
 	if v := run(s.t, environment(), args...); n%5 == 0 && v.Wait() != 0 {
 		s.t.Errorf("round %d: %s", n, v.output())
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +46,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 	u.makeFiles(files, testsize.Full(2, 1)+files/10000)
 	u.args = []string{
 		"cp", "-r", "--quiet", "--jobs", fmt.Sprint(treeJobs), "--manifest", u.manifest, "--state-dir", filepath.Join(dir, "state"),
-		"--endpoint", u.e.url(), "--chunk-size", "1MiB", u.root + "/.", "gs://demo",
+		"--endpoint", u.e.url, "--chunk-size", "1MiB", u.root + "/.", "gs://demo",
 	}
 	for u.kills < kills {
 		if !u.kill(kills) {
@@ -75,7 +74,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 // treeUpload is the upload of a tree, which is killed several times.
 type treeUpload struct {
 	t        *testing.T
-	random   *rand.Rand
+	random   chance
 	e        *emulator
 	root     string
 	manifest string
