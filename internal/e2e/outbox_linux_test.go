@@ -137,7 +137,7 @@ func newBoxScene(t *testing.T, random chance) *boxScene {
 	t.Helper()
 	s := &boxScene{t: t, random: random, names: map[string]*boxFile{}, work: t.TempDir()}
 	base := testsize.DiskDir(t)
-	if random.IntN(2) == 0 && smallDisk(t, base) {
+	if random.IntN(2) == 0 && smallDisk(t, base, "64m") {
 		s.small = true
 	}
 	s.dir = filepath.Join(base, "out")
@@ -164,21 +164,6 @@ func newBoxScene(t *testing.T, random chance) *boxScene {
 		s.args = append(s.args, "--ordered")
 	}
 	return s
-}
-
-// smallDisk mounts a small file system in memory, if that is permitted.
-func smallDisk(t *testing.T, dir string) bool {
-	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=700"); err != nil {
-		t.Logf("NOT TESTED: a full disk, because a file system cannot be mounted (%v)", err)
-		return false
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return true
 }
 
 // observe notes each object that is made.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -284,19 +283,6 @@ func (e *emulator) requests() []fakegcs.Request {
 	}
 	slices.SortStableFunc(all, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	return all
-}
-
-// object reads an object of the bucket demo. It returns false if there is none.
-func (e *emulator) object(name string) (data []byte, ok bool) {
-	e.t.Helper()
-	err := e.ask(http.MethodGet, "/storage/v1/b/demo/o/"+name+"?alt=media", "", func(r io.Reader) (err error) {
-		data, err = io.ReadAll(r)
-		return err
-	})
-	if err != nil && !errors.Is(err, errAbsent) {
-		e.t.Fatal(err)
-	}
-	return data, err == nil
 }
 
 // held returns how many bytes the emulator has received, of finished and
