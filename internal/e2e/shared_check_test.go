@@ -93,7 +93,6 @@ func (r *sharedRun) checkSessions(object string, size int64, all *sharedTotals) 
 	sessions := map[string]*history{}
 	var last *history
 	generations := map[int64]bool{}
-	acknowledged := r.acknowledged(object)
 	for _, q := range r.service.log {
 		if q.Bucket != "demo" || q.Object != object {
 			continue
@@ -123,10 +122,7 @@ func (r *sharedRun) checkSessions(object string, size int64, all *sharedTotals) 
 			r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", object, q.process, q.ContentRange, known)
 		}
 		h.sent += q.Received
-		ack := acknowledgment{q.process, string(q.Op), from, to}
-		if q.Received == to-from && success(q.Status) && acknowledged[ack] > 0 && !r.overtaken(q) {
-			acknowledged[ack]--
-		} else {
+		if q.Received != to-from || !success(q.Status) || r.overtaken(q) {
 			h.cut += q.Received
 			all.interrupted++
 		}
@@ -155,26 +151,6 @@ func (r *sharedRun) overtaken(q sharedRequest) bool {
 	return slices.ContainsFunc(r.service.log, func(other sharedRequest) bool {
 		return other.session == q.session && other.process != q.process && other.Time.After(q.Time) && other.Time.Before(q.Time.Add(q.Elapsed))
 	})
-}
-
-// acknowledgment is a data request whose reply a process received.
-type acknowledgment struct {
-	process  int
-	op       string
-	from, to int64
-}
-
-// acknowledged counts the data requests for an object whose replies were received.
-func (r *sharedRun) acknowledged(object string) map[acknowledgment]int {
-	all := map[acknowledgment]int{}
-	for _, p := range r.processes {
-		for _, x := range p.exchanges {
-			if r.objects[x.id] == object && success(x.status) {
-				all[acknowledgment{p.number, x.op, x.from, x.sent}]++
-			}
-		}
-	}
-	return all
 }
 
 // known returns the committed offset that a process had received before it made a
