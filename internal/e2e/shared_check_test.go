@@ -205,20 +205,28 @@ func (r *sharedRun) checkLease(q sharedRequest, all *sharedTotals) {
 		all.straddling++
 	}
 	changes := r.service.leases[id]
-	i := lastChange(changes, began)
-	if i < 0 || changes[i].process == 0 || changes[i].process == p.number {
+	last := lastChange(changes, began)
+	taken := time.Time{} // when another process acquired the lease that this one had
+	for _, c := range changes[:last+1] {
+		switch c.process {
+		case p.number:
+			taken = time.Time{}
+		case 0:
+		default:
+			if taken.IsZero() {
+				taken = c.time
+			}
+		}
+	}
+	if taken.IsZero() {
 		return
 	}
-	for i > 0 && changes[i-1].process != 0 && changes[i-1].process != p.number {
-		i--
-	}
-	taken := changes[i].time
 	stopped := slices.ContainsFunc(p.stops, func(s span) bool { return taken.After(s.from) && taken.Before(s.to) })
 	if stopped && !logged && !p.killed.IsZero() {
 		return // it may have been under way
 	}
-	if stopped || began.Sub(taken) > arrival {
-		r.t.Errorf("%s of %s by process %d, and process %d has the lease", q.Op, q.Object, p.number, changes[i].process)
+	if stopped || changes[last].process != 0 && began.Sub(taken) > arrival {
+		r.t.Errorf("%s of %s by process %d, and another process acquired the lease %v before", q.Op, q.Object, p.number, began.Sub(taken))
 	}
 }
 
