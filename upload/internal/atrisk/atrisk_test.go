@@ -2,6 +2,7 @@ package atrisk
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -287,4 +288,156 @@ func TestBoundNil(t *testing.T) {
 	r.Hold(1)
 	r.Committed(1)
 	r.End()
+}
+
+// queue lets requests wait, in this order, and returns a function that returns the numbers of those that have begun.
+func queue(t *testing.T, ctx context.Context, list ...*Risk) (begun func() []int) {
+	var mu sync.Mutex
+	var order []int
+	for i, r := range list {
+		go func() {
+			if err := r.Take(ctx); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			}
+		}()
+		synctest.Wait()
+	}
+	return func() []int {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(order)
+		return order
+	}
+}
+
+// All that fits begins when bytes are given back, and not one request for each of them: parts and inserts in turn, and sessions.
+func TestBoundAdmitsAllThatFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a Bound
+		first := begins(t, &a, 16*mib)
+		parts, inserts := make([]*Risk, 9), make([]*Risk, 9)
+		for i := range parts {
+			parts[i], inserts[i] = a.Part(2*mib), a.Insert(2*mib)
+		}
+		partsBegun, insertsBegun := queue(t, t.Context(), parts...), queue(t, t.Context(), inserts...)
+		first.End()
+		if p, i := partsBegun(), insertsBegun(); !slices.Equal(p, []int{0, 1, 2, 3}) || !slices.Equal(i, []int{0, 1, 2, 3}) {
+			t.Errorf("parts %v and inserts %v begin in 16 MiB", p, i)
+		}
+		inserts[0].Committed(2 * mib) // raises the bound, to 18 MiB
+		if p, i := partsBegun(), insertsBegun(); len(p) != 4 || !slices.Equal(i, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("parts %v and inserts %v begin in 18 MiB: inserts are first if both have taken as much", p, i)
+		}
+		large := a.Session()
+		if large.Take(t.Context()) != nil {
+			t.Fatal("a session does not begin")
+		}
+		large.Hold(46 * mib) // with the others, 64 MiB
+		sessions := queue(t, t.Context(), a.Session(), a.Session(), a.Session())
+		large.Hold(44 * mib)
+		if got := sessions(); !slices.Equal(got, []int{0, 1}) {
+			t.Errorf("sessions %v begin in 2 MiB", got)
+		}
+		large.End()
+		for _, r := range slices.Concat(parts, inserts) {
+			r.End()
+		}
+		if p, i, s := partsBegun(), insertsBegun(), sessions(); len(p)+len(i)+len(s) != 21 {
+			t.Errorf("parts %v, inserts %v and sessions %v have begun in the end", p, i, s)
+		}
+	})
+}
+
+// TestBoundLimits checks the largest request that begins beside what others have at risk.
+func TestBoundLimits(t *testing.T) {
+	for _, test := range []struct {
+		name                     string
+		commits                  int64 // MiB, a minute ago
+		insert, session          int64 // MiB that an insert and a session have at risk
+		sessionWaits             bool
+		wantInsert, wantSessions int64 // MiB of an insert, and of sessions
+	}{
+		{"nothing", 0, 0, 0, false, 1 << 20, 64},
+		{"before the first commit", 0, 4, 0, false, 12, 60},
+		{"half of the bound beside sessions", 0, 4, 16, false, 4, 44},
+		{"beside sessions", 0, 4, 6, false, 6, 54},
+		{"after commits", 20, 4, 0, false, 32, 60},
+		{"after many commits", 1000, 4, 0, false, 60, 60},
+		{"a session waits", 1000, 4, 60, true, 28, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := func(of func(*Bound) *Risk) bool {
+				var a Bound
+				if test.commits > 0 {
+					a.Insert(1).Committed(test.commits * mib)
+					time.Sleep(time.Minute)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				session := a.Session()
+				if session.Take(ctx) != nil {
+					t.Fatal("the session does not begin")
+				}
+				session.Hold(test.session * mib)
+				if test.insert > 0 && a.Insert(test.insert*mib).Take(ctx) != nil {
+					t.Fatal("the insert does not begin")
+				}
+				if test.sessionWaits {
+					queue(t, ctx, a.Session())
+				}
+				return len(queue(t, ctx, of(&a))()) == 1
+			}
+			insert := func(n int64) func(*Bound) *Risk { return func(a *Bound) *Risk { return a.Insert(n) } }
+			sessions := func(n int64) func(*Bound) *Risk {
+				return func(a *Bound) *Risk { r := a.Session(); r.first = n; return r }
+			}
+			if n := test.wantInsert * mib; !begun(insert(n)) || test.insert > 0 && begun(insert(n+1)) {
+				t.Errorf("%s: an insert of %d MiB does not begin, or a larger one does", test.name, test.wantInsert)
+			}
+			if n := test.wantSessions * mib; n > 0 && (!begun(sessions(n)) || begun(sessions(n+1))) {
+				t.Errorf("%s: sessions of %d MiB do not begin, or more do", test.name, test.wantSessions)
+			}
+		})
+	}
+}
+
+// TestBoundGivesBack checks that a request whose context ends has taken nothing, even if it could begin at the same time, and that one
+// which has begun takes no less when it begins again.
+func TestBoundGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			var a Bound
+			first := begins(t, &a, 16*mib)
+			ctx, cancel := context.WithCancel(t.Context())
+			begun := queue(t, ctx, a.Insert(5*mib))
+			go first.End()
+			cancel()
+			n := len(begun())
+			if taken, _ := amounts(&a); int64(n)*5*mib != taken {
+				t.Fatalf("%d MiB are taken by %d requests", taken/mib, n)
+			}
+		}
+		var a Bound
+		r := begins(t, &a, 4*mib)
+		for _, test := range []struct{ hold, want int64 }{{6, 6}, {2, 4}, {0, 4}} {
+			r.Hold(test.hold * mib)
+			if err := r.Take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if taken, _ := amounts(&a); taken != test.want*mib {
+				t.Errorf("%d MiB are taken by a request that held %d", taken/mib, test.hold)
+			}
+		}
+		_, before := amounts(&a)
+		for _, n := range []int64{0, -1} {
+			r.Committed(n)
+		}
+		if _, bound := amounts(&a); bound != before {
+			t.Error("a commit of nothing changes the bound")
+		}
+	})
 }
