@@ -79,6 +79,12 @@ func TestBoundTogether(t *testing.T) {
 		if _, bound := amounts(&a); bound < 95*mib || bound > 105*mib {
 			t.Errorf("the bound is %d MiB after 200 MiB in 20 s, want about 100", bound/mib)
 		}
+		session := a.Session()
+		session.of.set(session, Unknown)
+		time.Sleep(time.Minute)
+		if session.Committed(50 * mib); a.bound() != 100*mib { // what a session commits arrived just now
+			t.Errorf("the bound is %d MiB after a session has committed 50 MiB", a.bound()/mib)
+		}
 	})
 }
 
@@ -414,8 +420,8 @@ func TestBoundGivesBack(t *testing.T) {
 			first := begins(t, &a, 16*mib)
 			ctx, cancel := context.WithCancel(t.Context())
 			begun := queue(t, ctx, a.Insert(5*mib))
-			go first.End()
 			cancel()
+			first.End() // often before the request notices that its context has ended
 			n := len(begun())
 			if taken, _ := amounts(&a); int64(n)*5*mib != taken {
 				t.Fatalf("%d MiB are taken by %d requests", taken/mib, n)

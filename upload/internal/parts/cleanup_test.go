@@ -196,24 +196,29 @@ func TestRemovalOutlivesTheCall(t *testing.T) {
 	}
 }
 
-// TestStartThatCannotBeSavedIsAborted checks that a multipart upload that no later process could find is aborted, and that a warning
-// reports one that may be left.
-func TestStartThatCannotBeSavedIsAborted(t *testing.T) {
+// TestUnsavedStartIsAborted checks that a multipart upload that cannot be saved is aborted, because no later process could find it, and
+// that a warning reports one that may be left. A start whose call is canceled waits for the reply, which has the ID.
+func TestUnsavedStartIsAborted(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []bool{false, true} {
 		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-			u := w.begin(byMultipart)
 			if refused {
 				w.fault(faults.OpPartsAbort, 1, -1, status(403))
 			}
+			u := w.begin(byMultipart)
 			u.common().Size = -1 // the store refuses it
-			_, err := u.joiner.begin(w.Context())
+			_, err := u.Send(w.Context())
 			w.srv.ClearFaults()
-			left := map[bool]string{true: "0 parts"}[refused]
-			if err == nil || w.stored() != left || (len(w.noted(engine.Warning)) > 0) != refused {
-				w.Errorf("%v, the service has %q", err, w.stored())
+			if left := map[bool]string{true: "0 parts"}[refused]; err == nil || w.stored() != left || (len(w.noted(engine.Warning)) > 0) != refused {
+				w.Errorf("%v, the service has %q, warnings %q", err, w.stored(), w.noted(engine.Warning))
 			}
-			u.Journal.Parts().Size = 5 * mib
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second/2)
+			defer cancel()
+			w.fault(faults.OpPartsStart, 1, 1, faults.Action{Effect: faults.EffectDelay, For: time.Second})
+			u.Options.Connections = 2
+			if plan, err := (&Planner{Division: u.Division, Multipart: true, Size: byMultipart.size}).Plan(ctx); err != nil || plan.Parts.Upload.IsZero() {
+				w.Errorf("%+v, %v", plan, err)
+			}
 		})
 	}
 }

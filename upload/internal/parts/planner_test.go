@@ -188,7 +188,7 @@ func TestPlan(t *testing.T) {
 
 var names = regexp.MustCompile("[A-Z2-7]{26}")
 
-// plan returns the plan for a file. way is the only one to join its parts, or OneConnection for any.
+// plan returns the plan for a file. only is the only one to join its parts, or OneConnection for any.
 func (w *world) plan(only Way, size int64) (Plan, error) {
 	d := w.division()
 	defer d.Journal.Close()

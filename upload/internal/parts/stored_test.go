@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -135,6 +136,27 @@ func TestOneListIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestListHasPages checks that the list of the parts is read to its end.
+func TestListHasPages(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		u := w.begin(byMultipart)
+		w.refuseJoin(u)
+		w.fault(faults.OpPartsList, 1, 1, faults.Action{Effect: faults.EffectStatus, Status: 200, ContentType: "application/xml", Body: fmt.Sprintf(
+			"<ListPartsResult><IsTruncated>true</IsTruncated><NextPartNumberMarker>1</NextPartNumberMarker><Part><PartNumber>1</PartNumber><ETag>%s</ETag><Size>%d</Size></Part></ListPartsResult>",
+			u.common().List[0].ETag, u.common().Size)})
+		w.requests()
+		w.wantCommitted(u, engine.Held{State: engine.HeldOpen, Committed: byMultipart.size})
+		if got := w.requests(); got != "parts-list parts-list" {
+			w.Errorf("the requests are %s", got)
+		}
+		w.fault(faults.OpPartsList, 1, -1, status(403))
+		if held, err := u.Committed(w.Context()); !errors.Is(err, session.ErrPermission) || held != (engine.Held{}) {
+			w.Errorf("%+v, %v without an answer", held, err)
+		}
+	})
+}
+
 // TestUnknownPartEndsTheUpload checks that an upload does not complete with a part that it did not send.
 func TestUnknownPartEndsTheUpload(t *testing.T) {
 	t.Parallel()
@@ -159,23 +181,29 @@ func TestReplyWithoutItsEffect(t *testing.T) {
 		op       faults.Op
 		do       faults.Action
 		resent   bool
+		hashed   int // requests whose header has the checksum of the part
 		requests string
 	}{
-		{"lost", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectLoseReply}, false, "parts-put parts-put!lost parts-list parts-put parts-list parts-complete get"},
-		{"lost, no effect", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectClose}, true, "parts-put parts-put!lost parts-list parts-put parts-put parts-list parts-complete get"},
-		{"damaged", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, "parts-put parts-put!400 parts-put parts-put parts-list parts-complete get"},
-		{"damaged, not in memory", byMultipart, mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, "parts-put parts-put parts-list parts-put parts-put parts-list parts-complete get"},
-		{"lost", byCompose, 64 * mib, faults.OpFinalize, faults.Action{Effect: faults.EffectLoseReply}, false, "start put finalize start put finalize!lost query start finalize compose delete delete delete"},
-		{"damaged", byCompose, 64 * mib, faults.OpPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, "start put finalize start put start put finalize start finalize compose delete delete delete"},
+		{"lost", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectLoseReply}, false, 3, "parts-put parts-put!lost parts-list parts-put parts-list parts-complete get"},
+		{"lost, no effect", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectClose}, true, 4, "parts-put parts-put!lost parts-list parts-put parts-put parts-list parts-complete get"},
+		{"damaged", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 4, "parts-put parts-put!400 parts-put parts-put parts-list parts-complete get"},
+		{"damaged, not in memory", byMultipart, mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 2, "parts-put parts-put parts-list parts-put parts-put parts-list parts-complete get"},
+		{"lost", byCompose, 64 * mib, faults.OpFinalize, faults.Action{Effect: faults.EffectLoseReply}, false, 0, "start put finalize start put finalize!lost query start finalize compose delete delete delete"},
+		{"damaged", byCompose, 64 * mib, faults.OpPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 0, "start put finalize start put start put finalize start finalize compose delete delete delete"},
 	} {
 		t.Run(test.way.name+" "+test.name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, fakegcs.Options{}, func(w *world) {
 				w.memory = test.memory
-				u := w.begin(test.way)
+				u, hashed := w.begin(test.way), 0
+				w.before = func(req *http.Request) {
+					if req.URL.Query().Has("partNumber") && req.Header.Get("X-Goog-Hash") != "" {
+						hashed++
+					}
+				}
 				w.fault(test.op, 2, 1, test.do)
 				w.succeed(u)
-				if got := w.requests(); got != test.requests || (u.Uplink.Tally.Resent.Load() > 0) != test.resent {
+				if got := w.requests(); got != test.requests || hashed != test.hashed || (u.Uplink.Tally.Resent.Load() > 0) != test.resent {
 					w.Errorf("%d bytes are sent again; the requests are\n%s, want\n%s", u.Uplink.Tally.Resent.Load(), got, test.requests)
 				}
 			})
@@ -183,28 +211,34 @@ func TestReplyWithoutItsEffect(t *testing.T) {
 	}
 }
 
-// TestSessionsShowStoredParts checks that an upload by compose asks the sessions of its parts what the service has.
+// TestSessionsShowStoredParts checks that an upload by compose asks the sessions of its parts what the service has: all of a part
+// whose last reply was lost, or what an open session has committed.
 func TestSessionsShowStoredParts(t *testing.T) {
 	t.Parallel()
-	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-		u := w.begin(byCompose)
-		w.wantCommitted(u, engine.Held{State: engine.HeldGone})
-		w.fault(faults.OpFinalize, 2, 1, faults.Action{Effect: faults.EffectLoseReply})
-		w.fault(faults.OpQuery, 1, -1, status(503))
-		if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrRetriesExhausted) {
-			w.Fatal(err)
-		}
-		if held, err := u.Committed(w.Context()); !errors.Is(err, session.ErrRetriesExhausted) || held != (engine.Held{}) {
-			w.Errorf("%+v, %v without an answer", held, err)
-		}
-		w.srv.ClearFaults()
-		u = w.next(u)
-		w.wantCommitted(u, engine.Held{State: engine.HeldOpen, Committed: 4 * q})
-		w.succeed(u)
-		if resumed, _, _ := u.Sums(); resumed != 4*q || u.Uplink.Tally.Sent.Load() != q {
-			w.Errorf("resumed from %d, sent %d", resumed, u.Uplink.Tally.Sent.Load())
-		}
-	})
+	for _, test := range []struct {
+		do     faults.Action
+		stored int64
+	}{{faults.Action{Effect: faults.EffectLoseReply}, 4 * q}, {status(503), 3 * q}} {
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			u := w.begin(byCompose)
+			w.wantCommitted(u, engine.Held{State: engine.HeldGone})
+			w.fault(faults.OpFinalize, 2, -1, test.do)
+			w.fault(faults.OpQuery, 1, -1, status(503))
+			if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrRetriesExhausted) {
+				w.Fatal(err)
+			}
+			if held, err := u.Committed(w.Context()); !errors.Is(err, session.ErrRetriesExhausted) || held != (engine.Held{}) {
+				w.Errorf("%+v, %v without an answer", held, err)
+			}
+			w.srv.ClearFaults()
+			u = w.next(u)
+			w.wantCommitted(u, engine.Held{State: engine.HeldOpen, Committed: test.stored})
+			w.succeed(u)
+			if resumed, _, _ := u.Sums(); resumed != test.stored || u.Uplink.Tally.Sent.Load() != 5*q-test.stored {
+				w.Errorf("resumed from %d, sent %d", resumed, u.Uplink.Tally.Sent.Load())
+			}
+		})
+	}
 }
 
 // TestLostPartsAreSentAgain checks that parts that the service no longer has are sent again after two answers agree, and that
@@ -260,6 +294,17 @@ func TestLostPartsAreSentAgain(t *testing.T) {
 			}
 		})
 	})
+	t.Run("compose, another client was first", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			u := w.begin(byCompose)
+			w.write(u.partName(1), "of another client")
+			if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrUnexpectedData) {
+				w.Error(err)
+			}
+			w.succeed(w.next(u)) // in another session, because the object is deleted
+		})
+	})
 	for _, by := range []way{byMultipart, byCompose} {
 		t.Run(by.name+", always", func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +315,7 @@ func TestLostPartsAreSentAgain(t *testing.T) {
 				for _, op := range []faults.Op{faults.OpPartsPut, faults.OpPartsList} {
 					w.fault(op, 1, -1, faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"})
 				}
-				w.before = func() {
+				w.before = func(*http.Request) {
 					for _, p := range u.parts {
 						_ = w.srv.DeleteObject("bkt", u.partName(p.i))
 					}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/source"
 )
 
 // TestUpload checks the requests of an upload in parts over one connection, in the order of the file, and what it reports.
@@ -72,7 +74,7 @@ func TestConnections(t *testing.T) {
 				u := w.begin(test.way)
 				u.Options.Connections, u.Options.Auto, u.Uplink.AtRisk = test.connections, test.auto, test.bound
 				most := 0
-				w.before = func() {
+				w.before = func(*http.Request) {
 					_, _, sending := u.Progress()
 					most = max(most, sending)
 				}
@@ -222,5 +224,62 @@ func TestSourceIsCheckedBeforeTheJoin(t *testing.T) {
 			}
 			w.succeed(u)
 		})
+	}
+}
+
+// TestSentPartsRestoreTheRetries checks that failures of the whole upload before its parts are sent do not count after that.
+func TestSentPartsRestoreTheRetries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		u := w.interrupt(w.begin(byMultipart))
+		w.fault(faults.OpPartsList, 1, w.tries, status(503))
+		w.fault(faults.OpPartsComplete, 1, w.tries, status(503))
+		w.succeed(u)
+	})
+}
+
+// torn is a source that cannot be read from an offset.
+type torn struct {
+	content []byte
+	from    int64
+}
+
+var errTorn = errors.New("cannot be read")
+
+func (r *torn) ReadAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > r.from {
+		return 0, errTorn
+	}
+	return copy(p, r.content[at:]), nil
+}
+
+// TestSourceFails checks that an error of the source ends the upload, and that what was stored before stays.
+func TestSourceFails(t *testing.T) {
+	t.Parallel()
+	for _, by := range []way{byMultipart, byCompose} {
+		for _, memory := range []int64{64 * mib, mib} {
+			inBubble(t, fakegcs.Options{}, func(w *world) {
+				w.memory = memory
+				u := w.begin(by)
+				file := &torn{w.content, u.common().Size + q}
+				d := u.Division
+				d.File = source.FromReaderAt(file, by.size, func(int64, int64, int64) {})
+				u = NewUpload(d, true)
+				if _, err := u.Send(w.Context()); !errors.Is(err, errTorn) || u.Journal.Finished() != 1 {
+					t.Errorf("%v, %d parts", err, u.Journal.Finished())
+				}
+				if file.from = by.size - 1; by.Way == Multipart {
+					w.putPart(u, 3, w.content[by.size-q:]) // its bytes must be compared
+					if held, err := u.Committed(w.Context()); !errors.Is(err, errTorn) || held != (engine.Held{}) {
+						t.Errorf("Committed = %+v, %v", held, err)
+					}
+					if _, err := u.Send(w.Context()); !errors.Is(err, errTorn) {
+						t.Error(err)
+					}
+				}
+				file.from = by.size
+				w.succeed(u)
+			})
+		}
 	}
 }

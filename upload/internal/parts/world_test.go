@@ -48,8 +48,8 @@ type world struct {
 	tries   int // in a row; a retry fails the upload beyond
 	link    *connections.Link
 	buckets *Buckets
-	before  func() // called before each request; may be nil
-	seen    int    // requests
+	before  func(*http.Request) // called before each request; may be nil
+	seen    int                 // requests
 
 	mu    sync.Mutex
 	notes []engine.Note
@@ -92,7 +92,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.before != nil {
-		w.before()
+		w.before(req)
 	}
 	return w.network.RoundTrip(req)
 }
