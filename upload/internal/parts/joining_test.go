@@ -28,6 +28,7 @@ func TestJoin(t *testing.T) {
 		{name: "lost", way: byMultipart, op: faults.OpPartsComplete, do: lost, requests: "get!404 parts-list parts-list parts-complete!lost get get parts-abort!404"},
 		{name: "not done", way: byMultipart, op: faults.OpPartsComplete, do: status(503), requests: "get!404 parts-list parts-list parts-complete!503 get!404 parts-list parts-complete get"},
 		{name: "at work", way: byMultipart, op: faults.OpPartsComplete, do: status(409), requests: "get!404 parts-list parts-list parts-complete!409 get!404 parts-list parts-complete get"},
+		{name: "gone, once", way: byMultipart, op: faults.OpPartsComplete, do: noUpload, requests: "get!404 parts-list parts-list parts-complete!404 get!404 parts-list parts-complete get"},
 		{name: "written", way: byMultipart, written: true, requests: "get parts-list parts-list parts-complete get"},
 		{name: "not described", way: byMultipart, op: faults.OpGet, do: status(403), requests: "get!404 parts-list parts-list parts-complete get!403"},
 

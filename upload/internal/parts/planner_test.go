@@ -249,12 +249,16 @@ func TestPlanFollowsChanges(t *testing.T) {
 	})
 }
 
-// TestPlansShareWhatTheyFindOut checks that files that are planned together ask about their bucket once, and that a plan
-// whose turn does not come ends with its context.
+// TestPlansShareWhatTheyFindOut checks that files that are planned together ask about their bucket once, with retries, and that a
+// plan whose turn does not come ends with its context.
 func TestPlansShareWhatTheyFindOut(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
 		w.options = Options{Connections: 2, Min: 4 * mib}
+		for _, op := range strings.Fields(aboutBucket) {
+			w.fault(faults.Op(op), 1, 1, status(503))
+		}
+		w.tries = 9
 		planner := Planner{Division: w.division(), Compose: true, Buckets: w.buckets, Size: 1 << 30}
 		var all sync.WaitGroup
 		for i := range 3 {
@@ -273,7 +277,7 @@ func TestPlansShareWhatTheyFindOut(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		all.Wait()
-		if got, want := w.requests(), "get!404 get!404 get!404 "+aboutBucket; got != want {
+		if got, want := w.requests(), "get!404 get!404 get!404 bucket-get!503 bucket-get bucket-permissions!503 bucket-permissions notification-list!503 notification-list"; got != want {
 			w.Errorf("the requests are %s, want %s", got, want)
 		}
 	})

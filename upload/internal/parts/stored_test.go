@@ -16,6 +16,9 @@ import (
 	"gcsup/upload/internal/engine"
 )
 
+// noUpload is the service's reply that there is no such multipart upload.
+var noUpload = faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}
+
 // refuseJoin makes Send fail after it has sent all parts.
 func (w *world) refuseJoin(u *Upload) {
 	w.Helper()
@@ -99,6 +102,10 @@ func TestListShowsStoredParts(t *testing.T) {
 					u = w.kill(u, before)
 				}
 				w.wantCommitted(u, engine.Held{State: engine.HeldOpen, Committed: test.found})
+				if blind := u.Division; !test.known {
+					blind.File = nil // without the source, no bytes can be compared
+					w.wantCommitted(NewUpload(blind, false), engine.Held{State: engine.HeldOpen})
+				}
 				w.succeed(u)
 				if resumed, _, _ := u.Sums(); resumed != test.found || u.Uplink.Tally.Sent.Load() != all-test.found {
 					w.Errorf("resumed from %d, sent %d, want %d and %d", resumed, u.Uplink.Tally.Sent.Load(), test.found, all-test.found)
@@ -187,7 +194,9 @@ func TestReplyWithoutItsEffect(t *testing.T) {
 		{"lost", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectLoseReply}, false, 3, "parts-put parts-put!lost parts-list parts-put parts-list parts-complete get"},
 		{"lost, no effect", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectClose}, true, 4, "parts-put parts-put!lost parts-list parts-put parts-put parts-list parts-complete get"},
 		{"damaged", byMultipart, 64 * mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 4, "parts-put parts-put!400 parts-put parts-put parts-list parts-complete get"},
-		{"damaged, not in memory", byMultipart, mib, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 2, "parts-put parts-put parts-list parts-put parts-put parts-list parts-complete get"},
+		{"damaged, not in memory", byMultipart, 1, faults.OpPartsPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 2, "parts-put parts-put parts-list parts-put parts-put parts-list parts-complete get"},
+		{"gone, once", byMultipart, 64 * mib, faults.OpPartsPut, noUpload, true, 4, "parts-put parts-put!404 parts-list parts-put parts-put parts-list parts-complete get"},
+		{"another checksum in the reply", byMultipart, 1, faults.OpPartsPut, faults.Action{Effect: faults.EffectWrongHash}, false, 1, "parts-put parts-put parts-list parts-put parts-list parts-complete get"},
 		{"lost", byCompose, 64 * mib, faults.OpFinalize, faults.Action{Effect: faults.EffectLoseReply}, false, 0, "start put finalize start put finalize!lost query start finalize compose delete delete delete"},
 		{"damaged", byCompose, 64 * mib, faults.OpPut, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}, true, 0, "start put finalize start put start put finalize start finalize compose delete delete delete"},
 	} {
@@ -204,7 +213,7 @@ func TestReplyWithoutItsEffect(t *testing.T) {
 				w.fault(test.op, 2, 1, test.do)
 				w.succeed(u)
 				if got := w.requests(); got != test.requests || hashed != test.hashed || (u.Uplink.Tally.Resent.Load() > 0) != test.resent {
-					w.Errorf("%d bytes are sent again; the requests are\n%s, want\n%s", u.Uplink.Tally.Resent.Load(), got, test.requests)
+					w.Errorf("%d bytes are sent again, %d requests have a checksum; the requests are\n%s, want\n%s", u.Uplink.Tally.Resent.Load(), hashed, got, test.requests)
 				}
 			})
 		})
@@ -313,7 +322,7 @@ func TestLostPartsAreSentAgain(t *testing.T) {
 				u := w.begin(by)
 				w.refuseJoin(u)
 				for _, op := range []faults.Op{faults.OpPartsPut, faults.OpPartsList} {
-					w.fault(op, 1, -1, faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"})
+					w.fault(op, 1, -1, noUpload)
 				}
 				w.before = func(*http.Request) {
 					for _, p := range u.parts {

@@ -230,12 +230,18 @@ func TestSourceIsCheckedBeforeTheJoin(t *testing.T) {
 // TestSentPartsRestoreTheRetries checks that failures of the whole upload before its parts are sent do not count after that.
 func TestSentPartsRestoreTheRetries(t *testing.T) {
 	t.Parallel()
-	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-		u := w.interrupt(w.begin(byMultipart))
-		w.fault(faults.OpPartsList, 1, w.tries, status(503))
-		w.fault(faults.OpPartsComplete, 1, w.tries, status(503))
-		w.succeed(u)
-	})
+	for by, ops := range map[way][2]faults.Op{byMultipart: {faults.OpPartsStart, faults.OpPartsComplete}, byCompose: {faults.OpGet, faults.OpCompose}} {
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			for _, op := range ops {
+				w.fault(op, 1, w.tries, status(503))
+			}
+			u := w.begin(by)
+			w.succeed(u)
+			if _, retries, waited := u.Sums(); retries != 0 || waited != 0 {
+				t.Errorf("the parts had %d retries", retries)
+			}
+		})
+	}
 }
 
 // torn is a source that cannot be read from an offset.
