@@ -357,60 +357,6 @@ func TestBoundAdmitsAllThatFit(t *testing.T) {
 	})
 }
 
-// TestBoundLimits checks the largest request that begins beside what others have at risk.
-func TestBoundLimits(t *testing.T) {
-	for _, test := range []struct {
-		name                     string
-		commits                  int64 // MiB, a minute ago
-		insert, session          int64 // MiB that an insert and a session have at risk
-		sessionWaits             bool
-		wantInsert, wantSessions int64 // MiB of an insert, and of sessions
-	}{
-		{"nothing", 0, 0, 0, false, 1 << 20, 64},
-		{"before the first commit", 0, 4, 0, false, 12, 60},
-		{"half of the bound beside sessions", 0, 4, 16, false, 4, 44},
-		{"beside sessions", 0, 4, 6, false, 6, 54},
-		{"after commits", 20, 4, 0, false, 32, 60},
-		{"after many commits", 1000, 4, 0, false, 60, 60},
-		{"a session waits", 1000, 4, 60, true, 28, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			begun := func(of func(*Bound) *Risk) bool {
-				var a Bound
-				if test.commits > 0 {
-					a.Insert(1).Committed(test.commits * mib)
-					time.Sleep(time.Minute)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer synctest.Wait()
-				defer cancel()
-				session := a.Session()
-				if session.Take(ctx) != nil {
-					t.Fatal("the session does not begin")
-				}
-				session.Hold(test.session * mib)
-				if test.insert > 0 && a.Insert(test.insert*mib).Take(ctx) != nil {
-					t.Fatal("the insert does not begin")
-				}
-				if test.sessionWaits {
-					queue(t, ctx, a.Session())
-				}
-				return len(queue(t, ctx, of(&a))()) == 1
-			}
-			insert := func(n int64) func(*Bound) *Risk { return func(a *Bound) *Risk { return a.Insert(n) } }
-			sessions := func(n int64) func(*Bound) *Risk {
-				return func(a *Bound) *Risk { r := a.Session(); r.first = n; return r }
-			}
-			if n := test.wantInsert * mib; !begun(insert(n)) || test.insert > 0 && begun(insert(n+1)) {
-				t.Errorf("%s: an insert of %d MiB does not begin, or a larger one does", test.name, test.wantInsert)
-			}
-			if n := test.wantSessions * mib; n > 0 && (!begun(sessions(n)) || begun(sessions(n+1))) {
-				t.Errorf("%s: sessions of %d MiB do not begin, or more do", test.name, test.wantSessions)
-			}
-		})
-	}
-}
-
 // TestBoundGivesBack checks that a request whose context ends has taken nothing, even if it could begin at the same time, and that one
 // which has begun takes no less when it begins again.
 func TestBoundGivesBack(t *testing.T) {

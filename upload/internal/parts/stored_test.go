@@ -314,6 +314,18 @@ func TestLostPartsAreSentAgain(t *testing.T) {
 			w.succeed(w.next(u)) // in another session, because the object is deleted
 		})
 	})
+	t.Run("compose, damaged", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+			u := w.begin(byCompose)
+			w.before = func(req *http.Request) { req.Header.Del("X-Goog-Hash") } // so that the service does not notice
+			w.fault(faults.OpFinalize, 3, 1, faults.Action{Effect: faults.EffectCorrupt, Bytes: 1})
+			if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrUnexpectedData) || !strings.Contains(err.Error(), "has crc32c ") {
+				w.Error(err)
+			}
+			w.succeed(w.next(u))
+		})
+	})
 	for _, by := range []way{byMultipart, byCompose} {
 		t.Run(by.name+", always", func(t *testing.T) {
 			t.Parallel()

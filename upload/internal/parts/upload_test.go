@@ -99,11 +99,12 @@ func full(n int64) *atrisk.Bound {
 // next process sends only the rest.
 func TestFailureKeepsWhatIsStored(t *testing.T) {
 	t.Parallel()
-	down := status(503)
+	down, damage := status(503), faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}
 	for _, test := range []struct {
 		step    string
 		way     way
 		resumed bool // an earlier process has sent the first part
+		small   bool // the parts do not fit in memory
 		op      faults.Op
 		from    int // number of the first request that fails
 		do      faults.Action
@@ -116,6 +117,8 @@ func TestFailureKeepsWhatIsStored(t *testing.T) {
 		{step: "begin", way: byMultipart, resumed: true, op: faults.OpPartsList, from: 1, do: down, err: session.ErrRetriesExhausted, done: 1},
 		{step: "send", way: byMultipart, op: faults.OpPartsPut, from: 2, do: status(403), err: session.ErrPermission, done: 1},
 		{step: "send", way: byMultipart, op: faults.OpPartsPut, from: 2, do: down, err: session.ErrRetriesExhausted, done: 1},
+		{step: "send", way: byMultipart, op: faults.OpPartsPut, from: 2, do: damage, err: session.ErrChecksum, done: 1},
+		{step: "send", way: byMultipart, small: true, op: faults.OpPartsPut, from: 2, do: damage, err: session.ErrChecksum, done: 1},
 		{step: "join", way: byMultipart, op: faults.OpPartsList, from: 1, do: status(403), err: session.ErrPermission, done: 3},
 		{step: "join", way: byMultipart, op: faults.OpPartsComplete, from: 1, do: status(403), err: session.ErrPermission, done: 3},
 		{step: "join", way: byMultipart, op: faults.OpPartsComplete, from: 1, do: down, err: session.ErrRetriesExhausted, done: 3, joining: true},
@@ -128,9 +131,15 @@ func TestFailureKeepsWhatIsStored(t *testing.T) {
 		{step: "join", way: byCompose, op: faults.OpCompose, from: 1, do: status(403), err: session.ErrPermission, done: 3},
 		{step: "join", way: byCompose, op: faults.OpCompose, from: 1, do: down, err: session.ErrRetriesExhausted, done: 3, joining: true},
 	} {
-		t.Run(fmt.Sprint(test.step, " ", test.way.name, " ", test.op, " ", test.do.Status), func(t *testing.T) {
+		t.Run(fmt.Sprint(test.step, " ", test.way.name, " ", test.op, " ", test.err), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+				if test.small {
+					w.memory = 1
+				}
+				if test.do == damage {
+					w.tries = 9 // a part is sent three times
+				}
 				u := w.begin(test.way)
 				if test.resumed {
 					u = w.interrupt(u)
