@@ -105,6 +105,34 @@ func TestAutoPartsUndivided(t *testing.T) {
 	}
 }
 
+// With a rate limit, few connections are used, and the limit is reached.
+func TestAutoPartsRateLimit(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(64 * mib)
+	inBubble(t, distant(16*mib), func(w *world) {
+		began := time.Now()
+		res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(24 << 20) }).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Parts == nil {
+			t.Fatal(res.Parts, err)
+		}
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("took %v", took)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		most := 0
+		for _, e := range w.events {
+			if e.Parts != nil {
+				most = max(most, e.Parts.Connections)
+			}
+		}
+		if most > 4 {
+			t.Errorf("%d connections", most)
+		}
+	})
+}
+
 // A file is sent by the same requests as without AutoParts if one connection is fast.
 func TestAutoPartsFast(t *testing.T) {
 	t.Parallel()
