@@ -48,7 +48,8 @@ type world struct {
 	tries   int // in a row; a retry fails the upload beyond
 	link    *connections.Link
 	buckets *Buckets
-	before  func(*http.Request) // called before each request; may be nil
+	before  func(*http.Request) // called before each request, one at a time; may be nil
+	one     sync.Mutex          // held by before
 	seen    int                 // requests
 
 	mu    sync.Mutex
@@ -92,7 +93,9 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.before != nil {
+		w.one.Lock()
 		w.before(req)
+		w.one.Unlock()
 	}
 	return w.network.RoundTrip(req)
 }
