@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
@@ -126,50 +124,22 @@ func TestMultipart(t *testing.T) {
 // A file whose settings a multipart upload does not support is sent in another way, or refused.
 func TestMultipartUnsuitable(t *testing.T) {
 	t.Parallel()
-	skipShort(t)
 	content := data(multipartLarge)
-	conditional := spec
-	conditional.IfGenerationMatch = new(int64)
-	held := spec
-	held.TemporaryHold = true
-	either := func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }
+	conditional, held := spec, spec
+	conditional.IfGenerationMatch, held.TemporaryHold = new(int64), true
 	for _, test := range []struct {
-		name  string
-		spec  upload.Spec
-		with  func(*upload.Options)
-		fault bool // the service refuses multipart uploads
-		err   error
-		parts int64 // composed; 0 means one connection
-	}{
-		{"a precondition", conditional, byMultipart, false, session.ErrInvalid, 0},
-		{"either, with a precondition", conditional, either, false, nil, 3},
-		{"a hold", held, byMultipart, false, nil, 0},
-		{"either, with a hold", held, either, false, nil, 3},
-		{"refused", spec, byMultipart, true, session.ErrPermission, 0},
-		{"either, refused", spec, either, true, nil, 3},
-	} {
+		name string
+		spec upload.Spec
+		err  error
+	}{{"a precondition", conditional, session.ErrInvalid}, {"a hold", held, nil}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				if test.fault {
-					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
-				}
-				res, err := w.uploader(test.with).File(w.t.Context(), w.file(content), test.spec)
-				if !errors.Is(err, test.err) {
-					t.Fatalf("%v\n%s", err, w.trace())
+				res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), test.spec)
+				if !errors.Is(err, test.err) || err == nil && (res.Parts != nil || w.saw(upload.Warning) != 1) {
+					t.Errorf("%+v, %v; %d warnings\n%s", res, err, w.saw(upload.Warning), w.trace())
 				}
 				w.wantSaved(0)
-				if test.err != nil {
-					w.wantNoObject("obj")
-					return
-				}
-				if res.Object.ComponentCount != test.parts {
-					t.Errorf("%d components\n%s", res.Object.ComponentCount, w.trace())
-				}
-				if warned := w.saw(upload.Warning) > 0; warned != (test.parts == 0) {
-					t.Errorf("a warning: %v", warned)
-				}
-				w.wantObject("obj", content)
 			})
 		})
 	}
@@ -241,151 +211,60 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// Cancel, Prune and a restart abort the upload, and no upload of another client.
-func TestMultipartAborted(t *testing.T) {
+// A file that changed is uploaded again. That aborts the upload of the earlier bytes, and no upload of another client.
+func TestMultipartSourceChanged(t *testing.T) {
 	t.Parallel()
-	skipShort(t)
-	// A change is only found in a part that was sent, and any part may be the first.
-	inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
-	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
-		"cancel": func(t *testing.T, w *world, _, id string) bool {
-			if err := w.uploader(byMultipart).Cancel(w.t.Context(), id); err != nil {
-				t.Error(err)
-			}
-			return false
-		},
-		"prune": func(t *testing.T, w *world, path, _ string) bool {
-			if err := os.Remove(path); err != nil {
+	inBubble(t, slowly, func(w *world) {
+		content := data(multipartLarge)
+		path := w.file(content)
+		w.interruptMultipart(path)
+		foreign, err := session.NewClient(w.http, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
+			t.Fatalf("%+v", other)
+		}
+		// A change is only found in a part that was sent, and any part may be the first.
+		inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
+		for _, offset := range inEachPart {
+			if err := editQuietly(path, offset); err != nil {
 				t.Fatal(err)
 			}
-			for pruned, err := range w.uploader(byMultipart).Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
-				if err != nil || !pruned.Deleted {
-					t.Errorf("%+v, %v", pruned, err)
-				}
-			}
-			return false
-		},
-		"restart": func(t *testing.T, w *world, path, _ string) bool {
-			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Error(err)
-			}
-			return true
-		},
-		"changed source": func(t *testing.T, w *world, path, _ string) bool {
-			for _, offset := range inEachPart {
-				if err := editQuietly(path, offset); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("error = %v", err)
-			}
-			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Error(err)
-			}
-			return true
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, slowly, func(w *world) {
-				foreign, err := session.NewClient(w.http, "http://gcs.test")
-				if err != nil {
-					t.Fatal(err)
-				}
-				other := foreign.StartMultipart(w.t.Context(), spec)
-				if other.URI.IsZero() {
-					t.Fatalf("%+v", other)
-				}
-				content := data(multipartLarge)
-				path := w.file(content)
-				ctx, stop := context.WithCancel(w.t.Context())
-				defer stop()
-				res, err := w.uploader(byMultipart, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Committed > 0 {
-							stop()
-						}
-					}
-				}).File(ctx, path, spec)
-				if !errors.Is(err, context.Canceled) || !res.Resumable || w.multipartUploads() != 2 {
-					t.Fatalf("%+v, %v", res, err)
-				}
-				if object := end(t, w, path, res.ID); object {
-					if name == "changed source" {
-						content = flipped(content, inEachPart...)
-					}
-					w.wantObject("obj", content)
-				} else {
-					w.wantNoObject("obj")
-				}
-				w.wantSaved(0)
-				if n := w.multipartUploads(); n != 1 {
-					t.Errorf("%d multipart uploads, want only that of the other client", n)
-				}
-			})
-		})
-	}
+		}
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v", err)
+		}
+		if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", flipped(content, inEachPart...))
+		w.wantSaved(0)
+		if n := w.multipartUploads(); n != 1 {
+			t.Errorf("%d multipart uploads, want only that of the other client", n)
+		}
+	})
 }
 
-// The service loses the multipart upload before or after a part, or another client aborts it. It is
-// started again a few times.
+// Another client aborts the multipart upload of a saved upload. Query reports that it is gone, and the next call starts another one.
 func TestMultipartGone(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	gone := faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}
-	for _, test := range []struct {
-		op          faults.Op
-		skip, times int
-		restarts    int
-		err         error
-	}{
-		{faults.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
-		{faults.OpPartsComplete, 0, 1, 0, nil}, // likewise
-		{faults.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
-		{faults.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
-		{faults.OpPartsList, 0, -1, 2, session.ErrSessionLost},
-	} {
-		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults.Fault{Match: faults.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
-				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
-				if !errors.Is(err, test.err) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if n := w.saw(upload.Restarted); n != test.restarts {
-					t.Errorf("started again %d times, want %d\n%s", n, test.restarts, w.trace())
-				}
-				if test.err == nil {
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-				} else {
-					w.wantNoObject("obj")
-				}
-			})
-		})
-	}
-	t.Run("aborted", func(t *testing.T) {
-		t.Parallel()
-		inBubble(t, slowly, func(w *world) {
-			path := w.file(content)
-			id := w.interruptMultipart(path)
-			w.abortAll()
-			if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
-				t.Errorf("the service holds %+v, %v", held, err)
-			}
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			if w.saw(upload.Restarted) != 1 {
-				t.Error("no event reports that the upload was started again")
-			}
-			w.wantOnlyObject(content)
-		})
+	inBubble(t, slowly, func(w *world) {
+		path := w.file(content)
+		id := w.interruptMultipart(path)
+		w.abortAll()
+		if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
+			t.Errorf("the service holds %+v, %v", held, err)
+		}
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		if w.saw(upload.Restarted) != 1 {
+			t.Error("no event reports that the upload was started again")
+		}
+		w.wantOnlyObject(content)
 	})
 }
 
@@ -401,239 +280,6 @@ func (w *world) abortAll() {
 		if err != nil || resp.StatusCode != 204 {
 			w.t.Fatal(err)
 		}
-	}
-}
-
-// Another client replaces a part, or adds one. A replaced part is sent again, and an additional one
-// ends the upload.
-func TestMultipartForeignPart(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, test := range []struct {
-		number int
-		err    error
-	}{{1, nil}, {2, nil}, {3, nil}, {9, session.ErrUnexpectedData}} {
-		t.Run(fmt.Sprint(test.number), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				var once atomic.Bool
-				up := w.uploader(byMultipart).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
-					if once.CompareAndSwap(false, true) {
-						w.putForeign(test.number)
-					}
-					return nil
-				}})
-				_, err := up.File(w.t.Context(), w.file(content), spec)
-				if !errors.Is(err, test.err) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if test.err == nil {
-					w.wantObject("obj", content)
-				} else {
-					w.wantNoObject("obj")
-					w.wantSaved(1)
-					w.cancelAll()
-				}
-				w.wantSaved(0)
-				w.wantNoUploads()
-			})
-		})
-	}
-}
-
-// cancelAll cancels all saved uploads.
-func (w *world) cancelAll() {
-	w.t.Helper()
-	up := w.uploader(byMultipart)
-	for saved, err := range up.Saved(w.t.Context()) {
-		if err == nil {
-			err = up.Cancel(w.t.Context(), saved.ID)
-		}
-		if err != nil {
-			w.t.Error(err)
-		}
-	}
-}
-
-// putForeign sends other bytes with the number of a part, of the size that it has.
-func (w *world) putForeign(number int) {
-	w.t.Helper()
-	ids, err := w.store.List(context.Background())
-	if err != nil || len(ids) != 1 {
-		w.t.Fatal(ids, err)
-	}
-	token, err := w.store.Load(context.Background(), ids[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	client, err := session.NewClient(w.http, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	other := make([]byte, 7)
-	if number <= len(token.Parts.List) {
-		other = make([]byte, token.Parts.Range(number-1, multipartLarge).Len())
-	}
-	if _, r := client.PutPart(context.Background(), spec, token.Parts.Upload, number, int64(len(other)), chunk.Update(0, other), bytes.NewReader(other)); r.Status != 200 {
-		w.t.Fatalf("%+v", r)
-	}
-}
-
-// The service has parts that the Token does not have, of the right size but with other bytes. They
-// are sent again.
-func TestMultipartResumeForeignPart(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, slowly, func(w *world) {
-		content := data(multipartLarge)
-		path := w.file(content)
-		w.interruptMultipart(path)
-		for n := range 3 {
-			w.putForeign(n + 1)
-		}
-		res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-		if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
-			t.Errorf("%+v, %v\n%s", res, err, w.trace())
-		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
-}
-
-// A part that is damaged on the way is sent again a few times, and never becomes part of an object.
-func TestMultipartDamaged(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, test := range []struct {
-		times  int
-		memory int64
-		want   error
-	}{{1, 0, nil}, {3, 0, nil}, {-1, 0, session.ErrChecksum}, {1, mib, nil}, {3, mib, nil}, {-1, mib, session.ErrChecksum}} {
-		t.Run(fmt.Sprint(test.times, test.memory), func(t *testing.T) {
-			t.Parallel()
-			times, want := test.times, test.want
-			byMultipart := func(o *upload.Options) { byMultipart(o); o.Memory = test.memory }
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: times, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
-				path := w.file(content)
-				_, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-				if !errors.Is(err, want) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if want != nil {
-					w.wantNoObject("obj")
-					w.wantSaved(1) // a later call sends the other parts
-					w.srv.ClearFaults()
-					if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-						t.Fatal(err)
-					}
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoUploads()
-			})
-		})
-	}
-}
-
-// TestMultipartKilledWithDamagedParts checks that the next process sends parts again that arrived damaged, if
-// the process that sent them died before it could compare them.
-func TestMultipartKilledWithDamagedParts(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
-		inBubbleWithMD5(t, opts, func(w *world) {
-			path := w.file(content)
-			little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
-			p := &process{Store: w.store}
-			ctx, die := context.WithCancel(w.t.Context())
-			defer die()
-			network := w.http
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
-				if part {
-					req = req.Clone(req.Context())
-					req.Body = &flippedBody{ReadCloser: req.Body}
-				}
-				resp, err := network.Transport.RoundTrip(req)
-				if part && err == nil && resp.StatusCode == http.StatusOK {
-					p.dead.Store(true)
-					die()
-					_ = resp.Body.Close()
-					return nil, errDead
-				}
-				return resp, err
-			})}
-			first, err := w.uploader(little, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			w.http = network
-			// The service has a damaged part, which does not count.
-			held, err := w.uploader(little).Query(w.t.Context(), first.ID)
-			if err != nil || held.State != upload.SessionOpen || held.Stored != 0 {
-				t.Fatalf("the service has %+v, %v", held, err)
-			}
-			res, err := w.uploader(little).File(w.t.Context(), path, spec)
-			if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
-				t.Errorf("%+v, %v\n%s", res, err, w.trace())
-			}
-			w.wantObject("obj", content)
-			w.wantSaved(0)
-			w.wantNoUploads()
-		})
-	}
-}
-
-// TestQueryCountsLikeResume checks that Query counts parts that were stored after the last save if a
-// resume does.
-func TestQueryCountsLikeResume(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
-		inBubbleWithMD5(t, opts, func(w *world) {
-			path := w.file(content)
-			p := &process{Store: w.store}
-			ctx, die := context.WithCancel(w.t.Context())
-			defer die()
-			network := w.http
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				resp, err := network.Transport.RoundTrip(req)
-				if req.URL.Query().Has("partNumber") && err == nil && resp.StatusCode == http.StatusOK {
-					p.dead.Store(true)
-					die()
-					_ = resp.Body.Close()
-					return nil, errDead
-				}
-				return resp, err
-			})}
-			first, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			w.http = network
-			stored := func() int64 {
-				held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID)
-				if err != nil || held.State != upload.SessionOpen {
-					t.Fatalf("the service has %+v, %v", held, err)
-				}
-				return held.Stored
-			}
-			with := stored()
-			if err := os.Rename(path, path+".away"); err != nil {
-				t.Fatal(err)
-			}
-			without := stored()
-			if err := os.Rename(path+".away", path); err != nil {
-				t.Fatal(err)
-			}
-			res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-			if err != nil || with != res.ResumedFrom || (with > 0) == opts.NoMD5 || without != 0 {
-				t.Errorf("%d bytes are stored, %d without the source; resumed from %d: %v\n%s", with, without, res.ResumedFrom, err, w.trace())
-			}
-		})
 	}
 }
 
@@ -709,42 +355,6 @@ func TestMultipartReadsOnce(t *testing.T) {
 	}
 }
 
-// TestMultipartUnreported checks that a part whose checksum is not in the reply is compared with its
-// MD5, and not sent again, and that the service checks the later parts.
-func TestMultipartUnreported(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(4*session.MultipartMinPart + 1)
-	for _, wrong := range []string{"", "crc32c=AAAAAA=="} {
-		inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-			plain := w.http.Transport
-			var checked atomic.Int64
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				resp, err := plain.RoundTrip(req)
-				if err == nil && req.Method == http.MethodPut && req.URL.Query().Has("partNumber") {
-					if req.Header.Get("X-Goog-Hash") != "" {
-						checked.Add(1)
-					}
-					resp.Header.Del("X-Goog-Hash")
-					if wrong != "" && req.Header.Get("X-Goog-Hash") == "" {
-						resp.Header.Set("X-Goog-Hash", wrong)
-					}
-				}
-				return resp, err
-			})}
-			up := w.uploader(func(o *upload.Options) {
-				o.Memory, o.Parallel = mib, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)
-			})
-			res, err := up.File(w.t.Context(), w.file(content), spec)
-			if err != nil || res.BytesSent != int64(len(content)) || checked.Load() < 2 {
-				t.Errorf("%+v, %v, %d parts were sent with a checksum\n%s", res, err, checked.Load(), w.trace())
-			}
-			w.wantObject("obj", content)
-			w.wantNoUploads()
-		})
-	}
-}
-
 // TestMultipartOtherChecksum checks that a server whose replies have the checksum of something else is a failure
 // that may pass, and no damage of the file: the outbox then tries the file again.
 func TestMultipartOtherChecksum(t *testing.T) {
@@ -776,28 +386,7 @@ func TestMultipartOtherChecksum(t *testing.T) {
 	})
 }
 
-// If the store cannot save the upload before the first part, the upload is aborted.
-func TestMultipartUnsaved(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = unsaving{w.store} }).File(w.t.Context(), w.file(data(multipartLarge)), spec)
-		if !errors.Is(err, errUnsaving) {
-			t.Errorf("error = %v", err)
-		}
-		for _, r := range w.srv.Requests() {
-			if r.Op == faults.OpPartsPut {
-				t.Error("a part was sent")
-			}
-		}
-		w.wantNoUploads()
-	})
-}
-
 var errUnsaving = errors.New("the disk is full")
-
-type unsaving struct{ state.Store }
-
-func (unsaving) Save(context.Context, *state.Token) error { return errUnsaving }
 
 // A process dies at any request. The next one makes the object, sends no finished part again, and
 // leaves nothing.
