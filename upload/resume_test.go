@@ -227,44 +227,60 @@ func TestVerifyingEvents(t *testing.T) {
 }
 
 // TestSourceChanged checks that no byte of a changed file is sent, and that the
-// existing object stays.
+// existing object stays. A file with only another change time is compared.
 func TestSourceChanged(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	changes := []struct {
+	plain, compressed := data(9*mib), text(12*q)
+	touch := func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)) }
+	longer := func(path string) error { return appendTo(path, "x") }
+	replace := func(path string) error {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+".new", plain, 0o600); err != nil {
+			return err
+		}
+		if err := os.Chtimes(path+".new", time.Time{}, info.ModTime()); err != nil {
+			return err
+		}
+		return os.Rename(path+".new", path)
+	}
+	edit := func(path string) error { return editQuietly(path, 100) }
+	chmod := func(path string) error { return os.Chmod(path, 0o640) }
+	for _, tt := range []struct {
 		name   string
-		change func(path string, content []byte) error
+		change func(path string) error
+		gzip   bool
+		level  int // of the second call's compressor
 		want   error
 	}{
-		{"another mtime", func(path string, content []byte) error {
-			return os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))
-		}, session.ErrSourceChanged},
-		{"longer", func(path string, content []byte) error { return appendTo(path, "x") }, session.ErrSourceChanged},
-		{"shorter", func(path string, content []byte) error { return os.Truncate(path, 8*mib) }, session.ErrSourceChanged},
-		{"replaced, same size and mtime", func(path string, content []byte) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-				return err
-			}
-			if err := os.Chtimes(path+".new", time.Time{}, info.ModTime()); err != nil {
-				return err
-			}
-			return os.Rename(path+".new", path)
-		}, session.ErrSourceChanged},
-		{"edited in the committed part, mtime put back", func(path string, content []byte) error {
-			return editQuietly(path, 100)
-		}, session.ErrSourceChanged},
-		{"chmod", func(path string, content []byte) error { return os.Chmod(path, 0o640) }, nil},
-	}
-	for _, tt := range changes {
+		{"another mtime", touch, false, 0, session.ErrSourceChanged},
+		{"longer", longer, false, 0, session.ErrSourceChanged},
+		{"shorter", func(path string) error { return os.Truncate(path, 8*mib) }, false, 0, session.ErrSourceChanged},
+		{"replaced, same size and mtime", replace, false, 0, session.ErrSourceChanged},
+		{"edited in the committed part, mtime put back", edit, false, 0, session.ErrSourceChanged},
+		{"chmod", chmod, false, 0, nil},
+		{"compressed, longer", longer, true, 0, session.ErrSourceChanged},
+		{"compressed, edited, mtime put back", edit, true, 0, session.ErrSourceChanged},
+		{"compressed, edited, another compressor", edit, true, 1, session.ErrSourceChanged},
+		{"compressed, edited after what was sent", func(path string) error { return editQuietly(path, 12*q-1) }, true, 0, nil},
+		{"compressed, chmod", chmod, true, 0, nil},
+		{"compressed, chmod and another compressor", chmod, true, 1, nil},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
+				content, to, with := plain, spec, func(*upload.Options) {}
+				if tt.gzip {
+					content, to, with = compressed, zipped, zippedParts
+				}
 				path := w.file(content)
-				w.interrupt(path, 6*mib)
+				if tt.gzip {
+					w.interruptZipped(path, 3*q, with)
+				} else {
+					w.interrupt(path, 6*mib)
+				}
 				old := []byte("the object that was there before")
 				if err := os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600); err != nil {
 					t.Fatal(err)
@@ -272,31 +288,30 @@ func TestSourceChanged(t *testing.T) {
 				if _, err := w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec); err != nil {
 					t.Fatal(err)
 				}
-				if err := tt.change(path, content); err != nil {
+				if err := tt.change(path); err != nil {
+					t.Fatal(err)
+				}
+				w.letPass(path)
+				now, err := os.ReadFile(path)
+				if err != nil {
 					t.Fatal(err)
 				}
 				requests := len(w.srv.Requests())
-				_, err := w.uploader().File(w.t.Context(), path, spec)
-				if tt.want == nil {
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.wantObject("obj", content)
-					return
+				up := w.uploader(with)
+				upload.SetGzipLevel(up, tt.level)
+				if _, err = up.File(w.t.Context(), path, to); !errors.Is(err, tt.want) {
+					t.Fatalf("error = %v, want %v\n%s", err, tt.want, w.trace())
 				}
-				if !errors.Is(err, tt.want) {
-					t.Errorf("error = %v, want %v", err, tt.want)
+				if tt.want == nil {
+					w.wantFile(now, tt.gzip)
+					return
 				}
 				if n := len(w.srv.Requests()) - requests; n != 0 {
 					t.Errorf("%d requests were made", n)
 				}
 				w.wantObject("obj", old)
 				w.wantSaved(1)
-
-				now, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				// A restart has the options of the call that restarts.
 				res, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatalf("restart: %v", err)
@@ -344,43 +359,44 @@ func editQuietly(path string, offset int64) error {
 func TestSourceChangesWhileSending(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, tt := range []struct {
-		name   string
-		change func(path string) error
-	}{
-		{"edited", func(path string) error { return editQuietly(path, 100) }},
-		{"grown", func(path string) error { return appendTo(path, "x") }},
-		{"replaced", func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", data(9*mib), 0o600), os.Rename(path+".new", path))
-		}},
-		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
+	for name, change := range map[string]func(path string, content []byte) error{
+		"edited": func(path string, _ []byte) error { return editQuietly(path, 100) },
+		"grown":  func(path string, _ []byte) error { return appendTo(path, "x") },
+		"replaced": func(path string, content []byte) error {
+			return errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
+		},
+		"truncated": func(path string, _ []byte) error { return os.Truncate(path, 1) },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			// With a latency the observer is called before the next request.
-			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(data(9 * mib))
-				var once bool
-				up := w.uploader(func(o *upload.Options) {
-					o.ChunkSize = 2 * mib
-					o.Observer = func(e upload.Event) {
-						if e.Committed >= 4*mib && !once {
-							once = true
-							if err := tt.change(path); err != nil {
-								t.Error(err)
+		for _, to := range []upload.Spec{spec, zipped} {
+			t.Run(fmt.Sprintf("%s, compressed %v", name, to.Gzip), func(t *testing.T) {
+				// With a latency the observer is called before the next request.
+				inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
+					content, with, at := data(9*mib), func(o *upload.Options) { o.ChunkSize = 2 * mib }, 4*mib
+					if to.Gzip {
+						content, with, at = text(20*q), zippedParts, 4*q
+					}
+					path := w.file(content)
+					var once bool
+					up := w.uploader(with, func(o *upload.Options) {
+						o.Observer = func(e upload.Event) {
+							if e.Committed >= at && !once {
+								once = true
+								if err := change(path, content); err != nil {
+									t.Error(err)
+								}
 							}
 						}
+					})
+					if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrSourceChanged) {
+						t.Errorf("error = %v, want ErrSourceChanged\n%s", err, w.trace())
+					}
+					w.wantNoObject("obj")
+					if strings.Contains(w.trace(), "finalize") {
+						t.Errorf("the last bytes went out\n%s", w.trace())
 					}
 				})
-				_, err := up.File(w.t.Context(), path, spec)
-				if !errors.Is(err, session.ErrSourceChanged) {
-					t.Errorf("error = %v, want ErrSourceChanged", err)
-				}
-				w.wantNoObject("obj")
-				if strings.Contains(w.trace(), "finalize") {
-					t.Errorf("the last bytes went out\n%s", w.trace())
-				}
 			})
-		})
+		}
 	}
 }
 
