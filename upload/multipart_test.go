@@ -780,8 +780,8 @@ func TestMultipartOtherChecksum(t *testing.T) {
 func TestMultipartUnsaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = unsaving{w.store} }).File(w.t.Context(), w.file(data(multipartLarge)), spec)
-		if !errors.Is(err, errUnsaving) {
+		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = hook(w.store, failAfter(0, errFull), "Save") }).File(w.t.Context(), w.file(data(multipartLarge)), spec)
+		if !errors.Is(err, errFull) {
 			t.Errorf("error = %v", err)
 		}
 		for _, r := range w.srv.Requests() {
@@ -792,12 +792,6 @@ func TestMultipartUnsaved(t *testing.T) {
 		w.wantNoUploads()
 	})
 }
-
-var errUnsaving = errors.New("the disk is full")
-
-type unsaving struct{ state.Store }
-
-func (unsaving) Save(context.Context, *state.Token) error { return errUnsaving }
 
 // A process dies at any request. The next one makes the object, sends no finished part again, and
 // leaves nothing.

@@ -1,13 +1,10 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 
 	"gcsup/fakegcs/faults"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -21,10 +18,8 @@ func TestMultipartRestartUnsaved(t *testing.T) {
 		w.interruptMultipart(path)
 		w.abortAll()
 		before := len(w.srv.Requests())
-		full := &fillingDisk{Store: w.store}
-		full.full.Store(true)
-		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = full }).File(w.t.Context(), path, spec)
-		if !errors.Is(err, errUnsaving) {
+		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = hook(w.store, failAfter(0, errFull), "Save") }).File(w.t.Context(), path, spec)
+		if !errors.Is(err, errFull) {
 			t.Errorf("error = %v", err)
 		}
 		for _, r := range w.srv.Requests()[before:] {
@@ -33,23 +28,9 @@ func TestMultipartRestartUnsaved(t *testing.T) {
 			}
 		}
 		w.wantNoUploads()
-		full.full.Store(false)
 		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
 		w.wantOnlyObject(content)
 	})
-}
-
-// fillingDisk is a store on a disk that can be full.
-type fillingDisk struct {
-	state.Store
-	full atomic.Bool
-}
-
-func (d *fillingDisk) Save(ctx context.Context, t *state.Token) error {
-	if d.full.Load() {
-		return errUnsaving
-	}
-	return d.Store.Save(ctx, t)
 }

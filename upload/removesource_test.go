@@ -550,7 +550,7 @@ func TestUnsaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader(func(o *upload.Options) {
-			o.Store = &fullStore{Store: o.Store}
+			o.Store = hook(o.Store, failAfter(0, errFull), "Save")
 			o.Parallel = upload.InParts(3, 1<<20)
 		})
 		content := data(10 * mib)

@@ -2,15 +2,12 @@ package upload_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -632,11 +629,14 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		path := w.file(content)
-		if _, err := w.uploader(func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), path, spec); err != nil {
+		broken := func(o *upload.Options) {
+			o.Store = hook(w.store, failAfter(0, os.ErrPermission), "Load", "Save", "Delete", "Lock")
+		}
+		if _, err := w.uploader(broken).File(w.t.Context(), path, spec); err != nil {
 			t.Error(err)
 		}
 		w.wantObject("obj", content)
-		if _, err := w.uploader(resumable, func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
+		if _, err := w.uploader(resumable, broken).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a large file: %v, want the store's error", err)
 		}
 		entries, err := os.ReadDir(w.state)
@@ -645,17 +645,6 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 		}
 	})
 }
-
-// brokenStore is a store whose methods all fail.
-type brokenStore struct{}
-
-func (brokenStore) Load(context.Context, string) (*state.Token, error) {
-	return nil, os.ErrPermission
-}
-func (brokenStore) Save(context.Context, *state.Token) error     { return os.ErrPermission }
-func (brokenStore) List(context.Context) ([]string, error)       { return nil, os.ErrPermission }
-func (brokenStore) Delete(context.Context, string) error         { return os.ErrPermission }
-func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, os.ErrPermission }
 
 // TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved
 // once continues with one warning, and that a later process can resume it: at an
@@ -668,7 +657,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
 		inBubbleWithMD5(t, opts, func(w *world) {
 			path := w.file(content)
-			store := &fullStore{Store: w.store, left: 1}
+			store := hook(w.store, failAfter(1, errFull), "Save")
 			if ends {
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: faults.Action{Effect: faults.EffectStall}})
 			}
@@ -724,30 +713,13 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	})
 }
 
-// fullStore is a store on a disk that is full after a number of saves.
-type fullStore struct {
-	state.Store
-	mu   sync.Mutex
-	left int
-	err  error // ENOSPC if nil
-}
-
-func (f *fullStore) Save(ctx context.Context, token *state.Token) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.left--; f.left < 0 {
-		return &os.PathError{Op: "write", Path: "state", Err: cmp.Or[error](f.err, syscall.ENOSPC)}
-	}
-	return f.Store.Save(ctx, token)
-}
-
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has
 // acquired cancels the current request, and does not change the saved upload.
 func TestLostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
-		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", state.ErrInUse)}
+		store := hook(w.store, failAfter(2, fmt.Errorf("%w by process 1", state.ErrInUse)), "Save")
 		start := time.Now()
 		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(64*mib)), spec)
 		if !errors.Is(err, state.ErrInUse) || errors.Is(err, context.Canceled) {
