@@ -12,13 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -88,41 +86,6 @@ func (w *world) getXML(path string, v any) {
 	}
 }
 
-// A file is sent by a multipart upload, each byte once, and nothing is left. ByEither does so for a
-// file without a precondition.
-func TestMultipart(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for name, with := range map[string]func(*upload.Options){
-		"by multipart": byMultipart,
-		"by either":    func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) },
-		"no store":     func(o *upload.Options) { byMultipart(o); o.Store = nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				attributes := upload.Spec{
-					Bucket: "bkt", Object: "dir/ö bj?", ContentType: "text/x", CacheControl: "no-store", StorageClass: "NEARLINE",
-					Metadata: map[string]string{"k": "v"}, CustomTime: time.Unix(1e9, 0), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
-				}
-				res, err := w.uploader(with).File(w.t.Context(), w.file(content), attributes)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				o := res.Object
-				if res.BytesSent != multipartLarge || res.BytesReread != 0 || o.ContentType != "text/x" || o.CacheControl != "no-store" || o.StorageClass != "NEARLINE" ||
-					o.Metadata["k"] != "v" || o.CustomTime.Unix() != 1e9 || o.KMSKeyName == "" || o.MD5 != nil || !o.HasCRC32C {
-					t.Errorf("%+v %+v", res, o)
-				}
-				w.wantObject(attributes.Object, content)
-				w.wantSaved(0)
-				w.wantNoUploads()
-				w.wantNoLeftovers()
-			})
-		})
-	}
-}
-
 // A file whose settings a multipart upload does not support is sent in another way, or refused.
 func TestMultipartUnsuitable(t *testing.T) {
 	t.Parallel()
@@ -175,47 +138,6 @@ func TestMultipartUnsuitable(t *testing.T) {
 	}
 }
 
-// A multipart upload is interrupted. The next call does not send again the parts that the service
-// has, even if the Token does not have them.
-func TestMultipartResume(t *testing.T) {
-	t.Parallel()
-	const size = 4*session.MultipartMinPart + 1
-	content := data(size)
-	for stopAt := range int64(5) {
-		if stopAt%int64(testsize.Full(1, 2)) != 0 || testing.Short() && stopAt != 2 {
-			continue
-		}
-		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{Rate: 8 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(content)
-				ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(stopAt)*300*time.Millisecond+20*time.Millisecond)
-				defer stop()
-				first, err := w.uploader(byMultipart).File(ctx, path, spec)
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if !first.Resumable {
-					w.wantSaved(0)
-					w.wantNoUploads()
-					return
-				}
-				if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
-					t.Errorf("the service holds %+v, %v", held, err)
-				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(1, 0).By(upload.ByCompose) }).File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if !res.Resumed || res.ResumedFrom+res.BytesSent != size || stopAt > 2 && res.ResumedFrom == 0 {
-					t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, size, w.trace())
-				}
-				w.wantOnlyObject(content)
-			})
-		})
-	}
-}
-
 // interruptMultipart interrupts an upload of path after its first parts, and returns its
 // ID.
 func (w *world) interruptMultipart(path string) string {
@@ -241,91 +163,52 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// Cancel, Prune and a restart abort the upload, and no upload of another client.
+// Prune and a call with RestartChanged abort the upload, and no upload of another client.
 func TestMultipartAborted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	// A change is only found in a part that was sent, and any part may be the first.
-	inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
-	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
-		"cancel": func(t *testing.T, w *world, _, id string) bool {
-			if err := w.uploader(byMultipart).Cancel(w.t.Context(), id); err != nil {
-				t.Error(err)
-			}
-			return false
-		},
-		"prune": func(t *testing.T, w *world, path, _ string) bool {
-			if err := os.Remove(path); err != nil {
+	for _, prune := range []bool{true, false} {
+		inBubble(t, slowly, func(w *world) {
+			content := data(multipartLarge)
+			path := w.file(content)
+			w.interruptMultipart(path)
+			foreign, err := session.NewClient(w.http, "http://gcs.test")
+			if err != nil {
 				t.Fatal(err)
 			}
-			for pruned, err := range w.uploader(byMultipart).Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
-				if err != nil || !pruned.Deleted {
-					t.Errorf("%+v, %v", pruned, err)
-				}
+			if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
+				t.Fatalf("%+v", other)
 			}
-			return false
-		},
-		"restart": func(t *testing.T, w *world, path, _ string) bool {
-			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Error(err)
-			}
-			return true
-		},
-		"changed source": func(t *testing.T, w *world, path, _ string) bool {
-			for _, offset := range inEachPart {
-				if err := editQuietly(path, offset); err != nil {
+			if prune {
+				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("error = %v", err)
-			}
-			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Error(err)
-			}
-			return true
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, slowly, func(w *world) {
-				foreign, err := session.NewClient(w.http, "http://gcs.test")
-				if err != nil {
-					t.Fatal(err)
-				}
-				other := foreign.StartMultipart(w.t.Context(), spec)
-				if other.URI.IsZero() {
-					t.Fatalf("%+v", other)
-				}
-				content := data(multipartLarge)
-				path := w.file(content)
-				ctx, stop := context.WithCancel(w.t.Context())
-				defer stop()
-				res, err := w.uploader(byMultipart, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Committed > 0 {
-							stop()
-						}
+				for pruned, err := range w.uploader(byMultipart).Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
+					if err != nil || !pruned.Deleted {
+						t.Errorf("%+v, %v", pruned, err)
 					}
-				}).File(ctx, path, spec)
-				if !errors.Is(err, context.Canceled) || !res.Resumable || w.multipartUploads() != 2 {
-					t.Fatalf("%+v, %v", res, err)
 				}
-				if object := end(t, w, path, res.ID); object {
-					if name == "changed source" {
-						content = flipped(content, inEachPart...)
+				w.wantNoObject("obj")
+			} else {
+				// A change is only found in a part that was sent, and any part may be the first.
+				for _, offset := range []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart} {
+					if err := editQuietly(path, offset); err != nil {
+						t.Fatal(err)
 					}
-					w.wantObject("obj", content)
-				} else {
-					w.wantNoObject("obj")
+					content = flipped(content, offset)
 				}
-				w.wantSaved(0)
-				if n := w.multipartUploads(); n != 1 {
-					t.Errorf("%d multipart uploads, want only that of the other client", n)
+				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+					t.Errorf("error = %v", err)
 				}
-			})
+				if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+					t.Error(err)
+				}
+				w.wantObject("obj", content)
+			}
+			w.wantSaved(0)
+			if n := w.multipartUploads(); n != 1 {
+				t.Errorf("%d multipart uploads, want only that of the other client", n)
+			}
 		})
 	}
 }
@@ -404,29 +287,40 @@ func (w *world) abortAll() {
 	}
 }
 
-// Another client replaces a part, or adds one. A replaced part is sent again, and an additional one
-// ends the upload.
+// TestMultipartForeignPart lets another client replace a part, or add one, before the completion or between two
+// calls. A replaced part is sent again, and an additional one ends the upload.
 func TestMultipartForeignPart(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	for _, test := range []struct {
-		number int
-		err    error
-	}{{1, nil}, {2, nil}, {3, nil}, {9, session.ErrUnexpectedData}} {
-		t.Run(fmt.Sprint(test.number), func(t *testing.T) {
+	for name, test := range map[string]struct {
+		numbers []int
+		resumed bool
+		err     error
+	}{
+		"part 1":                       {[]int{1}, false, nil},
+		"part 2":                       {[]int{2}, false, nil},
+		"part 3":                       {[]int{3}, false, nil},
+		"another part":                 {[]int{9}, false, session.ErrUnexpectedData},
+		"all parts, between two calls": {[]int{1, 2, 3}, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				var once atomic.Bool
-				up := w.uploader(byMultipart).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
-					if once.CompareAndSwap(false, true) {
-						w.putForeign(test.number)
+			inBubble(t, slowly, func(w *world) {
+				path := w.file(content)
+				put := sync.OnceFunc(func() {
+					for _, n := range test.numbers {
+						w.putForeign(n)
 					}
-					return nil
-				}})
-				_, err := up.File(w.t.Context(), w.file(content), spec)
-				if !errors.Is(err, test.err) {
-					t.Fatalf("%v\n%s", err, w.trace())
+				})
+				if test.resumed {
+					w.interruptMultipart(path)
+					put()
+				}
+				up := w.uploader(byMultipart).With(upload.CallOptions{Confirm: func(context.Context) error { put(); return nil }})
+				res, err := up.File(w.t.Context(), path, spec)
+				if !errors.Is(err, test.err) || test.resumed && (res.BytesSent != multipartLarge || res.ResumedFrom != 0) {
+					t.Fatalf("%+v, %v\n%s", res, err, w.trace())
 				}
 				if test.err == nil {
 					w.wantObject("obj", content)
@@ -480,27 +374,6 @@ func (w *world) putForeign(number int) {
 	}
 }
 
-// The service has parts that the Token does not have, of the right size but with other bytes. They
-// are sent again.
-func TestMultipartResumeForeignPart(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, slowly, func(w *world) {
-		content := data(multipartLarge)
-		path := w.file(content)
-		w.interruptMultipart(path)
-		for n := range 3 {
-			w.putForeign(n + 1)
-		}
-		res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-		if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
-			t.Errorf("%+v, %v\n%s", res, err, w.trace())
-		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
-}
-
 // A part that is damaged on the way is sent again a few times, and never becomes part of an object.
 func TestMultipartDamaged(t *testing.T) {
 	t.Parallel()
@@ -538,143 +411,67 @@ func TestMultipartDamaged(t *testing.T) {
 	}
 }
 
-// TestMultipartKilledWithDamagedParts checks that the next process sends parts again that arrived damaged, if
-// the process that sent them died before it could compare them.
-func TestMultipartKilledWithDamagedParts(t *testing.T) {
+// TestMultipartStoredAfterTheLastSave kills a process when the service has its first part, which may have arrived
+// damaged. Query and a resume count that part if they can compare it with the source. A damaged one is sent again.
+func TestMultipartStoredAfterTheLastSave(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
-	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
-		inBubbleWithMD5(t, opts, func(w *world) {
-			path := w.file(content)
-			little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
-			p := &process{Store: w.store}
-			ctx, die := context.WithCancel(w.t.Context())
-			defer die()
-			network := w.http
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
-				if part {
-					req = req.Clone(req.Context())
-					req.Body = &flippedBody{ReadCloser: req.Body}
+	for _, damaged := range []bool{false, true} {
+		for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
+			inBubbleWithMD5(t, opts, func(w *world) {
+				path := w.file(content)
+				with := func(o *upload.Options) {
+					if byMultipart(o); damaged {
+						o.Memory = mib // so that parts have no checksum
+					}
 				}
-				resp, err := network.Transport.RoundTrip(req)
-				if part && err == nil && resp.StatusCode == http.StatusOK {
-					p.dead.Store(true)
-					die()
-					_ = resp.Body.Close()
-					return nil, errDead
+				p := &process{Store: w.store}
+				ctx, die := context.WithCancel(w.t.Context())
+				defer die()
+				network := w.http
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
+					if part && damaged {
+						req = req.Clone(req.Context())
+						req.Body = &flippedBody{ReadCloser: req.Body}
+					}
+					resp, err := network.Transport.RoundTrip(req)
+					if part && err == nil && resp.StatusCode == http.StatusOK {
+						p.dead.Store(true)
+						die()
+						_ = resp.Body.Close()
+						return nil, errDead
+					}
+					return resp, err
+				})}
+				first, err := w.uploader(with, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
+				if !errors.Is(err, context.Canceled) {
+					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				return resp, err
-			})}
-			first, err := w.uploader(little, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			w.http = network
-			// The service has a damaged part, which does not count.
-			held, err := w.uploader(little).Query(w.t.Context(), first.ID)
-			if err != nil || held.State != upload.SessionOpen || held.Stored != 0 {
-				t.Fatalf("the service has %+v, %v", held, err)
-			}
-			res, err := w.uploader(little).File(w.t.Context(), path, spec)
-			if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
-				t.Errorf("%+v, %v\n%s", res, err, w.trace())
-			}
-			w.wantObject("obj", content)
-			w.wantSaved(0)
-			w.wantNoUploads()
-		})
-	}
-}
-
-// TestQueryCountsLikeResume checks that Query counts parts that were stored after the last save if a
-// resume does.
-func TestQueryCountsLikeResume(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
-		inBubbleWithMD5(t, opts, func(w *world) {
-			path := w.file(content)
-			p := &process{Store: w.store}
-			ctx, die := context.WithCancel(w.t.Context())
-			defer die()
-			network := w.http
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				resp, err := network.Transport.RoundTrip(req)
-				if req.URL.Query().Has("partNumber") && err == nil && resp.StatusCode == http.StatusOK {
-					p.dead.Store(true)
-					die()
-					_ = resp.Body.Close()
-					return nil, errDead
+				w.http = network
+				stored := func() int64 {
+					held, err := w.uploader(with).Query(w.t.Context(), first.ID)
+					if err != nil || held.State != upload.SessionOpen {
+						t.Fatalf("the service has %+v, %v", held, err)
+					}
+					return held.Stored
 				}
-				return resp, err
-			})}
-			first, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			w.http = network
-			stored := func() int64 {
-				held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID)
-				if err != nil || held.State != upload.SessionOpen {
-					t.Fatalf("the service has %+v, %v", held, err)
+				known := stored()
+				if err := os.Rename(path, path+".away"); err != nil {
+					t.Fatal(err)
 				}
-				return held.Stored
-			}
-			with := stored()
-			if err := os.Rename(path, path+".away"); err != nil {
-				t.Fatal(err)
-			}
-			without := stored()
-			if err := os.Rename(path+".away", path); err != nil {
-				t.Fatal(err)
-			}
-			res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-			if err != nil || with != res.ResumedFrom || (with > 0) == opts.NoMD5 || without != 0 {
-				t.Errorf("%d bytes are stored, %d without the source; resumed from %d: %v\n%s", with, without, res.ResumedFrom, err, w.trace())
-			}
-		})
-	}
-}
-
-// Without memory for the parts, a part is hashed while it is sent.
-func TestMultipartMemory(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
-		res, err := w.uploader(little).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.BytesReread != 0 {
-			t.Errorf("%+v, %v", res, err)
+				unknown := stored()
+				if err := os.Rename(path+".away", path); err != nil {
+					t.Fatal(err)
+				}
+				res, err := w.uploader(with).File(w.t.Context(), path, spec)
+				if err != nil || res.ResumedFrom != known || res.BytesSent != multipartLarge-known || (known > 0) != (!damaged && !opts.NoMD5) || unknown != 0 {
+					t.Errorf("damaged %v, %d bytes are stored, %d without the source: %+v, %v\n%s", damaged, known, unknown, res, err, w.trace())
+				}
+				w.wantOnlyObject(content)
+			})
 		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
-	// The source changes between two requests.
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		path := w.file(content)
-		var once sync.Once
-		_, err := w.uploader(little, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Waiting {
-					once.Do(func() {
-						for _, at := range []int64{1, 2 * session.MultipartMinPart} {
-							if err := editQuietly(path, at); err != nil {
-								t.Error(err)
-							}
-						}
-					})
-				}
-			}
-		}).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("%v\n%s", err, w.trace())
-		}
-		w.wantNoObject("obj")
-	})
+	}
 }
 
 // countingReaderAt counts the bytes that are read.
@@ -690,22 +487,29 @@ func (r *countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestMultipartReadsOnce checks that each byte of the source is read once, whether the parts fit in
-// memory or not.
+// memory or not, unless a part must be sent again. It is hashed while it is sent.
 func TestMultipartReadsOnce(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
 	for _, memory := range []int64{0, mib} {
-		inBubble(t, nil, func(w *world) {
-			source := &countingReaderAt{Reader: bytes.NewReader(content)}
-			up := w.uploader(byMultipart, func(o *upload.Options) { o.Memory = memory })
-			if _, err := up.ReaderAt(w.t.Context(), source, multipartLarge, "", spec); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			if n := source.n.Load(); n != multipartLarge {
-				t.Errorf("with %d bytes of memory, %d bytes of %d were read", memory, n, multipartLarge)
-			}
-			w.wantObject("obj", content)
-		})
+		for _, reset := range []bool{false, true} {
+			inBubble(t, nil, func(w *world) {
+				if reset {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
+				}
+				source := &countingReaderAt{Reader: bytes.NewReader(content)}
+				up := w.uploader(byMultipart, func(o *upload.Options) { o.Memory = memory })
+				res, err := up.ReaderAt(w.t.Context(), source, multipartLarge, "", spec)
+				if err != nil || res.BytesReread != 0 {
+					t.Fatalf("%+v, %v\n%s", res, err, w.trace())
+				}
+				if n := source.n.Load(); n != multipartLarge && !reset {
+					t.Errorf("with %d bytes of memory, %d bytes of %d were read", memory, n, multipartLarge)
+				}
+				w.wantObject("obj", content)
+				w.wantNoUploads()
+			})
+		}
 	}
 }
 
@@ -774,104 +578,6 @@ func TestMultipartOtherChecksum(t *testing.T) {
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
-}
-
-// If the store cannot save the upload before the first part, the upload is aborted.
-func TestMultipartUnsaved(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = hook(w.store, failAfter(0, errFull), "Save") }).File(w.t.Context(), w.file(data(multipartLarge)), spec)
-		if !errors.Is(err, errFull) {
-			t.Errorf("error = %v", err)
-		}
-		for _, r := range w.srv.Requests() {
-			if r.Op == faults.OpPartsPut {
-				t.Error("a part was sent")
-			}
-		}
-		w.wantNoUploads()
-	})
-}
-
-// A process dies at any request. The next one makes the object, sends no finished part again, and
-// leaves nothing.
-func TestMultipartKilled(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	every := testsize.Full(1, 3)
-	if testing.Short() {
-		every = 16
-	}
-	for at := range 9 {
-		for i, effect := range []faults.Effect{faults.EffectReset, faults.EffectLoseReply} {
-			if (at+i)%every != 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%d %s", at, effect), func(t *testing.T) {
-				t.Parallel()
-				inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-					w.addFaults(faults.Fault{Skip: at, Do: faults.Action{Effect: effect}})
-					path := w.file(content)
-					p := &process{Store: w.store}
-					ctx, die := context.WithCancel(w.t.Context())
-					defer die()
-					first, err := w.uploader(byMultipart, func(o *upload.Options) {
-						o.Store = p
-						o.Observer = func(e upload.Event) {
-							if e.Kind == upload.Waiting {
-								p.dead.Store(true)
-								die()
-							}
-						}
-					}).File(ctx, path, spec)
-					synctest.Wait() // a part of the killed process may still arrive
-					stored := int64(0)
-					if err == nil {
-						w.wantObject("obj", content) // net/http repeats a GET
-					} else if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err == nil {
-						if stored = held.Stored; held.State == upload.SessionFinished {
-							stored = multipartLarge
-						}
-					}
-					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					if res.Resumed && (res.ResumedFrom != stored || res.BytesSent > multipartLarge-stored+1) {
-						t.Errorf("resumed from %d, sent %d bytes, the service had %d\n%s", res.ResumedFrom, res.BytesSent, stored, w.trace())
-					}
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-					if at > 1 { // a start whose reply was lost leaves an upload without parts
-						w.wantNoUploads()
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestMultipartToPeerThatClosesIdleConnections checks that parts get through a peer that
-// closes each connection a few milliseconds after its reply. Every part went out on the
-// connection over which the parts were listed, and the retries were used up.
-func TestMultipartToPeerThatClosesIdleConnections(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
-		inBubble(t, &fakegcs.Options{Rate: 20 * mib, Latency: 3 * time.Millisecond}, func(w *world) {
-			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
-				t.Fatalf("%v: %v\n%s", after, err, w.trace())
-			}
-			w.wantOnlyObject(content)
-			for _, e := range w.events {
-				if e.Kind == upload.Waiting && e.Part > 0 {
-					t.Errorf("%v: part %d waited: %s", after, e.Part, e.Cause)
-				}
-			}
-		})
-	}
 }
 
 // An upload whose lease is lost is not aborted, because another process continues it.

@@ -67,20 +67,42 @@ func (w *world) wantOnlyObject(content []byte) {
 	w.wantNoUploads()
 }
 
-// A file is sent in parts, each byte once, and nothing is left.
-func TestParallel(t *testing.T) {
+// TestParts sends a file in parts, each byte once, and nothing is left. The object has the attributes.
+func TestParts(t *testing.T) {
 	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if res.BytesSent != partsLarge || res.BytesReread != 0 || res.Object.ComponentCount != 6 {
-			t.Errorf("%+v", res)
-		}
-		w.wantOnlyObject(content)
-	})
+	for name, way := range map[string]struct {
+		size, components int64
+		with             func(*upload.Options)
+	}{
+		"compose":             {partsLarge, 6, byParts},
+		"multipart":           {multipartLarge, 0, byMultipart},
+		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }}, // without a precondition
+		"multipart, no store": {multipartLarge, 0, func(o *upload.Options) { byMultipart(o); o.Store = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				content := data(way.size)
+				attributes := upload.Spec{
+					Bucket: "bkt", Object: "dir/ö bj?", ContentType: "text/x", CacheControl: "no-store", StorageClass: "NEARLINE",
+					Metadata: map[string]string{"k": "v"}, CustomTime: time.Unix(1e9, 0), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+				}
+				res, err := w.uploader(way.with).File(w.t.Context(), w.file(content), attributes)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				o := res.Object
+				if res.BytesSent != way.size || res.BytesReread != 0 || o.ComponentCount != way.components || o.ContentType != "text/x" || o.CacheControl != "no-store" ||
+					o.StorageClass != "NEARLINE" || o.Metadata["k"] != "v" || o.CustomTime.Unix() != 1e9 || o.KMSKeyName == "" || o.MD5 != nil || !o.HasCRC32C {
+					t.Errorf("%+v %+v", res, o)
+				}
+				w.wantObject(attributes.Object, content)
+				w.wantSaved(0)
+				w.wantNoUploads()
+				w.wantNoLeftovers()
+			})
+		})
+	}
 }
 
 // More than 32 parts are composed in a tree.
@@ -98,50 +120,57 @@ func TestParallelTree(t *testing.T) {
 	})
 }
 
-// An upload in parts is interrupted at different offsets. The next call, with other options,
-// sends only what the service has not committed.
-func TestParallelResume(t *testing.T) {
+// TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
+// sends only what the service has not committed, even if the Token does not have it.
+func TestPartsResume(t *testing.T) {
 	t.Parallel()
-	content := data(partsLarge)
-	for stopAt := range int64(11) {
-		if stopAt%int64(testsize.Full(1, 2)) != 0 || testing.Short() && stopAt != 6 {
-			continue
-		}
-		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib, Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(content)
-				ctx, stop := context.WithCancel(w.t.Context())
-				up := w.uploader(byParts, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Committed >= stopAt*q && e.Kind != upload.Started {
-							stop()
-						}
+	for name, way := range map[string]struct {
+		size        int64
+		rate        int64 // of a connection
+		with, again func(*upload.Options)
+		stops       int // the number of interruptions, and the time between them
+		every       time.Duration
+	}{
+		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
+		"multipart": {4*session.MultipartMinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
+			o.Parallel = upload.InParts(1, 0).By(upload.ByCompose)
+		}, 5, 300 * time.Millisecond},
+	} {
+		for n := range way.stops {
+			if n%testsize.Full(1, 2) != 0 || testing.Short() && n != way.stops/2 {
+				continue
+			}
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{NoMD5: n%2 == 0, Rate: way.rate, Latency: 10 * time.Millisecond}, func(w *world) {
+					content := data(way.size)
+					path := w.file(content)
+					ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(n)*way.every+20*time.Millisecond)
+					defer stop()
+					first, err := w.uploader(way.with).File(ctx, path, spec)
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("%v\n%s", err, w.trace())
 					}
+					if !first.Resumable {
+						w.wantSaved(0)
+						w.wantNoLeftovers()
+						w.wantNoUploads()
+						return
+					}
+					if held, err := w.uploader(way.with).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
+						t.Errorf("the service holds %+v, %v", held, err)
+					}
+					res, err := w.uploader(way.again).File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if !res.Resumed || res.ResumedFrom+res.BytesSent != way.size || n > way.stops/2 && res.ResumedFrom == 0 {
+						t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, way.size, w.trace())
+					}
+					w.wantOnlyObject(content)
 				})
-				first, err := up.File(ctx, path, spec)
-				if err == nil {
-					w.wantObject("obj", content) // it finished before the interruption
-					return
-				}
-				if !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				if !first.Resumable {
-					w.wantSaved(0)
-					w.wantNoLeftovers()
-					return
-				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }).File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if !res.Resumed || res.ResumedFrom+res.BytesSent != partsLarge {
-					t.Errorf("resumed %v from %d, sent %d of %d", res.Resumed, res.ResumedFrom, res.BytesSent, partsLarge)
-				}
-				w.wantOnlyObject(content)
 			})
-		})
+		}
 	}
 }
 
