@@ -47,20 +47,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateNoClobber checks that NoClobber requires an IfGenerationMatch of
-// 0.
-func TestValidateNoClobber(t *testing.T) {
-	for _, c := range []struct {
-		generation *int64
-		ok         bool
-	}{{nil, false}, {new(int64(1)), false}, {new(int64(0)), true}} {
-		err := session.Spec{Bucket: "bucket", Object: "object", IfGenerationMatch: c.generation, NoClobber: true}.Validate()
-		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("NoClobber with %v: %v, want ok = %v", c.generation, err, c.ok)
-		}
-	}
-}
-
 // TestSpecConflictNamesEveryField changes each field of the wanted Spec in
 // turn, including fields that are added later. A field that is not set is not a
 // conflict.
