@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -201,17 +200,20 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 }
 
 // A machine that waited for the lease of another one sends nothing if that one made
-// the object meanwhile. It sends its own bytes if the object differs.
+// the object meanwhile. It sends its own bytes if the object differs, and fails as if it had sent them if its
+// source changed or is not confirmed.
 func TestHolderFinishes(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(large)
+	unconfirmed := errors.New("the producer failed")
 	for _, test := range []struct {
 		name    string
 		want    upload.Spec // of the second machine, without the destination
 		restart bool
 		during  func(w *world) // is called while the second machine waits, before the first one finishes
 		after   func(w *world) // is called when the first one has finished
+		confirm func(context.Context) error
 		sends   bool
 		err     error
 	}{
@@ -233,6 +235,12 @@ func TestHolderFinishes(t *testing.T) {
 		{name: "no permission to look", during: func(w *world) {
 			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpGet, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: 9})
 		}, sends: true},
+		{name: "a source that grows", after: func(w *world) {
+			if err := appendTo(filepath.Join(w.dir, "source"), "x"); err != nil {
+				w.t.Error(err)
+			}
+		}, err: session.ErrSourceChanged},
+		{name: "a source that is not confirmed", confirm: func(context.Context) error { return unconfirmed }, err: unconfirmed},
 		{name: "only a new object", want: upload.Spec{IfGenerationMatch: new(int64)}, err: session.ErrPrecondition},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -259,7 +267,7 @@ func TestHolderFinishes(t *testing.T) {
 					test.during(w)
 				}
 				test.want.Bucket, test.want.Object = spec.Bucket, spec.Object
-				res, err := second.File(w.t.Context(), path, test.want)
+				res, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, test.want)
 				if second.held == 0 {
 					t.Error("the second machine did not wait")
 				}
@@ -278,53 +286,6 @@ func TestHolderFinishes(t *testing.T) {
 				now, _ := w.srv.Object("bkt", "obj")
 				if res.Object == nil || res.Object.Generation != now.Generation || res.Skipped != upload.SkipNothing || res.Size != large {
 					t.Errorf("result %+v, want that of generation %d", res, now.Generation)
-				}
-			})
-		})
-	}
-}
-
-// The holder makes the object while another machine waits, whose source then changes or is not
-// confirmed. The upload of the second machine fails as if it had sent the bytes.
-func TestHolderFinishesAnotherSource(t *testing.T) {
-	t.Parallel()
-	content := data(large)
-	unconfirmed := errors.New("the producer failed")
-	for _, test := range []struct {
-		name    string
-		source  []byte // when the holder has finished
-		confirm func(context.Context) error
-		err     error
-	}{
-		{name: "grows", source: append(bytes.Clone(content), 1), err: session.ErrSourceChanged},
-		{name: "not confirmed", confirm: func(context.Context) error { return unconfirmed }, err: unconfirmed},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				path, first, second := w.file(content), w.machine("first"), w.machine("second")
-				w.fail(faults.Fault{
-					Match: faults.Match{Op: faults.OpFinalize, Object: "obj"},
-					Do:    faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"},
-				})
-				result := make(chan error)
-				go func() {
-					_, err := first.File(w.t.Context(), path, spec)
-					if err == nil && test.source != nil {
-						err = os.WriteFile(path, test.source, 0o600)
-					}
-					result <- err
-				}()
-				time.Sleep(time.Second) // it waits before the query
-				_, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, spec)
-				if second.held == 0 {
-					t.Error("the second machine did not wait")
-				}
-				if err := <-result; err != nil {
-					t.Errorf("the first machine: %v", err)
-				}
-				if !errors.Is(err, test.err) {
-					t.Errorf("error %v, want %v", err, test.err)
 				}
 			})
 		})
