@@ -174,40 +174,6 @@ func TestPartsResume(t *testing.T) {
 	}
 }
 
-// A process dies while it deletes temporary objects. The next call recognizes the object and
-// deletes the rest. An earlier version sent the file again.
-func TestParallelKilledInDeletes(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, edited := range []bool{false, true} {
-		t.Run(fmt.Sprint(edited), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				content := data(partsLarge)
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
-				path := w.file(content)
-				if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantSaved(1)
-				if n := len(w.temporaryObjects()); n != 4 { // the faults are cleared
-					t.Errorf("%d temporary objects", n)
-				}
-				want := int64(0)
-				if edited {
-					content, want = flipped(content, 5), int64(partsLarge)
-					path = w.file(content)
-				}
-				res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
-				if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == edited {
-					t.Errorf("%+v, %v", res, err)
-				}
-				w.wantOnlyObject(content)
-			})
-		})
-	}
-}
-
 // Events have the offsets of the new upload after the saved one was discarded.
 func TestParallelRestartEvents(t *testing.T) {
 	t.Parallel()
@@ -386,12 +352,14 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	})
 }
 
-// A process dies after the compose, before it saves that. Prune recognizes the object, and deletes
-// the temporary objects unless the compose did.
-func TestParallelPruneComposed(t *testing.T) {
+// A process dies after the compose, before it saves that. File and Prune recognize the object, and delete the
+// temporary objects unless the compose did. A file that was edited since is sent again.
+func TestParallelKilledAfterCompose(t *testing.T) {
 	t.Parallel()
-	for _, softDelete := range []bool{false, true} {
-		t.Run(fmt.Sprint(softDelete), func(t *testing.T) {
+	for name, then := range map[string]struct{ prune, softDelete, edited bool }{
+		"File": {}, "File, edited": {edited: true}, "Prune": {prune: true}, "Prune, soft delete": {prune: true, softDelete: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			content := data(partsLarge)
 			inBubble(t, nil, func(w *world) {
@@ -400,7 +368,7 @@ func TestParallelPruneComposed(t *testing.T) {
 				defer die(nil)
 				p := &process{Store: w.store}
 				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if softDelete && strings.HasSuffix(req.URL.Path, "/b/bkt") {
+					if then.softDelete && strings.HasSuffix(req.URL.Path, "/b/bkt") {
 						return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: req, Body: io.NopCloser(strings.NewReader(`{"name":"bkt","softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))}, nil
 					}
 					resp, err := next.RoundTrip(req)
@@ -411,19 +379,32 @@ func TestParallelPruneComposed(t *testing.T) {
 					}
 					return resp, err
 				})}
-				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, w.file(content), spec); !errors.Is(err, context.Canceled) {
+				path := w.file(content)
+				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
 				w.http = &http.Client{Transport: next}
 				w.wantSaved(1)
-				n := 0
-				for pruned, err := range w.uploader(byParts).Prune(w.t.Context(), nil) {
-					if n++; err != nil || !pruned.Deleted || pruned.State != upload.SessionFinished || pruned.Object == nil {
-						t.Errorf("%+v, %v", pruned, err)
+				if then.prune {
+					n := 0
+					for pruned, err := range w.uploader(byParts).Prune(w.t.Context(), nil) {
+						if n++; err != nil || !pruned.Deleted || pruned.State != upload.SessionFinished || pruned.Object == nil {
+							t.Errorf("%+v, %v", pruned, err)
+						}
 					}
-				}
-				if n != 1 {
-					t.Errorf("%d uploads", n)
+					if n != 1 {
+						t.Errorf("%d uploads", n)
+					}
+				} else {
+					want := int64(0)
+					if then.edited {
+						content, want = flipped(content, 5), int64(partsLarge)
+						path = w.file(content)
+					}
+					res, err := w.uploader(byParts, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
+					if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == then.edited {
+						t.Errorf("%+v, %v", res, err)
+					}
 				}
 				w.wantOnlyObject(content)
 			})
