@@ -353,11 +353,11 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 }
 
 // A process dies after the compose, before it saves that. File and Prune recognize the object, and delete the
-// temporary objects unless the compose did. A file that was edited since is sent again.
+// temporary objects unless the compose did. If only they were left, a file that was edited since is sent again.
 func TestParallelKilledAfterCompose(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]struct{ prune, softDelete, edited bool }{
-		"File": {}, "File, edited": {edited: true}, "Prune": {prune: true}, "Prune, soft delete": {prune: true, softDelete: true},
+		"File": {}, "File, not killed, edited": {edited: true}, "Prune": {prune: true}, "Prune, soft delete": {prune: true, softDelete: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -372,18 +372,22 @@ func TestParallelKilledAfterCompose(t *testing.T) {
 						return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: req, Body: io.NopCloser(strings.NewReader(`{"name":"bkt","softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))}, nil
 					}
 					resp, err := next.RoundTrip(req)
-					if strings.HasSuffix(req.URL.Path, "/compose") {
+					if strings.HasSuffix(req.URL.Path, "/compose") && !then.edited {
 						p.dead.Store(true)
 						die(dead)
 						return nil, dead
 					}
 					return resp, err
 				})}
+				if then.edited {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+				}
 				path := w.file(content)
-				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
+				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); errors.Is(err, context.Canceled) == then.edited {
 					t.Fatal(err)
 				}
 				w.http = &http.Client{Transport: next}
+				w.srv.ClearFaults()
 				w.wantSaved(1)
 				if then.prune {
 					n := 0
@@ -401,7 +405,7 @@ func TestParallelKilledAfterCompose(t *testing.T) {
 						content, want = flipped(content, 5), int64(partsLarge)
 						path = w.file(content)
 					}
-					res, err := w.uploader(byParts, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
+					res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
 					if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == then.edited {
 						t.Errorf("%+v, %v", res, err)
 					}
