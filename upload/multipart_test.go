@@ -18,7 +18,6 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -578,42 +577,6 @@ func TestMultipartOtherChecksum(t *testing.T) {
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
-}
-
-// An upload whose lease is lost is not aborted, because another process continues it.
-func TestMultipartLeaseLost(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, op := range []string{"PUT", "GET", "POST"} { // a part, the list, the completion
-		t.Run(op, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				f, path, plain := newFleeting(w.store), w.file(content), w.http
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if req.Method == op && req.URL.Query().Has("uploadId") {
-						f.lose(errTaken)
-					}
-					return plain.Transport.RoundTrip(req)
-				})}
-				_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), path, spec)
-				w.http = plain
-				if !errors.Is(err, state.ErrInUse) && op != "POST" {
-					t.Errorf("error = %v", err)
-				}
-				for _, r := range w.srv.Requests() {
-					if r.Op == faults.OpPartsAbort {
-						t.Error("the upload was aborted")
-					}
-				}
-				w.wantSaved(1)
-				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantOnlyObject(content)
-			})
-		})
-	}
 }
 
 // After the reply to the completion, the object exists. The call succeeds even if it
