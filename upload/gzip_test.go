@@ -235,27 +235,6 @@ func TestGzipResume(t *testing.T) {
 	}
 }
 
-// TestGzipOptionsDiffer checks that a saved upload is not compressed if it was not,
-// even if its content encoding is gzip.
-func TestGzipOptionsDiffer(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		w.interrupt(path, 6*mib)
-		if _, err := w.uploader().File(w.t.Context(), path, zipped); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), "gzip") {
-			t.Errorf("error = %v, want ErrOptionsDiffer", err)
-		}
-		w.wantSaved(1)
-		res, err := w.uploader(func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, zipped)
-		if err != nil || res.Resumed {
-			t.Errorf("restart: %+v, %v", res, err)
-		}
-		w.wantUnzipped("obj", data(9*mib), true)
-		w.wantSaved(0)
-	})
-}
-
 // TestGzipOtherCompressor checks that an upload starts over if this version of the
 // program compresses the same file to other bytes. The object is never a mixture.
 func TestGzipOtherCompressor(t *testing.T) {

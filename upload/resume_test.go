@@ -505,6 +505,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 		{"another", derived, typed, `content type "image/png", not "text/plain"`, "text/plain"},
 		{"a precondition", derived, conditional, `generation match "", not "0"`, "application/octet-stream"},
 		{"a precondition that is forgotten", conditional, typed, `content type "application/octet-stream", not "text/plain"`, "text/plain"},
+		{"compression", func(s upload.Spec) upload.Spec { return s }, func(s upload.Spec) upload.Spec { s.Gzip = true; return s }, "gzip compression", "application/octet-stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -527,7 +528,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 				if err != nil || res.Resumed != (tt.want == "") {
 					t.Errorf("%+v, %v", res, err)
 				}
-				w.wantObject("obj", content)
+				w.wantFile(content, tt.second(spec).Gzip)
 				w.wantSaved(0)
 				if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != tt.contentType {
 					t.Errorf("content type = %q, want %q", o.ContentType, tt.contentType)
