@@ -88,24 +88,34 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 	}
 }
 
-// TestTracedErrorsKeepTheSecret checks that the tracing transport does not see
-// the secret in an error that quotes the URL, and that errors.Is still works on
-// the error.
-func TestTracedErrorsKeepTheSecret(t *testing.T) {
+// TestTracedErrorsKeepTheSecrets checks that the tracing transport does not see a session URI, an upload ID or an
+// encryption key in a request, or in an error that quotes them, that the server gets them, and that errors.Is still
+// works on the error.
+func TestTracedErrorsKeepTheSecrets(t *testing.T) {
+	k := testKey(t, 'K')
 	tracing := &recorder{}
+	var sent string
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
 		tracing.next = next
 		return tracing
 	}, roundTrip(func(r *http.Request) (*http.Response, error) {
-		return nil, fmt.Errorf("%s: %w", r.URL, io.ErrUnexpectedEOF)
+		sent = fmt.Sprintf("%s %v", r.URL, r.Header)
+		return nil, fmt.Errorf("%s: %w", sent, io.ErrUnexpectedEOF)
 	}))
-	r := newClient(t, &http.Client{Transport: transport}, "").Query(t.Context(), freshURI(t))
-	if !errors.Is(r.Err, io.ErrUnexpectedEOF) {
-		t.Errorf("%v, want what base returned", r.Err)
-	}
-	for _, text := range tracing.seen {
-		if secrettest.In(text) {
-			t.Errorf("the tracing transport saw %s", text)
+	c := newClient(t, &http.Client{Transport: transport}, "")
+	spec := session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}
+	for name, exchange := range map[string]func() session.Reply{
+		"query":              func() session.Reply { return c.Query(t.Context(), freshURI(t)) },
+		"start with key":     func() session.Reply { return c.Start(t.Context(), spec, 5) },
+		"abort of an upload": func() session.Reply { return c.AbortMultipart(t.Context(), multipartSpec, uploadURI(t)) },
+	} {
+		tracing.seen = nil
+		r := exchange()
+		if !errors.Is(r.Err, io.ErrUnexpectedEOF) || !secrettest.In(sent) && !hasKey(sent, k) {
+			t.Errorf("%s: %v, want what base returned; the server got %s", name, r.Err, sent)
+		}
+		if text := strings.Join(tracing.seen, "\n") + chain(r.Err); tracing.seen == nil || secrettest.In(text) || hasKey(text, k) {
+			t.Errorf("%s: the tracing transport saw, or the error has %s", name, text)
 		}
 	}
 }

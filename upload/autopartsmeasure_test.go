@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -36,11 +34,6 @@ func TestAutoPartsHiccup(t *testing.T) {
 	})
 }
 
-// undeletable is a Store that cannot delete.
-type undeletable struct{ *state.Dir }
-
-func (undeletable) Delete(context.Context, string) error { return errors.New("disk is broken") }
-
 // TestAutoPartsKeepsConnections checks that a file is divided although its Token cannot be
 // deleted, and that the request that is cut does not make later ones use connections of their own.
 func TestAutoPartsKeepsConnections(t *testing.T) {
@@ -55,7 +48,9 @@ func TestAutoPartsKeepsConnections(t *testing.T) {
 			}
 			return next.RoundTrip(req)
 		})}
-		up := w.uploader(auto, func(o *upload.Options) { o.Store = undeletable{w.store} })
+		up := w.uploader(auto, func(o *upload.Options) {
+			o.Store = hook(w.store, failAfter(0, errors.New("disk is broken")), "Delete")
+		})
 		res, err := up.File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.Parts == nil || w.saw(upload.Divided) != 1 {
 			t.Errorf("%+v, %v", res.Parts, err)

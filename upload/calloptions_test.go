@@ -129,7 +129,7 @@ func TestWith(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		var seen, audit int
 		transport := w.http.Transport
-		w.http.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+		w.http.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
 			if req.Header.Get("X-Goog-Custom-Audit-Job") == "nightly" {
 				audit++
 			}

@@ -3,7 +3,6 @@ package upload_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -66,6 +65,16 @@ func (w *world) wantUnzipped(name string, content []byte, metadata bool) {
 	o, _ := w.srv.Object("bkt", name)
 	if o.ContentEncoding != "gzip" || o.Metadata[session.UncompressedSizeKey] != want {
 		w.t.Errorf("%s: encoding %q, metadata %v", name, o.ContentEncoding, o.Metadata)
+	}
+}
+
+// wantFile fails unless the object is content, or content compressed.
+func (w *world) wantFile(content []byte, compressed bool) {
+	w.t.Helper()
+	if compressed {
+		w.wantUnzipped("obj", content, true)
+	} else {
+		w.wantObject("obj", content)
 	}
 }
 
@@ -226,27 +235,6 @@ func TestGzipResume(t *testing.T) {
 	}
 }
 
-// TestGzipOptionsDiffer checks that a saved upload is not compressed if it was not,
-// even if its content encoding is gzip.
-func TestGzipOptionsDiffer(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		w.interrupt(path, 6*mib)
-		if _, err := w.uploader().File(w.t.Context(), path, zipped); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), "gzip") {
-			t.Errorf("error = %v, want ErrOptionsDiffer", err)
-		}
-		w.wantSaved(1)
-		res, err := w.uploader(func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, zipped)
-		if err != nil || res.Resumed {
-			t.Errorf("restart: %+v, %v", res, err)
-		}
-		w.wantUnzipped("obj", data(9*mib), true)
-		w.wantSaved(0)
-	})
-}
-
 // TestGzipOtherCompressor checks that an upload starts over if this version of the
 // program compresses the same file to other bytes. The object is never a mixture.
 func TestGzipOtherCompressor(t *testing.T) {
@@ -327,189 +315,6 @@ func TestGzipFinished(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestGzipSourceChanged checks that a changed file is detected before anything is
-// sent, and that a file with only another change time is compared.
-func TestGzipSourceChanged(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for name, c := range map[string]struct {
-		change func(path string) error
-		level  int
-		want   error
-	}{
-		"longer":                       {func(path string) error { return appendTo(path, "x") }, 0, session.ErrSourceChanged},
-		"edited, mtime put back":       {func(path string) error { return editQuietly(path, 100) }, 0, session.ErrSourceChanged},
-		"edited, another compressor":   {func(path string) error { return editQuietly(path, 100) }, 1, session.ErrSourceChanged},
-		"edited after what was sent":   {func(path string) error { return editQuietly(path, 12*q-1) }, 0, nil},
-		"chmod":                        {func(path string) error { return os.Chmod(path, 0o640) }, 0, nil},
-		"chmod and another compressor": {func(path string) error { return os.Chmod(path, 0o640) }, 1, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				path := w.file(text(12 * q))
-				w.interruptZipped(path, 3*q, zippedParts)
-				if err := c.change(path); err != nil {
-					t.Fatal(err)
-				}
-				w.letPass(path)
-				now, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				requests := len(w.srv.Requests())
-				up := w.uploader(zippedParts)
-				upload.SetGzipLevel(up, c.level)
-				if _, err = up.File(w.t.Context(), path, zipped); !errors.Is(err, c.want) {
-					t.Fatalf("error = %v, want %v\n%s", err, c.want, w.trace())
-				}
-				if c.want == nil {
-					w.wantUnzipped("obj", now, true)
-					return
-				}
-				if n := len(w.srv.Requests()) - requests; n != 0 {
-					t.Errorf("%d requests were made", n)
-				}
-				w.wantNoObject("obj")
-				w.wantSaved(1)
-				// A restart has the options of the call that restarts.
-				res, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
-				if err != nil || res.Resumed {
-					t.Fatalf("%+v, %v", res, err)
-				}
-				w.wantObject("obj", now)
-				w.wantSaved(0)
-			})
-		})
-	}
-}
-
-// TestGzipSourceChangesWhileSending checks that a change of the file is detected
-// before the last bytes are sent.
-func TestGzipSourceChangesWhileSending(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for name, change := range map[string]func(path string) error{
-		"edited":    func(path string) error { return editQuietly(path, 100) },
-		"grown":     func(path string) error { return appendTo(path, "x") },
-		"truncated": func(path string) error { return os.Truncate(path, 1) },
-		"replaced": func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", text(20*q), 0o600), os.Rename(path+".new", path))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(text(20 * q))
-				var once bool
-				up := w.uploader(zippedParts, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Committed >= 4*q && !once {
-							once = true
-							if err := change(path); err != nil {
-								t.Error(err)
-							}
-						}
-					}
-				})
-				if _, err := up.File(w.t.Context(), path, zipped); !errors.Is(err, session.ErrSourceChanged) {
-					t.Errorf("error = %v, want ErrSourceChanged\n%s", err, w.trace())
-				}
-				w.wantNoObject("obj")
-				if strings.Contains(w.trace(), "finalize") {
-					t.Errorf("the last bytes went out\n%s", w.trace())
-				}
-			})
-		})
-	}
-}
-
-// TestGzipKilledAtEachRequest ends the process before or after each request, and
-// resumes, even with a program that compresses differently.
-func TestGzipKilledAtEachRequest(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := text(int64(testsize.Full(8, 4)) * q)
-	for _, level := range []int{1, 0}[:testsize.Full(2, 1)] {
-		for n, done := 1, 0; done < 2; n++ {
-			done = 0
-			for _, after := range []bool{false, true} {
-				t.Run(fmt.Sprint("request ", n, " after ", after, " level ", level), func(t *testing.T) {
-					inBubble(t, nil, func(w *world) {
-						path := w.file(content)
-						ctx, cancel := context.WithCancel(w.t.Context())
-						defer cancel()
-						real := w.http.Transport
-						killed := false
-						count := 0
-						w.http = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-							if count++; count != n {
-								return real.RoundTrip(r)
-							}
-							killed = true
-							if !after {
-								cancel()
-								return nil, context.Canceled
-							}
-							resp, err := real.RoundTrip(r)
-							if err == nil {
-								_ = resp.Body.Close()
-							}
-							cancel()
-							return nil, context.Canceled
-						})}
-						_, err := w.uploader(zippedParts).File(ctx, path, zipped)
-						if !killed {
-							done++
-							if err != nil {
-								t.Error(err)
-							}
-							return
-						}
-						w.http = &http.Client{Transport: real}
-						up := w.uploader(zippedParts)
-						upload.SetGzipLevel(up, level)
-						if _, err := up.File(w.t.Context(), path, zipped); err != nil {
-							t.Fatalf("%v\n%s", err, w.trace())
-						}
-						w.wantUnzipped("obj", content, true)
-						w.wantSaved(0)
-					})
-				})
-			}
-			if n > 30 {
-				t.Fatal("the upload does not end")
-			}
-		}
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestGzipSurvives checks compressed uploads against the faults of
-// TestFileSurvives.
-func TestGzipSurvives(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := text(7*q + 12345)
-	eachFault(t, testsize.Full(1, 6), []point{
-		{"start", faults.Match{Op: faults.OpStart}, nil},
-		{"middle", faults.Match{Op: faults.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
-		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
-		{"small", faults.Match{Op: faults.OpInsert}, objectFaults},
-	}, func(w *world, at string, _ faults.Action) {
-		with := func(o *upload.Options) { o.Window, o.ChunkSize = int(2*q), 2*q }
-		if at == "small" {
-			with = func(*upload.Options) {}
-		}
-		if _, err := w.uploader(with).File(w.t.Context(), w.file(content), zipped); err != nil {
-			w.t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantUnzipped("obj", content, true)
-		w.wantSaved(0)
-	})
 }
 
 // TestGzipSkip checks which files a batch skips.
@@ -611,51 +416,6 @@ func TestGzipSkip(t *testing.T) {
 
 func one[T any](v T) iter.Seq[T] { return func(yield func(T) bool) { yield(v) } }
 
-// TestGzipImport checks that another machine resumes if its copy has the bytes that
-// were compressed and sent.
-func TestGzipImport(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := text(12 * q)
-	for name, c := range map[string]struct {
-		copy  []byte
-		level int
-		want  error
-	}{
-		"the same bytes":                      {content, 0, nil},
-		"another compressor":                  {content, 1, nil},
-		"a byte of what was sent":             {flipped(content, 100), 0, session.ErrSourceChanged},
-		"a byte of it and another compressor": {flipped(content, 100), 1, session.ErrSourceChanged},
-		"a byte of what was not sent":         {flipped(content, 12*q-1), 0, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				saved := w.export(w.interruptZipped(w.file(content), 3*q, zippedParts).ID)
-				store, path := w.elsewhere(c.copy)
-				defer store.Close()
-				up := w.uploader(zippedParts, func(o *upload.Options) { o.Store = store })
-				upload.SetGzipLevel(up, c.level)
-				id, err := up.Import(w.t.Context(), decode(t, saved), path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res, err := up.Resume(w.t.Context(), id)
-				if !errors.Is(err, c.want) {
-					t.Fatalf("error = %v, want %v\n%s", err, c.want, w.trace())
-				}
-				if c.want != nil {
-					w.wantNoObject("obj")
-					return
-				}
-				w.wantUnzipped("obj", c.copy, true)
-				if res.Resumed != (c.level == 0) {
-					t.Errorf("%+v", res)
-				}
-			})
-		})
-	}
-}
-
 // TestGzipDeterministic checks that the compressed bytes do not depend on the sizes
 // of reads and writes: a file in memory, a file in blocks and a stream agree.
 func TestGzipDeterministic(t *testing.T) {
@@ -687,63 +447,38 @@ func TestGzipDeterministic(t *testing.T) {
 }
 
 // TestReplacedGzipIsThatOfTheObject checks that a batch with SkipSameContent names the
-// encoding of the bytes that it sends. It named that of the job.
+// encoding of the bytes that it sends, and that the object keeps it. It named that of the job.
 func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(1 << 20))
-		up := w.uploader()
-		for _, gzip := range []bool{false, true} {
-			job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
-			for res, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				if res.Spec.Gzip {
-					w.t.Errorf("Gzip of the job is %v: Result.Spec.Gzip is %v, and the object is not compressed", gzip, res.Spec.Gzip)
-				}
-			}
-			now, err := os.ReadFile(path)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			w.wantObject("obj", now)
-			if o, _ := w.srv.Object("bkt", "obj"); o.ContentEncoding != "" {
-				w.t.Errorf("the encoding of bytes that are not compressed is %q", o.ContentEncoding)
-			}
-			if err := appendTo(path, "x"); err != nil {
-				w.t.Fatal(err)
-			}
-		}
-	})
-}
-
-// TestReplacedGzipWithAStore is TestReplacedGzipIsThatOfTheObject for a file that is saved.
-func TestReplacedGzipWithAStore(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 << 20))
-		for _, stored := range []bool{false, true} {
+	for _, stored := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			path := w.file(data(9 * mib))
 			up := w.uploader(func(o *upload.Options) {
 				if !stored {
 					o.Store = nil
 				}
 			})
-			name := fmt.Sprintf("obj-%v", stored)
 			for _, gzip := range []bool{false, true} {
-				job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: name, Gzip: gzip}}
-				for _, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
+				job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
+				for res, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
 					if err != nil {
 						w.t.Fatal(err)
 					}
+					if res.Spec.Gzip {
+						w.t.Errorf("Gzip of the job is %v: Result.Spec.Gzip is %v, and the object is not compressed", gzip, res.Spec.Gzip)
+					}
 				}
-				o, _ := w.srv.Object("bkt", name)
-				w.t.Logf("store %v, Gzip of the job %v: the object has the encoding %q", stored, gzip, o.ContentEncoding)
-				if o.ContentEncoding != "" {
-					w.t.Errorf("store %v: the encoding of the object changed", stored)
+				now, err := os.ReadFile(path)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				w.wantObject("obj", now)
+				if o, _ := w.srv.Object("bkt", "obj"); o.ContentEncoding != "" {
+					w.t.Errorf("the encoding of bytes that are not compressed is %q", o.ContentEncoding)
 				}
 				if err := appendTo(path, "x"); err != nil {
 					w.t.Fatal(err)
 				}
 			}
-		}
-	})
+		})
+	}
 }

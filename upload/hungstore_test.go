@@ -3,7 +3,7 @@ package upload_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,25 +11,6 @@ import (
 	"gcsup/session/state"
 	"gcsup/upload"
 )
-
-// hungStore answers the first save only.
-type hungStore struct {
-	state.Store
-	mu sync.Mutex
-	n  int
-}
-
-func (h *hungStore) Save(ctx context.Context, token *state.Token) error {
-	h.mu.Lock()
-	h.n++
-	n := h.n
-	h.mu.Unlock()
-	if n < 2 {
-		return h.Store.Save(ctx, token)
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
 
 // TestStoreThatHangs checks that a store that hangs does not delay a canceled
 // upload indefinitely.
@@ -39,7 +20,16 @@ func TestStoreThatHangs(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
-		up := w.uploader(func(o *upload.Options) { o.Store = &hungStore{Store: w.store} })
+		var saves atomic.Int64 // the first is answered
+		up := w.uploader(func(o *upload.Options) {
+			o.Store = hook(w.store, func(ctx context.Context) error {
+				if saves.Add(1) < 2 {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}, "Save")
+		})
 		start := time.Now()
 		if _, err := up.File(ctx, w.file(data(12*mib)), spec); !errors.Is(err, context.Canceled) {
 			t.Errorf("error = %v", err)
@@ -51,21 +41,6 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
-// stuckStore hangs in every save except the first, until hold is closed.
-type stuckStore struct {
-	state.Store
-	hold chan struct{}
-	n    int
-}
-
-func (h *stuckStore) Save(ctx context.Context, token *state.Token) error {
-	h.n++
-	if h.n >= 2 {
-		<-h.hold
-	}
-	return h.Store.Save(ctx, token)
-}
-
 // TestAbandonedUploadKeepsItsLock checks that an abandoned upload keeps its
 // lock until its store answers.
 func TestAbandonedUploadKeepsItsLock(t *testing.T) {
@@ -75,7 +50,15 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
 		hold := make(chan struct{})
-		up := w.uploader(func(o *upload.Options) { o.Store = &stuckStore{Store: w.store, hold: hold} })
+		var saves atomic.Int64
+		up := w.uploader(func(o *upload.Options) {
+			o.Store = hook(w.store, func(context.Context) error {
+				if saves.Add(1) >= 2 {
+					<-hold
+				}
+				return nil
+			}, "Save")
+		})
 		content := data(12 * mib)
 		path := w.file(content)
 		if _, err := up.File(ctx, path, spec); !errors.Is(err, context.Canceled) {

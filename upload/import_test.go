@@ -87,7 +87,7 @@ func decode(t *testing.T, data []byte) *state.Token {
 func TestImport(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content, long := data(9*mib+77), data(36*mib)
+	content, long, compressed := data(9*mib+77), data(36*mib), text(12*q)
 	noChecksums := func(t *state.Token) { t.Checkpoints = nil }
 	for i, tt := range []struct {
 		name string
@@ -97,6 +97,10 @@ func TestImport(t *testing.T) {
 		edit func(*state.Token)
 		err  error
 		asks int // requests of one that is refused
+
+		gzip    bool
+		level   int  // of the other machine's compressor
+		restart bool // the other machine starts over if its copy differs
 	}{
 		{name: "the same bytes", at: 6 * mib, copy: content},
 		{name: "the same bytes, compared by MD5 only", at: 34 * mib, copy: long, edit: noChecksums, opts: fakegcs.Options{NoRunningHash: true}},
@@ -105,6 +109,13 @@ func TestImport(t *testing.T) {
 		{name: "a byte of what was sent, seen by MD5 only", at: 34 * mib, copy: flipped(long, 33*mib), edit: noChecksums, opts: fakegcs.Options{NoRunningHash: true}, err: session.ErrSourceChanged, asks: 1},
 		{name: "a byte of what was sent, seen by CRC32C only", at: 6 * mib, copy: flipped(content, 5*mib), edit: noChecksums, opts: fakegcs.Options{NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
 		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
+		{name: "a byte of what was sent, then all", at: 6 * mib, copy: flipped(content, 100), restart: true},
+		{name: "a byte of what was sent, seen by the server's checksum, then all", at: 6 * mib, copy: flipped(content, 100), edit: noChecksums, restart: true},
+		{name: "compressed", at: 3 * q, copy: compressed, gzip: true},
+		{name: "compressed, another compressor", at: 3 * q, copy: compressed, gzip: true, level: 1},
+		{name: "compressed, a byte of what was sent", at: 3 * q, copy: flipped(compressed, 100), gzip: true, err: session.ErrSourceChanged},
+		{name: "compressed, a byte of it and another compressor", at: 3 * q, copy: flipped(compressed, 100), gzip: true, level: 1, err: session.ErrSourceChanged},
+		{name: "compressed, a byte of what was not sent", at: 3 * q, copy: flipped(compressed, 12*q-1), gzip: true},
 	} {
 		by := []string{"File", "Resume"}[i%2] // in turn: both use the same code for the comparison
 		if tt.at > 9*mib && tt.err == nil && testsize.Full(0, 1) == 1 {
@@ -112,18 +123,26 @@ func TestImport(t *testing.T) {
 		}
 		t.Run(tt.name+" by "+by, func(t *testing.T) {
 			inBubbleWithMD5(t, &tt.opts, func(w *world) {
-				original := content
-				if tt.at > 9*mib {
-					original = long
+				var first *upload.Result
+				with, to := func(*upload.Options) {}, spec
+				switch {
+				case tt.gzip:
+					with, to = zippedParts, zipped
+					first = w.interruptZipped(w.file(compressed), tt.at, with)
+				case tt.at > 9*mib:
+					first = w.interrupt(w.file(long), tt.at)
+				default:
+					first = w.interrupt(w.file(content), tt.at)
 				}
-				saved := w.export(w.interrupt(w.file(original), tt.at).ID)
+				saved := w.export(first.ID)
 				store, path := w.elsewhere(tt.copy)
 				defer store.Close()
 				token := decode(t, saved)
 				if tt.edit != nil {
 					tt.edit(token)
 				}
-				up := w.uploader(func(o *upload.Options) { o.Store = store })
+				up := w.uploader(with, func(o *upload.Options) { o.Store, o.RestartChanged = store, tt.restart })
+				upload.SetGzipLevel(up, tt.level)
 				id, err := up.Import(w.t.Context(), token, path)
 				if err != nil {
 					t.Fatal(err)
@@ -131,7 +150,7 @@ func TestImport(t *testing.T) {
 				before := len(w.srv.Requests())
 				var res *upload.Result
 				if by == "File" {
-					res, err = up.File(w.t.Context(), path, spec)
+					res, err = up.File(w.t.Context(), path, to)
 				} else {
 					res, err = up.Resume(w.t.Context(), id)
 				}
@@ -150,99 +169,53 @@ func TestImport(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				held := chunk.Floor(tt.at)
-				if res.ID != id || !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(original))-held || len(left) != 0 {
-					t.Errorf("Result = %+v, %d saved, want it resumed from %d", res, len(left), held)
+				held, over := chunk.Floor(tt.at), tt.restart || tt.level != 0
+				if over {
+					held = 0
 				}
-				w.wantObject("obj", tt.copy)
+				if res.ID != id || res.Resumed == over || res.ResumedFrom != held || res.BytesSent != res.Object.Size-held || res.BytesResent != 0 || len(left) != 0 || w.saw(upload.Discarded) != count(over) {
+					t.Errorf("Result = %+v, %d saved, want it resumed from %d\n%s", res, len(left), held, w.trace())
+				}
+				w.wantFile(tt.copy, tt.gzip)
 			})
 		})
 	}
 }
 
-// TestImportedCopyDiffers checks that RestartChanged starts over with a copy that
-// differs, even if only the server's checksum shows it.
-func TestImportedCopyDiffers(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
-		t.Run(seen, func(t *testing.T) {
-			inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-				content := data(14 * mib)
-				saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-				content = flipped(content, 100)
-				store, path := w.elsewhere(content)
-				defer store.Close()
-				token := decode(t, saved)
-				if seen != "by a checkpoint" {
-					token.Checkpoints = nil
-				}
-				up := w.uploader(func(o *upload.Options) { o.Store, o.RestartChanged = store, true })
-				id, err := up.Import(w.t.Context(), token, path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res, err := up.Resume(w.t.Context(), id)
-				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 14*mib || res.BytesResent != 0 || w.saw(upload.Discarded) != 1 {
-					t.Errorf("Resume = %+v, %v, want all of it sent, once\n%s", res, err, w.trace())
-				}
-				w.wantObject("obj", content)
-				if ids, err := store.List(w.t.Context()); err != nil || len(ids) != 0 {
-					t.Errorf("%q are saved, %v, want nothing", ids, err)
-				}
-			})
-		})
-	}
-}
-
-// TestImportedTwiceInterrupted checks that a copy counts as an ordinary source
-// after some of its bytes were sent.
+// TestImportedTwiceInterrupted checks that a copy counts as an ordinary source after some of its bytes
+// were sent. As long as the server has not reported a checksum of its bytes, each resume compares the bytes.
 func TestImportedTwiceInterrupted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-		content := data(14 * mib)
-		up, id, path := w.importInterrupted(content)
-		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("after a touch: %v, want ErrSourceChanged", err)
-		}
-		if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
-			t.Fatal(err)
-		}
-		res, err := up.Resume(w.t.Context(), id)
-		if err != nil || res.ResumedFrom != 12*mib {
-			t.Errorf("Resume = %+v, %v, want it from 12 MiB", res, err)
-		}
-		w.wantObject("obj", content)
-	})
-}
-
-// TestImportedUnproven checks that each resume compares the bytes again as long as
-// the server has not reported a checksum of its bytes.
-func TestImportedUnproven(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, NoRunningHash: true}, func(w *world) {
-		content := data(14 * mib)
-		up, id, path := w.importInterrupted(content)
-		if err := editQuietly(path, 6*mib); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("after an edit: %v, want ErrSourceChanged", err)
-		}
-		if err := errors.Join(editQuietly(path, 6*mib), os.Chtimes(path, time.Time{}, time.Unix(2e9, 0))); err != nil {
-			t.Fatal(err)
-		}
-		res, err := up.Resume(w.t.Context(), id)
-		if err != nil || res.ResumedFrom != 12*mib {
-			t.Errorf("Resume = %+v, %v, want it from 12 MiB", res, err)
-		}
-		w.wantObject("obj", content)
-	})
+	touch := func(path string, seconds int64) error {
+		return os.Chtimes(path, time.Time{}, time.Unix(seconds, 0))
+	}
+	for _, reported := range []bool{true, false} {
+		inBubbleWithMD5(t, &fakegcs.Options{NoMD5: !reported, NoRunningHash: !reported}, func(w *world) {
+			content := data(14 * mib)
+			up, id, path := w.importInterrupted(content)
+			change := func() error { return touch(path, 2e9) }
+			undo := func() error { return touch(path, 1e9) }
+			if !reported {
+				change = func() error { return editQuietly(path, 6*mib) }
+				undo = func() error { return errors.Join(editQuietly(path, 6*mib), touch(path, 2e9)) }
+			}
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("reported %v, after a change: %v, want ErrSourceChanged", reported, err)
+			}
+			if err := undo(); err != nil {
+				t.Fatal(err)
+			}
+			res, err := up.Resume(w.t.Context(), id)
+			if err != nil || res.ResumedFrom != 12*mib {
+				t.Errorf("reported %v: Resume = %+v, %v, want it from 12 MiB", reported, res, err)
+			}
+			w.wantObject("obj", content)
+		})
+	}
 }
 
 // TestImportRefused checks which arguments Import refuses, and that it then saves

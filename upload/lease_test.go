@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,51 +120,6 @@ func (w *world) sessionRequests() (n int) {
 	return n
 }
 
-// A machine is suspended while the service fails. Another one waits for its lease,
-// continues at the committed offset and finishes. When the first one wakes up, it
-// begins no request, and its error is ErrInUse.
-func TestSuspendedMachineStops(t *testing.T) {
-	t.Parallel()
-	content := data(large)
-	inBubble(t, nil, func(w *world) {
-		path := w.file(content)
-		first, second := w.machine("first"), w.machine("second")
-		w.fail(faults.Fault{
-			Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib},
-		})
-		result := make(chan error)
-		go func() {
-			_, err := first.File(w.t.Context(), path, spec)
-			result <- err
-		}()
-		time.Sleep(time.Second / 2) // it waits before the query
-		first.net.suspend()
-		suspended := time.Now()
-		res, err := second.File(w.t.Context(), path, spec)
-		if err != nil || !res.Resumed || res.ResumedFrom != mib {
-			t.Fatalf("resumed from %d, %v", res.ResumedFrom, err)
-		}
-		if took := time.Since(suspended); took > leaseTTL+3*time.Second {
-			t.Errorf("took over after %v", took)
-		}
-		if second.held == 0 {
-			t.Error("no event that the lease is held")
-		}
-		w.wantObject("obj", content)
-		before := w.sessionRequests()
-		first.net.wake()
-		if err := <-result; !errors.Is(err, state.ErrInUse) {
-			t.Errorf("the first machine: %v", err)
-		}
-		if after := w.sessionRequests(); after != before {
-			t.Errorf("the first machine made %d requests:\n%s", after-before, w.trace())
-		}
-		if ids, err := second.store.List(w.t.Context()); err != nil || len(ids) > 0 {
-			t.Errorf("saved: %v, %v", ids, err)
-		}
-	})
-}
-
 // A machine that finds the lease renewed does not wait for its end.
 func TestLivingMachineKeepsItsUpload(t *testing.T) {
 	t.Parallel()
@@ -201,17 +155,20 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 }
 
 // A machine that waited for the lease of another one sends nothing if that one made
-// the object meanwhile. It sends its own bytes if the object differs.
+// the object meanwhile. It sends its own bytes if the object differs, and fails as if it had sent them if its
+// source changed or is not confirmed.
 func TestHolderFinishes(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(large)
+	unconfirmed := errors.New("the producer failed")
 	for _, test := range []struct {
 		name    string
 		want    upload.Spec // of the second machine, without the destination
 		restart bool
 		during  func(w *world) // is called while the second machine waits, before the first one finishes
 		after   func(w *world) // is called when the first one has finished
+		confirm func(context.Context) error
 		sends   bool
 		err     error
 	}{
@@ -233,6 +190,12 @@ func TestHolderFinishes(t *testing.T) {
 		{name: "no permission to look", during: func(w *world) {
 			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpGet, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: 9})
 		}, sends: true},
+		{name: "a source that grows", after: func(w *world) {
+			if err := appendTo(filepath.Join(w.dir, "source"), "x"); err != nil {
+				w.t.Error(err)
+			}
+		}, err: session.ErrSourceChanged},
+		{name: "a source that is not confirmed", confirm: func(context.Context) error { return unconfirmed }, err: unconfirmed},
 		{name: "only a new object", want: upload.Spec{IfGenerationMatch: new(int64)}, err: session.ErrPrecondition},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -259,7 +222,7 @@ func TestHolderFinishes(t *testing.T) {
 					test.during(w)
 				}
 				test.want.Bucket, test.want.Object = spec.Bucket, spec.Object
-				res, err := second.File(w.t.Context(), path, test.want)
+				res, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, test.want)
 				if second.held == 0 {
 					t.Error("the second machine did not wait")
 				}
@@ -278,53 +241,6 @@ func TestHolderFinishes(t *testing.T) {
 				now, _ := w.srv.Object("bkt", "obj")
 				if res.Object == nil || res.Object.Generation != now.Generation || res.Skipped != upload.SkipNothing || res.Size != large {
 					t.Errorf("result %+v, want that of generation %d", res, now.Generation)
-				}
-			})
-		})
-	}
-}
-
-// The holder makes the object while another machine waits, whose source then changes or is not
-// confirmed. The upload of the second machine fails as if it had sent the bytes.
-func TestHolderFinishesAnotherSource(t *testing.T) {
-	t.Parallel()
-	content := data(large)
-	unconfirmed := errors.New("the producer failed")
-	for _, test := range []struct {
-		name    string
-		source  []byte // when the holder has finished
-		confirm func(context.Context) error
-		err     error
-	}{
-		{name: "grows", source: append(bytes.Clone(content), 1), err: session.ErrSourceChanged},
-		{name: "not confirmed", confirm: func(context.Context) error { return unconfirmed }, err: unconfirmed},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				path, first, second := w.file(content), w.machine("first"), w.machine("second")
-				w.fail(faults.Fault{
-					Match: faults.Match{Op: faults.OpFinalize, Object: "obj"},
-					Do:    faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"},
-				})
-				result := make(chan error)
-				go func() {
-					_, err := first.File(w.t.Context(), path, spec)
-					if err == nil && test.source != nil {
-						err = os.WriteFile(path, test.source, 0o600)
-					}
-					result <- err
-				}()
-				time.Sleep(time.Second) // it waits before the query
-				_, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, spec)
-				if second.held == 0 {
-					t.Error("the second machine did not wait")
-				}
-				if err := <-result; err != nil {
-					t.Errorf("the first machine: %v", err)
-				}
-				if !errors.Is(err, test.err) {
-					t.Errorf("error %v, want %v", err, test.err)
 				}
 			})
 		})
@@ -480,22 +396,29 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 	}
 }
 
-// TestResumeAndCancelWait checks that Resume and Cancel wait for the lease of a
-// machine that died, report the wait, and make no request about the upload meanwhile.
-func TestResumeAndCancelWait(t *testing.T) {
+// TestSuspendedMachineStops suspends a machine while the service fails. File, Resume and Cancel of another one wait
+// for its lease, report the wait, and make no request about the upload meanwhile. File and Resume continue at the
+// committed offset. When the first machine wakes up, it begins no request, and its error is ErrInUse.
+func TestSuspendedMachineStops(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(m *machine, ctx context.Context, id string) error{
-		"Resume": func(m *machine, ctx context.Context, id string) error { _, err := m.Resume(ctx, id); return err },
-		"Cancel": func(m *machine, ctx context.Context, id string) error { return m.Cancel(ctx, id) },
+	content := data(large)
+	for name, end := range map[string]func(up *upload.Uploader, ctx context.Context, path, id string) (*upload.Result, error){
+		"File": func(up *upload.Uploader, ctx context.Context, path, _ string) (*upload.Result, error) {
+			return up.File(ctx, path, spec)
+		},
+		"Resume": func(up *upload.Uploader, ctx context.Context, _, id string) (*upload.Result, error) {
+			return up.Resume(ctx, id)
+		},
+		"Cancel": func(up *upload.Uploader, ctx context.Context, _, id string) (*upload.Result, error) {
+			return nil, up.Cancel(ctx, id)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				path := w.file(data(large))
+				path := w.file(content)
 				first, second := w.machine("first"), w.machine("second")
-				var events []upload.Event
-				observed := &machine{Uploader: second.With(upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }})}
-				w.fail(faults.Fault{Match: faults.Match{Op: faults.OpFinalize, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+				w.fail(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}})
 				result := make(chan error)
 				go func() {
 					_, err := first.File(w.t.Context(), path, spec)
@@ -503,25 +426,42 @@ func TestResumeAndCancelWait(t *testing.T) {
 				}()
 				time.Sleep(time.Second / 2) // it waits before the query
 				first.net.suspend()
+				suspended, seen := time.Now(), len(w.srv.Requests())
 				id, err := first.ID(path, spec)
 				if err != nil {
 					t.Fatal(err)
 				}
-				before := len(w.srv.Requests())
-				if err := end(observed, w.t.Context(), id); err != nil {
-					t.Error(err)
+				var events []upload.Event
+				res, err := end(second.With(upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }}), w.t.Context(), path, id)
+				if err != nil || res != nil && (!res.Resumed || res.ResumedFrom != mib) {
+					t.Errorf("%+v, %v", res, err)
 				}
-				for _, r := range w.srv.Requests()[before:] {
-					if r.Op == faults.OpGet && r.Object != "state/"+id+".gcsup" {
+				if took := time.Since(suspended); took > leaseTTL+3*time.Second {
+					t.Errorf("took over after %v", took)
+				}
+				for _, r := range w.srv.Requests()[seen:] {
+					if r.Op == faults.OpGet && r.Object != "state/"+id+".gcsup" && name != "File" {
 						t.Errorf("looked at gs://%s/%s", r.Bucket, r.Object)
 					}
 				}
 				if n := len(events); n < 2 || events[0].Kind != upload.Held || events[0].ID != id || events[0].Cause != "first" || !isHeld(events[0].Err) || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
 					t.Errorf("events %+v", events)
 				}
+				if name == "Cancel" {
+					w.wantNoObject("obj")
+				} else {
+					w.wantObject("obj", content)
+				}
+				before := w.sessionRequests()
 				first.net.wake()
 				if err := <-result; !errors.Is(err, state.ErrInUse) {
 					t.Errorf("the first machine: %v", err)
+				}
+				if after := w.sessionRequests(); after != before {
+					t.Errorf("the first machine made %d requests:\n%s", after-before, w.trace())
+				}
+				if ids, err := second.store.List(w.t.Context()); err != nil || len(ids) > 0 {
+					t.Errorf("saved: %v, %v", ids, err)
 				}
 			})
 		})

@@ -8,17 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
+	"os"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -86,101 +83,53 @@ func (w *world) getXML(path string, v any) {
 	}
 }
 
-// A file is sent by a multipart upload, each byte once, and nothing is left. ByEither does so for a
-// file without a precondition.
-func TestMultipart(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for name, with := range map[string]func(*upload.Options){
-		"by multipart": byMultipart,
-		"by either":    func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) },
-		"no store":     func(o *upload.Options) { byMultipart(o); o.Store = nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				attributes := upload.Spec{
-					Bucket: "bkt", Object: "dir/ö bj?", ContentType: "text/x", CacheControl: "no-store", StorageClass: "NEARLINE",
-					Metadata: map[string]string{"k": "v"}, CustomTime: time.Unix(1e9, 0), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
-				}
-				res, err := w.uploader(with).File(w.t.Context(), w.file(content), attributes)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				o := res.Object
-				if res.BytesSent != multipartLarge || res.BytesReread != 0 || o.ContentType != "text/x" || o.CacheControl != "no-store" || o.StorageClass != "NEARLINE" ||
-					o.Metadata["k"] != "v" || o.CustomTime.Unix() != 1e9 || o.KMSKeyName == "" || o.MD5 != nil || !o.HasCRC32C {
-					t.Errorf("%+v %+v", res, o)
-				}
-				w.wantObject(attributes.Object, content)
-				w.wantSaved(0)
-				w.wantNoUploads()
-				w.wantNoLeftovers()
-			})
-		})
-	}
-}
-
 // A file whose settings a multipart upload does not support is sent in another way, or refused.
 func TestMultipartUnsuitable(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
-	conditional, held := spec, spec
-	conditional.IfGenerationMatch, held.TemporaryHold = new(int64), true
+	conditional := spec
+	conditional.IfGenerationMatch = new(int64)
+	held := spec
+	held.TemporaryHold = true
+	either := func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }
 	for _, test := range []struct {
-		name string
-		spec upload.Spec
-		err  error
-	}{{"a precondition", conditional, session.ErrInvalid}, {"a hold", held, nil}} {
+		name  string
+		spec  upload.Spec
+		with  func(*upload.Options)
+		fault bool // the service refuses multipart uploads
+		err   error
+		parts int64 // composed; 0 means one connection
+	}{
+		{"a precondition", conditional, byMultipart, false, session.ErrInvalid, 0},
+		{"either, with a precondition", conditional, either, false, nil, 3},
+		{"a hold", held, byMultipart, false, nil, 0},
+		{"either, with a hold", held, either, false, nil, 3},
+		{"refused", spec, byMultipart, true, session.ErrPermission, 0},
+		{"either, refused", spec, either, true, nil, 3},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), test.spec)
-				if !errors.Is(err, test.err) || err == nil && (res.Parts != nil || w.saw(upload.Warning) != 1) {
-					t.Errorf("%+v, %v; %d warnings\n%s", res, err, w.saw(upload.Warning), w.trace())
+				if test.fault {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+				}
+				res, err := w.uploader(test.with).File(w.t.Context(), w.file(content), test.spec)
+				if !errors.Is(err, test.err) {
+					t.Fatalf("%v\n%s", err, w.trace())
 				}
 				w.wantSaved(0)
-			})
-		})
-	}
-}
-
-// A multipart upload is interrupted. The next call does not send again the parts that the service
-// has, even if the Token does not have them.
-func TestMultipartResume(t *testing.T) {
-	t.Parallel()
-	const size = 4*session.MultipartMinPart + 1
-	content := data(size)
-	for stopAt := range int64(5) {
-		if stopAt%int64(testsize.Full(1, 2)) != 0 || testing.Short() && stopAt != 2 {
-			continue
-		}
-		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{Rate: 8 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(content)
-				ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(stopAt)*300*time.Millisecond+20*time.Millisecond)
-				defer stop()
-				first, err := w.uploader(byMultipart).File(ctx, path, spec)
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if !first.Resumable {
-					w.wantSaved(0)
-					w.wantNoUploads()
+				if test.err != nil {
+					w.wantNoObject("obj")
 					return
 				}
-				if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
-					t.Errorf("the service holds %+v, %v", held, err)
+				if res.Object.ComponentCount != test.parts {
+					t.Errorf("%d components\n%s", res.Object.ComponentCount, w.trace())
 				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(1, 0).By(upload.ByCompose) }).File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
+				if warned := w.saw(upload.Warning) > 0; warned != (test.parts == 0) {
+					t.Errorf("a warning: %v", warned)
 				}
-				if !res.Resumed || res.ResumedFrom+res.BytesSent != size || stopAt > 2 && res.ResumedFrom == 0 {
-					t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, size, w.trace())
-				}
-				w.wantOnlyObject(content)
+				w.wantObject("obj", content)
 			})
 		})
 	}
@@ -211,60 +160,62 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// A file that changed is uploaded again. That aborts the upload of the earlier bytes, and no upload of another client.
-func TestMultipartSourceChanged(t *testing.T) {
-	t.Parallel()
-	inBubble(t, slowly, func(w *world) {
-		content := data(multipartLarge)
-		path := w.file(content)
-		w.interruptMultipart(path)
-		foreign, err := session.NewClient(w.http, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
-			t.Fatalf("%+v", other)
-		}
-		// A change is only found in a part that was sent, and any part may be the first.
-		inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
-		for _, offset := range inEachPart {
-			if err := editQuietly(path, offset); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v", err)
-		}
-		if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
-			t.Error(err)
-		}
-		w.wantObject("obj", flipped(content, inEachPart...))
-		w.wantSaved(0)
-		if n := w.multipartUploads(); n != 1 {
-			t.Errorf("%d multipart uploads, want only that of the other client", n)
-		}
-	})
-}
-
-// Another client aborts the multipart upload of a saved upload. Query reports that it is gone, and the next call starts another one.
+// The service loses the multipart upload before or after a part, or another client aborts it. It is
+// started again a few times.
 func TestMultipartGone(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	inBubble(t, slowly, func(w *world) {
-		path := w.file(content)
-		id := w.interruptMultipart(path)
-		w.abortAll()
-		if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
-			t.Errorf("the service holds %+v, %v", held, err)
-		}
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if w.saw(upload.Restarted) != 1 {
-			t.Error("no event reports that the upload was started again")
-		}
-		w.wantOnlyObject(content)
+	gone := faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}
+	for _, test := range []struct {
+		op          faults.Op
+		skip, times int
+		restarts    int
+		err         error
+	}{
+		{faults.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
+		{faults.OpPartsComplete, 0, 1, 0, nil}, // likewise
+		{faults.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
+		{faults.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
+		{faults.OpPartsList, 0, -1, 2, session.ErrSessionLost},
+	} {
+		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				w.addFaults(faults.Fault{Match: faults.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
+				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
+				if !errors.Is(err, test.err) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if n := w.saw(upload.Restarted); n != test.restarts {
+					t.Errorf("started again %d times, want %d\n%s", n, test.restarts, w.trace())
+				}
+				if test.err == nil {
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+				} else {
+					w.wantNoObject("obj")
+				}
+			})
+		})
+	}
+	t.Run("aborted", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, slowly, func(w *world) {
+			path := w.file(content)
+			id := w.interruptMultipart(path)
+			w.abortAll()
+			if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
+				t.Errorf("the service holds %+v, %v", held, err)
+			}
+			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
+				t.Fatalf("%v\n%s", err, w.trace())
+			}
+			if w.saw(upload.Restarted) != 1 {
+				t.Error("no event reports that the upload was started again")
+			}
+			w.wantOnlyObject(content)
+		})
 	})
 }
 
@@ -283,44 +234,67 @@ func (w *world) abortAll() {
 	}
 }
 
-// Without memory for the parts, a part is hashed while it is sent.
-func TestMultipartMemory(t *testing.T) {
+// TestMultipartStoredAfterTheLastSave kills a process when the service has its first part, which may have arrived
+// damaged. Query and a resume count that part if they can compare it with the source. A damaged one is sent again.
+func TestMultipartStoredAfterTheLastSave(t *testing.T) {
 	t.Parallel()
-	skipShort(t)
 	content := data(multipartLarge)
-	little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
-		res, err := w.uploader(little).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.BytesReread != 0 {
-			t.Errorf("%+v, %v", res, err)
-		}
-		w.wantObject("obj", content)
-		w.wantNoUploads()
-	})
-	// The source changes between two requests.
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		path := w.file(content)
-		var once sync.Once
-		_, err := w.uploader(little, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Waiting {
-					once.Do(func() {
-						for _, at := range []int64{1, 2 * session.MultipartMinPart} {
-							if err := editQuietly(path, at); err != nil {
-								t.Error(err)
-							}
-						}
-					})
+	for _, damaged := range []bool{false, true} {
+		for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
+			inBubbleWithMD5(t, opts, func(w *world) {
+				path := w.file(content)
+				with := func(o *upload.Options) {
+					if byMultipart(o); damaged {
+						o.Memory = mib // so that parts have no checksum
+					}
 				}
-			}
-		}).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("%v\n%s", err, w.trace())
+				p := &process{Store: w.store}
+				ctx, die := context.WithCancel(w.t.Context())
+				defer die()
+				network := w.http
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
+					if part && damaged {
+						req = req.Clone(req.Context())
+						req.Body = &flippedBody{ReadCloser: req.Body}
+					}
+					resp, err := network.Transport.RoundTrip(req)
+					if part && err == nil && resp.StatusCode == http.StatusOK {
+						p.dead.Store(true)
+						die()
+						_ = resp.Body.Close()
+						return nil, errDead
+					}
+					return resp, err
+				})}
+				first, err := w.uploader(with, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
+				if !errors.Is(err, context.Canceled) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.http = network
+				stored := func() int64 {
+					held, err := w.uploader(with).Query(w.t.Context(), first.ID)
+					if err != nil || held.State != upload.SessionOpen {
+						t.Fatalf("the service has %+v, %v", held, err)
+					}
+					return held.Stored
+				}
+				known := stored()
+				if err := os.Rename(path, path+".away"); err != nil {
+					t.Fatal(err)
+				}
+				unknown := stored()
+				if err := os.Rename(path+".away", path); err != nil {
+					t.Fatal(err)
+				}
+				res, err := w.uploader(with).File(w.t.Context(), path, spec)
+				if err != nil || res.ResumedFrom != known || res.BytesSent != multipartLarge-known || (known > 0) != (!damaged && !opts.NoMD5) || unknown != 0 {
+					t.Errorf("damaged %v, %d bytes are stored, %d without the source: %+v, %v\n%s", damaged, known, unknown, res, err, w.trace())
+				}
+				w.wantOnlyObject(content)
+			})
 		}
-		w.wantNoObject("obj")
-	})
+	}
 }
 
 // countingReaderAt counts the bytes that are read.
@@ -336,22 +310,29 @@ func (r *countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestMultipartReadsOnce checks that each byte of the source is read once, whether the parts fit in
-// memory or not.
+// memory or not, unless a part must be sent again. It is hashed while it is sent.
 func TestMultipartReadsOnce(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
 	for _, memory := range []int64{0, mib} {
-		inBubble(t, nil, func(w *world) {
-			source := &countingReaderAt{Reader: bytes.NewReader(content)}
-			up := w.uploader(byMultipart, func(o *upload.Options) { o.Memory = memory })
-			if _, err := up.ReaderAt(w.t.Context(), source, multipartLarge, "", spec); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			if n := source.n.Load(); n != multipartLarge {
-				t.Errorf("with %d bytes of memory, %d bytes of %d were read", memory, n, multipartLarge)
-			}
-			w.wantObject("obj", content)
-		})
+		for _, reset := range []bool{false, true} {
+			inBubble(t, nil, func(w *world) {
+				if reset {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectReset}})
+				}
+				source := &countingReaderAt{Reader: bytes.NewReader(content)}
+				up := w.uploader(byMultipart, func(o *upload.Options) { o.Memory = memory })
+				res, err := up.ReaderAt(w.t.Context(), source, multipartLarge, "", spec)
+				if err != nil || res.BytesReread != 0 {
+					t.Fatalf("%+v, %v\n%s", res, err, w.trace())
+				}
+				if n := source.n.Load(); n != multipartLarge && !reset {
+					t.Errorf("with %d bytes of memory, %d bytes of %d were read", memory, n, multipartLarge)
+				}
+				w.wantObject("obj", content)
+				w.wantNoUploads()
+			})
+		}
 	}
 }
 
@@ -384,125 +365,6 @@ func TestMultipartOtherChecksum(t *testing.T) {
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
-}
-
-var errUnsaving = errors.New("the disk is full")
-
-// A process dies at any request. The next one makes the object, sends no finished part again, and
-// leaves nothing.
-func TestMultipartKilled(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	every := testsize.Full(1, 3)
-	if testing.Short() {
-		every = 16
-	}
-	for at := range 9 {
-		for i, effect := range []faults.Effect{faults.EffectReset, faults.EffectLoseReply} {
-			if (at+i)%every != 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%d %s", at, effect), func(t *testing.T) {
-				t.Parallel()
-				inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-					w.addFaults(faults.Fault{Skip: at, Do: faults.Action{Effect: effect}})
-					path := w.file(content)
-					p := &process{Store: w.store}
-					ctx, die := context.WithCancel(w.t.Context())
-					defer die()
-					first, err := w.uploader(byMultipart, func(o *upload.Options) {
-						o.Store = p
-						o.Observer = func(e upload.Event) {
-							if e.Kind == upload.Waiting {
-								p.dead.Store(true)
-								die()
-							}
-						}
-					}).File(ctx, path, spec)
-					synctest.Wait() // a part of the killed process may still arrive
-					stored := int64(0)
-					if err == nil {
-						w.wantObject("obj", content) // net/http repeats a GET
-					} else if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err == nil {
-						if stored = held.Stored; held.State == upload.SessionFinished {
-							stored = multipartLarge
-						}
-					}
-					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					if res.Resumed && (res.ResumedFrom != stored || res.BytesSent > multipartLarge-stored+1) {
-						t.Errorf("resumed from %d, sent %d bytes, the service had %d\n%s", res.ResumedFrom, res.BytesSent, stored, w.trace())
-					}
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-					if at > 1 { // a start whose reply was lost leaves an upload without parts
-						w.wantNoUploads()
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestMultipartToPeerThatClosesIdleConnections checks that parts get through a peer that
-// closes each connection a few milliseconds after its reply. Every part went out on the
-// connection over which the parts were listed, and the retries were used up.
-func TestMultipartToPeerThatClosesIdleConnections(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
-		inBubble(t, &fakegcs.Options{Rate: 20 * mib, Latency: 3 * time.Millisecond}, func(w *world) {
-			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
-				t.Fatalf("%v: %v\n%s", after, err, w.trace())
-			}
-			w.wantOnlyObject(content)
-			for _, e := range w.events {
-				if e.Kind == upload.Waiting && e.Part > 0 {
-					t.Errorf("%v: part %d waited: %s", after, e.Part, e.Cause)
-				}
-			}
-		})
-	}
-}
-
-// An upload whose lease is lost is not aborted, because another process continues it.
-func TestMultipartLeaseLost(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, op := range []string{"PUT", "GET", "POST"} { // a part, the list, the completion
-		t.Run(op, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				f, path, plain := newFleeting(w.store), w.file(content), w.http
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if req.Method == op && req.URL.Query().Has("uploadId") {
-						f.lose(errTaken)
-					}
-					return plain.Transport.RoundTrip(req)
-				})}
-				_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), path, spec)
-				w.http = plain
-				if !errors.Is(err, state.ErrInUse) && op != "POST" {
-					t.Errorf("error = %v", err)
-				}
-				for _, r := range w.srv.Requests() {
-					if r.Op == faults.OpPartsAbort {
-						t.Error("the upload was aborted")
-					}
-				}
-				w.wantSaved(1)
-				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantOnlyObject(content)
-			})
-		})
-	}
 }
 
 // After the reply to the completion, the object exists. The call succeeds even if it
@@ -544,4 +406,39 @@ func TestMultipartCompleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A file that changed is uploaded again. That aborts the upload of the earlier bytes, and no upload of another client.
+func TestMultipartSourceChanged(t *testing.T) {
+	t.Parallel()
+	inBubble(t, slowly, func(w *world) {
+		content := data(multipartLarge)
+		path := w.file(content)
+		w.interruptMultipart(path)
+		foreign, err := session.NewClient(w.http, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
+			t.Fatalf("%+v", other)
+		}
+		// A change is only found in a part that was sent, and any part may be the first.
+		inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
+		for _, offset := range inEachPart {
+			if err := editQuietly(path, offset); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v", err)
+		}
+		if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", flipped(content, inEachPart...))
+		w.wantSaved(0)
+		if n := w.multipartUploads(); n != 1 {
+			t.Errorf("%d multipart uploads, want only that of the other client", n)
+		}
+	})
 }

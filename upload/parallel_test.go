@@ -65,100 +65,95 @@ func (w *world) wantOnlyObject(content []byte) {
 	w.wantNoUploads()
 }
 
-// A file is sent in parts, each byte once, and nothing is left.
-func TestParallel(t *testing.T) {
+// TestParts sends a file in parts, each byte once, and nothing is left. The object has the attributes.
+func TestParts(t *testing.T) {
 	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if res.BytesSent != partsLarge || res.BytesReread != 0 || res.Object.ComponentCount != 6 {
-			t.Errorf("%+v", res)
-		}
-		w.wantOnlyObject(content)
-	})
-}
-
-// An upload in parts is interrupted at different offsets. The next call, with other options,
-// sends only what the service has not committed.
-func TestParallelResume(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	for stopAt := range int64(11) {
-		if stopAt%int64(testsize.Full(1, 2)) != 0 || testing.Short() && stopAt != 6 {
-			continue
-		}
-		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
+	for name, way := range map[string]struct {
+		size, components int64
+		with             func(*upload.Options)
+	}{
+		"compose":             {partsLarge, 6, byParts},
+		"multipart":           {multipartLarge, 0, byMultipart},
+		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }}, // without a precondition
+		"multipart, no store": {multipartLarge, 0, func(o *upload.Options) { byMultipart(o); o.Store = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib, Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(content)
-				ctx, stop := context.WithCancel(w.t.Context())
-				up := w.uploader(byParts, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Committed >= stopAt*q && e.Kind != upload.Started {
-							stop()
-						}
-					}
-				})
-				first, err := up.File(ctx, path, spec)
-				if err == nil {
-					w.wantObject("obj", content) // it finished before the interruption
-					return
+			inBubble(t, nil, func(w *world) {
+				content := data(way.size)
+				attributes := upload.Spec{
+					Bucket: "bkt", Object: "dir/ö bj?", ContentType: "text/x", CacheControl: "no-store", StorageClass: "NEARLINE",
+					Metadata: map[string]string{"k": "v"}, CustomTime: time.Unix(1e9, 0), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
 				}
-				if !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				if !first.Resumable {
-					w.wantSaved(0)
-					w.wantNoLeftovers()
-					return
-				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }).File(w.t.Context(), path, spec)
+				res, err := w.uploader(way.with).File(w.t.Context(), w.file(content), attributes)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				if !res.Resumed || res.ResumedFrom+res.BytesSent != partsLarge {
-					t.Errorf("resumed %v from %d, sent %d of %d", res.Resumed, res.ResumedFrom, res.BytesSent, partsLarge)
+				o := res.Object
+				if res.BytesSent != way.size || res.BytesReread != 0 || o.ComponentCount != way.components || o.ContentType != "text/x" || o.CacheControl != "no-store" ||
+					o.StorageClass != "NEARLINE" || o.Metadata["k"] != "v" || o.CustomTime.Unix() != 1e9 || o.KMSKeyName == "" || o.MD5 != nil || !o.HasCRC32C {
+					t.Errorf("%+v %+v", res, o)
 				}
-				w.wantOnlyObject(content)
+				w.wantObject(attributes.Object, content)
+				w.wantSaved(0)
+				w.wantNoUploads()
+				w.wantNoLeftovers()
 			})
 		})
 	}
 }
 
-// A process dies while it deletes temporary objects. The next call recognizes the object and
-// deletes the rest. An earlier version sent the file again.
-func TestParallelKilledInDeletes(t *testing.T) {
+// TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
+// sends only what the service has not committed, even if the Token does not have it.
+func TestPartsResume(t *testing.T) {
 	t.Parallel()
-	skipShort(t)
-	for _, edited := range []bool{false, true} {
-		t.Run(fmt.Sprint(edited), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				content := data(partsLarge)
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
-				path := w.file(content)
-				if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantSaved(1)
-				if n := len(w.temporaryObjects()); n != 4 { // the faults are cleared
-					t.Errorf("%d temporary objects", n)
-				}
-				want := int64(0)
-				if edited {
-					content, want = flipped(content, 5), int64(partsLarge)
-					path = w.file(content)
-				}
-				res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
-				if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == edited {
-					t.Errorf("%+v, %v", res, err)
-				}
-				w.wantOnlyObject(content)
+	for name, way := range map[string]struct {
+		size        int64
+		rate        int64 // of a connection
+		with, again func(*upload.Options)
+		stops       int // the number of interruptions, and the time between them
+		every       time.Duration
+	}{
+		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
+		"multipart": {4*session.MultipartMinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
+			o.Parallel = upload.InParts(1, 0).By(upload.ByCompose)
+		}, 5, 300 * time.Millisecond},
+	} {
+		for n := range way.stops {
+			if n%testsize.Full(1, 2) != 0 || testing.Short() && n != way.stops/2 {
+				continue
+			}
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{NoMD5: n%2 == 0, Rate: way.rate, Latency: 10 * time.Millisecond}, func(w *world) {
+					content := data(way.size)
+					path := w.file(content)
+					ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(n)*way.every+20*time.Millisecond)
+					defer stop()
+					first, err := w.uploader(way.with).File(ctx, path, spec)
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if !first.Resumable {
+						w.wantSaved(0)
+						w.wantNoLeftovers()
+						w.wantNoUploads()
+						return
+					}
+					if held, err := w.uploader(way.with).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
+						t.Errorf("the service holds %+v, %v", held, err)
+					}
+					res, err := w.uploader(way.again).File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if !res.Resumed || res.ResumedFrom+res.BytesSent != way.size || n > way.stops/2 && res.ResumedFrom == 0 {
+						t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, way.size, w.trace())
+					}
+					w.wantOnlyObject(content)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -251,24 +246,6 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	})
 }
 
-// If the service fails when the object is complete, the call waits once for all its temporary objects.
-func TestParallelOutageInDeletes(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(40 * q)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		began := time.Now()
-		_, err := w.uploader(byParts, func(o *upload.Options) { o.RetryFor = 10 * time.Minute }).File(w.t.Context(), w.file(content), spec)
-		if took := time.Since(began); err != nil || took < 9*time.Minute || took > 12*time.Minute {
-			t.Errorf("%v after %v", err, took)
-		}
-		if w.saw(upload.Warning) != 1 {
-			t.Errorf("no warning names what is left")
-		}
-		w.wantSaved(1) // the next call deletes it
-	})
-}
-
 // The error of an upload that is interrupted before the compose reports all bytes as committed.
 func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	t.Parallel()
@@ -286,12 +263,14 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	})
 }
 
-// A process dies after the compose, before it saves that. Prune recognizes the object, and deletes
-// the temporary objects unless the compose did.
-func TestParallelPruneComposed(t *testing.T) {
+// A process dies after the compose, before it saves that. File and Prune recognize the object, and delete the
+// temporary objects unless the compose did. If only they were left, a file that was edited since is sent again.
+func TestParallelKilledAfterCompose(t *testing.T) {
 	t.Parallel()
-	for _, softDelete := range []bool{false, true} {
-		t.Run(fmt.Sprint(softDelete), func(t *testing.T) {
+	for name, then := range map[string]struct{ prune, softDelete, edited bool }{
+		"File": {}, "File, not killed, edited": {edited: true}, "Prune": {prune: true}, "Prune, soft delete": {prune: true, softDelete: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			content := data(partsLarge)
 			inBubble(t, nil, func(w *world) {
@@ -300,30 +279,47 @@ func TestParallelPruneComposed(t *testing.T) {
 				defer die(nil)
 				p := &process{Store: w.store}
 				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if softDelete && strings.HasSuffix(req.URL.Path, "/b/bkt") {
+					if then.softDelete && strings.HasSuffix(req.URL.Path, "/b/bkt") {
 						return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: req, Body: io.NopCloser(strings.NewReader(`{"name":"bkt","softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))}, nil
 					}
 					resp, err := next.RoundTrip(req)
-					if strings.HasSuffix(req.URL.Path, "/compose") {
+					if strings.HasSuffix(req.URL.Path, "/compose") && !then.edited {
 						p.dead.Store(true)
 						die(dead)
 						return nil, dead
 					}
 					return resp, err
 				})}
-				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, w.file(content), spec); !errors.Is(err, context.Canceled) {
+				if then.edited {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+				}
+				path := w.file(content)
+				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); errors.Is(err, context.Canceled) == then.edited {
 					t.Fatal(err)
 				}
 				w.http = &http.Client{Transport: next}
+				w.srv.ClearFaults()
 				w.wantSaved(1)
-				n := 0
-				for pruned, err := range w.uploader(byParts).Prune(w.t.Context(), nil) {
-					if n++; err != nil || !pruned.Deleted || pruned.State != upload.SessionFinished || pruned.Object == nil {
-						t.Errorf("%+v, %v", pruned, err)
+				if then.prune {
+					n := 0
+					for pruned, err := range w.uploader(byParts).Prune(w.t.Context(), nil) {
+						if n++; err != nil || !pruned.Deleted || pruned.State != upload.SessionFinished || pruned.Object == nil {
+							t.Errorf("%+v, %v", pruned, err)
+						}
 					}
-				}
-				if n != 1 {
-					t.Errorf("%d uploads", n)
+					if n != 1 {
+						t.Errorf("%d uploads", n)
+					}
+				} else {
+					want := int64(0)
+					if then.edited {
+						content, want = flipped(content, 5), int64(partsLarge)
+						path = w.file(content)
+					}
+					res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
+					if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == then.edited {
+						t.Errorf("%+v, %v", res, err)
+					}
 				}
 				w.wantOnlyObject(content)
 			})
@@ -387,4 +383,22 @@ func TestJoinMayTakeMinutes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// If the service fails when the object is complete, the call waits once for all its temporary objects.
+func TestParallelOutageInDeletes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(40 * q)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		began := time.Now()
+		_, err := w.uploader(byParts, func(o *upload.Options) { o.RetryFor = 10 * time.Minute }).File(w.t.Context(), w.file(content), spec)
+		if took := time.Since(began); err != nil || took < 9*time.Minute || took > 12*time.Minute {
+			t.Errorf("%v after %v", err, took)
+		}
+		if w.saw(upload.Warning) != 1 {
+			t.Errorf("no warning names what is left")
+		}
+		w.wantSaved(1) // the next call deletes it
+	})
 }

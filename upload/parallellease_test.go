@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -104,68 +105,80 @@ func (w *world) interruptParts(path string) *upload.Result {
 	return res
 }
 
-// The lease of an upload in parts is lost while the upload is canceled or restarted. The call fails
-// at once with ErrInUse, and the upload stays saved.
-func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
+// TestPartsLeaseLost loses the lease of an upload in parts at a request or in a save. The call ends at once with
+// ErrInUse and aborts nothing, because another process continues the upload. After the request that makes the object,
+// it succeeds.
+func TestPartsLeaseLost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, restart := range []bool{false, true} {
-		for _, saving := range []bool{false, true} {
-			t.Run(fmt.Sprintf("restart %v, in a save %v", restart, saving), func(t *testing.T) {
-				t.Parallel()
-				inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
-					path := w.file(data(partsLarge))
-					res := w.interruptParts(path)
-					f := newFleeting(w.store)
-					f.save = saving
-					next := w.http.Transport
-					w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-						if req.Method == "DELETE" {
-							f.lose(errTaken)
-						}
-						return next.RoundTrip(req)
-					})}
-					up := w.uploader(byParts, func(o *upload.Options) { o.Store, o.Restart = f, restart })
-					began := time.Now()
-					var err error
-					if restart {
-						_, err = up.File(w.t.Context(), path, spec)
-					} else {
-						err = up.Cancel(w.t.Context(), res.ID)
-					}
-					if !errors.Is(err, state.ErrInUse) || time.Since(began) > time.Minute {
-						t.Errorf("%v after %v", err, time.Since(began))
-					}
-					w.wantSaved(1)
-				})
-			})
-		}
+	of := func(method string) func(*http.Request) bool { // a request of a multipart upload
+		return func(r *http.Request) bool { return r.Method == method && r.URL.Query().Has("uploadId") }
 	}
-}
-
-// The lease is lost after the compose. The upload succeeds, and does not wait for the lease.
-func TestParallelLeaseLostAfterCompose(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		f := newFleeting(w.store)
-		next := w.http.Transport
-		var composed atomic.Bool
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			resp, err := next.RoundTrip(req)
-			if strings.HasSuffix(req.URL.Path, "/compose") {
-				composed.Store(true)
-				f.save = true // the save after it
-			}
-			return resp, err
-		})}
-		began := time.Now()
-		_, err := w.uploader(byParts, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), w.file(content), spec)
-		if err != nil || !composed.Load() || time.Since(began) > time.Minute {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		w.wantObject("obj", content)
-	})
+	removal := func(r *http.Request) bool { return r.Method == http.MethodDelete }
+	composed := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/compose") }
+	for name, test := range map[string]struct {
+		with            func(*upload.Options)
+		at              func(*http.Request) bool
+		save            bool // the lease is lost in the first save
+		cancel, restart bool // of an interrupted upload
+		made            bool // the lease is lost in the save after the request
+		may             bool // succeed
+	}{
+		"a part":               {with: byMultipart, at: of("PUT")},
+		"the list":             {with: byMultipart, at: of("GET")},
+		"the completion":       {with: byMultipart, at: of("POST"), may: true},
+		"after the compose":    {with: byParts, at: composed, made: true},
+		"a cancel":             {with: byParts, at: removal, cancel: true},
+		"a cancel, in a save":  {with: byParts, at: removal, cancel: true, save: true},
+		"a restart":            {with: byParts, at: removal, restart: true},
+		"a restart, in a save": {with: byParts, at: removal, restart: true, save: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+				content := data(partsLarge)
+				if !test.cancel && !test.restart && !test.made {
+					content = data(multipartLarge)
+				}
+				path, id := w.file(content), ""
+				if test.cancel || test.restart {
+					id = w.interruptParts(path).ID
+				}
+				f, plain := newFleeting(w.store), w.http
+				f.save = test.save
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if test.at(req) && !test.made {
+						f.lose(errTaken)
+					}
+					resp, err := plain.Transport.RoundTrip(req)
+					f.save = f.save || test.at(req) && test.made
+					return resp, err
+				})}
+				up := w.uploader(test.with, func(o *upload.Options) { o.Store, o.Restart = f, test.restart })
+				began := time.Now()
+				var err error
+				if test.cancel {
+					err = up.Cancel(w.t.Context(), id)
+				} else {
+					_, err = up.File(w.t.Context(), path, spec)
+				}
+				w.http = plain
+				if lost := errors.Is(err, state.ErrInUse); lost == test.made && !test.may || err != nil && !lost || time.Since(began) > time.Minute {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				for _, r := range w.srv.Requests() {
+					if r.Op == faults.OpPartsAbort {
+						t.Error("the upload was aborted")
+					}
+				}
+				w.wantSaved(1)
+				if _, err := w.uploader(test.with).File(w.t.Context(), path, spec); err != nil {
+					t.Fatal(err)
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
 }
 
 // The service always refuses the data of one session. At most two calls fail, and the next one

@@ -223,84 +223,55 @@ func TestRemoveSourceChanged(t *testing.T) {
 	}
 }
 
-// TestRemoveSourceOfMissingObject checks that the source stays if the object that was found
-// has been deleted or replaced since.
+// TestRemoveSourceOfMissingObject checks that the source stays if another client deletes or replaces the object:
+// after it was found, or after the reply to the last request was lost and before the status query. The reply to
+// that query describes the object nevertheless.
 func TestRemoveSourceOfMissingObject(t *testing.T) {
 	t.Parallel()
-	content := data(1000)
-	for _, replaced := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(content)
-			if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
-				w.t.Fatal(err)
-			}
-			plain, looks := w.http.Transport, 0
-			other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			w.http.Transport = meddler{plain, func(req *http.Request) {
-				if looks++; looks != 2 {
-					return
-				}
-				if replaced {
-					_, err = other.Bytes(context.Background(), content, spec)
+	content := data(large)
+	for _, found := range []bool{true, false} {
+		for _, replaced := range []bool{false, true} {
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				call, theirs := removing, []byte("other")
+				if found {
+					if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
+						w.t.Fatal(err)
+					}
+					call.Skip, theirs = upload.SkipIdentical, content
 				} else {
-					err = deleteObject(plain)
+					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}})
 				}
+				plain, requests, done := w.http.Transport, 0, false
+				other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
 				if err != nil {
-					w.t.Error(err)
+					w.t.Fatal(err)
 				}
-			}}
-			res, err := w.uploader().With(upload.CallOptions{RemoveSource: true, Skip: upload.SkipIdentical}).File(w.t.Context(), path, spec)
-			if err != nil || res.Skipped != upload.SkipIdentical {
-				w.t.Fatalf("skipped %v, %v", res.Skipped, err)
-			}
-			wantSource(w.t, path, false, res)
-			if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
-				w.t.Errorf("SourceKept = %v", res.SourceKept)
-			}
-		})
-	}
-}
-
-// TestRemoveSourceAfterLostReply checks that the source stays if the reply to the last request is
-// lost, and another client deletes or replaces the object before the status query. The reply to
-// that query describes the object nevertheless.
-func TestRemoveSourceAfterLostReply(t *testing.T) {
-	t.Parallel()
-	for _, replaced := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(data(large))
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}})
-			plain, done := w.http.Transport, false
-			other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			w.http.Transport = meddler{plain, func(*http.Request) {
-				if _, made := w.srv.Object("bkt", "obj"); !made || done {
-					return
+				w.http.Transport = meddler{plain, func(*http.Request) {
+					requests++
+					if _, made := w.srv.Object("bkt", "obj"); !made || done || requests == 1 {
+						return
+					}
+					done = true
+					if replaced {
+						_, err = other.Bytes(context.Background(), theirs, spec)
+					} else {
+						err = deleteObject(plain)
+					}
+					if err != nil {
+						w.t.Error(err)
+					}
+				}}
+				res, err := w.uploader(largeChunks).With(call).File(w.t.Context(), path, spec)
+				if err != nil || !done || res.Skipped != call.Skip {
+					w.t.Fatalf("meddled %v, skipped %v, %v", done, res.Skipped, err)
 				}
-				done = true
-				if replaced {
-					_, err = other.Bytes(context.Background(), []byte("other"), spec)
-				} else {
-					err = deleteObject(plain)
+				wantSource(w.t, path, false, res)
+				if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
+					w.t.Errorf("found %v, replaced %v: SourceKept = %v", found, replaced, res.SourceKept)
 				}
-				if err != nil {
-					w.t.Error(err)
-				}
-			}}
-			res, err := w.uploader(largeChunks).With(removing).File(w.t.Context(), path, spec)
-			if err != nil || !done {
-				w.t.Fatalf("meddled %v, %v", done, err)
-			}
-			wantSource(w.t, path, false, res)
-			if !errors.Is(res.SourceKept, session.ErrOutcomeUnknown) {
-				w.t.Errorf("SourceKept = %v", res.SourceKept)
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -550,7 +521,7 @@ func TestUnsaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader(func(o *upload.Options) {
-			o.Store = &fullStore{Store: o.Store}
+			o.Store = hook(o.Store, failAfter(0, errFull), "Save")
 			o.Parallel = upload.InParts(3, 1<<20)
 		})
 		content := data(10 * mib)

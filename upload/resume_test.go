@@ -2,15 +2,12 @@ package upload_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -227,44 +224,60 @@ func TestVerifyingEvents(t *testing.T) {
 }
 
 // TestSourceChanged checks that no byte of a changed file is sent, and that the
-// existing object stays.
+// existing object stays. A file with only another change time is compared.
 func TestSourceChanged(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	changes := []struct {
+	plain, compressed := data(9*mib), text(12*q)
+	touch := func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)) }
+	longer := func(path string) error { return appendTo(path, "x") }
+	replace := func(path string) error {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+".new", plain, 0o600); err != nil {
+			return err
+		}
+		if err := os.Chtimes(path+".new", time.Time{}, info.ModTime()); err != nil {
+			return err
+		}
+		return os.Rename(path+".new", path)
+	}
+	edit := func(path string) error { return editQuietly(path, 100) }
+	chmod := func(path string) error { return os.Chmod(path, 0o640) }
+	for _, tt := range []struct {
 		name   string
-		change func(path string, content []byte) error
+		change func(path string) error
+		gzip   bool
+		level  int // of the second call's compressor
 		want   error
 	}{
-		{"another mtime", func(path string, content []byte) error {
-			return os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))
-		}, session.ErrSourceChanged},
-		{"longer", func(path string, content []byte) error { return appendTo(path, "x") }, session.ErrSourceChanged},
-		{"shorter", func(path string, content []byte) error { return os.Truncate(path, 8*mib) }, session.ErrSourceChanged},
-		{"replaced, same size and mtime", func(path string, content []byte) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-				return err
-			}
-			if err := os.Chtimes(path+".new", time.Time{}, info.ModTime()); err != nil {
-				return err
-			}
-			return os.Rename(path+".new", path)
-		}, session.ErrSourceChanged},
-		{"edited in the committed part, mtime put back", func(path string, content []byte) error {
-			return editQuietly(path, 100)
-		}, session.ErrSourceChanged},
-		{"chmod", func(path string, content []byte) error { return os.Chmod(path, 0o640) }, nil},
-	}
-	for _, tt := range changes {
+		{"another mtime", touch, false, 0, session.ErrSourceChanged},
+		{"longer", longer, false, 0, session.ErrSourceChanged},
+		{"shorter", func(path string) error { return os.Truncate(path, 8*mib) }, false, 0, session.ErrSourceChanged},
+		{"replaced, same size and mtime", replace, false, 0, session.ErrSourceChanged},
+		{"edited in the committed part, mtime put back", edit, false, 0, session.ErrSourceChanged},
+		{"chmod", chmod, false, 0, nil},
+		{"compressed, longer", longer, true, 0, session.ErrSourceChanged},
+		{"compressed, edited, mtime put back", edit, true, 0, session.ErrSourceChanged},
+		{"compressed, edited, another compressor", edit, true, 1, session.ErrSourceChanged},
+		{"compressed, edited after what was sent", func(path string) error { return editQuietly(path, 12*q-1) }, true, 0, nil},
+		{"compressed, chmod", chmod, true, 0, nil},
+		{"compressed, chmod and another compressor", chmod, true, 1, nil},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
+				content, to, with := plain, spec, func(*upload.Options) {}
+				if tt.gzip {
+					content, to, with = compressed, zipped, zippedParts
+				}
 				path := w.file(content)
-				w.interrupt(path, 6*mib)
+				if tt.gzip {
+					w.interruptZipped(path, 3*q, with)
+				} else {
+					w.interrupt(path, 6*mib)
+				}
 				old := []byte("the object that was there before")
 				if err := os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600); err != nil {
 					t.Fatal(err)
@@ -272,31 +285,30 @@ func TestSourceChanged(t *testing.T) {
 				if _, err := w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec); err != nil {
 					t.Fatal(err)
 				}
-				if err := tt.change(path, content); err != nil {
+				if err := tt.change(path); err != nil {
+					t.Fatal(err)
+				}
+				w.letPass(path)
+				now, err := os.ReadFile(path)
+				if err != nil {
 					t.Fatal(err)
 				}
 				requests := len(w.srv.Requests())
-				_, err := w.uploader().File(w.t.Context(), path, spec)
-				if tt.want == nil {
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.wantObject("obj", content)
-					return
+				up := w.uploader(with)
+				upload.SetGzipLevel(up, tt.level)
+				if _, err = up.File(w.t.Context(), path, to); !errors.Is(err, tt.want) {
+					t.Fatalf("error = %v, want %v\n%s", err, tt.want, w.trace())
 				}
-				if !errors.Is(err, tt.want) {
-					t.Errorf("error = %v, want %v", err, tt.want)
+				if tt.want == nil {
+					w.wantFile(now, tt.gzip)
+					return
 				}
 				if n := len(w.srv.Requests()) - requests; n != 0 {
 					t.Errorf("%d requests were made", n)
 				}
 				w.wantObject("obj", old)
 				w.wantSaved(1)
-
-				now, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				// A restart has the options of the call that restarts.
 				res, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatalf("restart: %v", err)
@@ -344,43 +356,44 @@ func editQuietly(path string, offset int64) error {
 func TestSourceChangesWhileSending(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, tt := range []struct {
-		name   string
-		change func(path string) error
-	}{
-		{"edited", func(path string) error { return editQuietly(path, 100) }},
-		{"grown", func(path string) error { return appendTo(path, "x") }},
-		{"replaced", func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", data(9*mib), 0o600), os.Rename(path+".new", path))
-		}},
-		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
+	for name, change := range map[string]func(path string, content []byte) error{
+		"edited": func(path string, _ []byte) error { return editQuietly(path, 100) },
+		"grown":  func(path string, _ []byte) error { return appendTo(path, "x") },
+		"replaced": func(path string, content []byte) error {
+			return errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
+		},
+		"truncated": func(path string, _ []byte) error { return os.Truncate(path, 1) },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			// With a latency the observer is called before the next request.
-			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(data(9 * mib))
-				var once bool
-				up := w.uploader(func(o *upload.Options) {
-					o.ChunkSize = 2 * mib
-					o.Observer = func(e upload.Event) {
-						if e.Committed >= 4*mib && !once {
-							once = true
-							if err := tt.change(path); err != nil {
-								t.Error(err)
+		for _, to := range []upload.Spec{spec, zipped} {
+			t.Run(fmt.Sprintf("%s, compressed %v", name, to.Gzip), func(t *testing.T) {
+				// With a latency the observer is called before the next request.
+				inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
+					content, with, at := data(9*mib), func(o *upload.Options) { o.ChunkSize = 2 * mib }, 4*mib
+					if to.Gzip {
+						content, with, at = text(20*q), zippedParts, 4*q
+					}
+					path := w.file(content)
+					var once bool
+					up := w.uploader(with, func(o *upload.Options) {
+						o.Observer = func(e upload.Event) {
+							if e.Committed >= at && !once {
+								once = true
+								if err := change(path, content); err != nil {
+									t.Error(err)
+								}
 							}
 						}
+					})
+					if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrSourceChanged) {
+						t.Errorf("error = %v, want ErrSourceChanged\n%s", err, w.trace())
+					}
+					w.wantNoObject("obj")
+					if strings.Contains(w.trace(), "finalize") {
+						t.Errorf("the last bytes went out\n%s", w.trace())
 					}
 				})
-				_, err := up.File(w.t.Context(), path, spec)
-				if !errors.Is(err, session.ErrSourceChanged) {
-					t.Errorf("error = %v, want ErrSourceChanged", err)
-				}
-				w.wantNoObject("obj")
-				if strings.Contains(w.trace(), "finalize") {
-					t.Errorf("the last bytes went out\n%s", w.trace())
-				}
 			})
-		})
+		}
 	}
 }
 
@@ -492,6 +505,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 		{"another", derived, typed, `content type "image/png", not "text/plain"`, "text/plain"},
 		{"a precondition", derived, conditional, `generation match "", not "0"`, "application/octet-stream"},
 		{"a precondition that is forgotten", conditional, typed, `content type "application/octet-stream", not "text/plain"`, "text/plain"},
+		{"compression", func(s upload.Spec) upload.Spec { return s }, func(s upload.Spec) upload.Spec { s.Gzip = true; return s }, "gzip compression", "application/octet-stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -514,7 +528,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 				if err != nil || res.Resumed != (tt.want == "") {
 					t.Errorf("%+v, %v", res, err)
 				}
-				w.wantObject("obj", content)
+				w.wantFile(content, tt.second(spec).Gzip)
 				w.wantSaved(0)
 				if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != tt.contentType {
 					t.Errorf("content type = %q, want %q", o.ContentType, tt.contentType)
@@ -616,11 +630,14 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		path := w.file(content)
-		if _, err := w.uploader(func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), path, spec); err != nil {
+		broken := func(o *upload.Options) {
+			o.Store = hook(w.store, failAfter(0, os.ErrPermission), "Load", "Save", "Delete", "Lock")
+		}
+		if _, err := w.uploader(broken).File(w.t.Context(), path, spec); err != nil {
 			t.Error(err)
 		}
 		w.wantObject("obj", content)
-		if _, err := w.uploader(resumable, func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
+		if _, err := w.uploader(resumable, broken).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a large file: %v, want the store's error", err)
 		}
 		entries, err := os.ReadDir(w.state)
@@ -629,17 +646,6 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 		}
 	})
 }
-
-// brokenStore is a store whose methods all fail.
-type brokenStore struct{}
-
-func (brokenStore) Load(context.Context, string) (*state.Token, error) {
-	return nil, os.ErrPermission
-}
-func (brokenStore) Save(context.Context, *state.Token) error     { return os.ErrPermission }
-func (brokenStore) List(context.Context) ([]string, error)       { return nil, os.ErrPermission }
-func (brokenStore) Delete(context.Context, string) error         { return os.ErrPermission }
-func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, os.ErrPermission }
 
 // TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved
 // once continues with one warning, and that a later process can resume it: at an
@@ -652,7 +658,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
 		inBubbleWithMD5(t, opts, func(w *world) {
 			path := w.file(content)
-			store := &fullStore{Store: w.store, left: 1}
+			store := hook(w.store, failAfter(1, errFull), "Save")
 			if ends {
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: faults.Action{Effect: faults.EffectStall}})
 			}
@@ -708,30 +714,13 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	})
 }
 
-// fullStore is a store on a disk that is full after a number of saves.
-type fullStore struct {
-	state.Store
-	mu   sync.Mutex
-	left int
-	err  error // ENOSPC if nil
-}
-
-func (f *fullStore) Save(ctx context.Context, token *state.Token) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.left--; f.left < 0 {
-		return &os.PathError{Op: "write", Path: "state", Err: cmp.Or[error](f.err, syscall.ENOSPC)}
-	}
-	return f.Store.Save(ctx, token)
-}
-
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has
 // acquired cancels the current request, and does not change the saved upload.
 func TestLostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
-		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", state.ErrInUse)}
+		store := hook(w.store, failAfter(2, fmt.Errorf("%w by process 1", state.ErrInUse)), "Save")
 		start := time.Now()
 		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(64*mib)), spec)
 		if !errors.Is(err, state.ErrInUse) || errors.Is(err, context.Canceled) {

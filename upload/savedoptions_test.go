@@ -65,25 +65,3 @@ func writeOther(w *world, content string) string {
 	}
 	return p
 }
-
-// TestResumeByFileKeepsNoClobber checks that a saved upload keeps its
-// NoClobber if a later run does not set it.
-func TestResumeByFileKeepsNoClobber(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(9 * mib)
-		path := w.file(content)
-		zero := int64(0)
-		first := spec
-		first.IfGenerationMatch, first.NoClobber = &zero, true
-		stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 2 * mib}}
-		w.addFaults(stall)
-		w.timeOut(path, first)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}}, stall)
-		w.timeOut(path, spec)
-		if _, err := w.uploader().File(w.t.Context(), path, first); err != nil {
-			t.Errorf("third run, as the first: %v", err)
-		}
-	})
-}

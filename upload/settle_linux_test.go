@@ -34,53 +34,6 @@ func (w *world) mapped(path string) []byte {
 	return m
 }
 
-// TestStoreToADirtyPageBetweenRuns checks that a resume detects a store to a page
-// that was dirty before the upload began. Such a store changes no time of the file.
-// In an earlier version, the object was a mixture of two versions.
-func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		path := w.file(data(9 * mib))
-		m := w.mapped(path)
-		m[100] ^= 1 // this page is dirty now
-		w.letPass(path)
-		w.interrupt(path, 6*mib)
-		m[100]++
-		_, err := w.uploader().File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v, want ErrSourceChanged", err)
-		}
-		w.wantNoObject("obj")
-		w.wantSaved(1)
-	})
-}
-
-// TestStoreToADirtyPageWhileSending checks the same for a store during the
-// upload.
-func TestStoreToADirtyPageWhileSending(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
-		path := w.file(data(9 * mib))
-		m := w.mapped(path)
-		m[100]++
-		w.letPass(path)
-		var once bool
-		up := w.uploader(func(o *upload.Options) {
-			o.ChunkSize = 2 * mib
-			o.Observer = func(e upload.Event) {
-				if e.Committed >= 4*mib && !once {
-					once = true
-					m[100]++
-				}
-			}
-		})
-		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v, want ErrSourceChanged", err)
-		}
-		w.wantNoObject("obj")
-	})
-}
-
 // onTmpfs makes w create its files on tmpfs, where stores through a mapping never
 // change their times.
 func (w *world) onTmpfs() {
@@ -133,116 +86,99 @@ func TestRemoveSourceAfterStore(t *testing.T) {
 	}
 }
 
-// TestStoreToARacyFileWhileSending checks that a change that does not change the
-// times of a racy file is detected before the last request. The file here has a time
-// in the future.
-func TestStoreToARacyFileWhileSending(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
-		w.onTmpfs()
-		path := w.file(data(9 * mib))
-		m := w.mapped(path)
-		m[100]++
-		w.setModTime(path, w.realNow().Add(time.Hour))
-		var once bool
-		up := w.uploader(func(o *upload.Options) {
-			o.ChunkSize = 2 * mib
-			o.Observer = func(e upload.Event) {
-				if e.Committed >= 4*mib && !once {
-					once = true
-					before := stat(t, path)
-					m[100]++
-					if stat(t, path) != before {
-						t.Error("the times show the store")
-					}
-				}
-			}
-		})
-		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v, want ErrSourceChanged", err)
-		}
-		w.wantNoObject("obj")
-	})
-}
-
-// TestStoreToAFileOfAWriter checks that a Writer that sends a file in place notices
-// a store that changes no time of the file: to a page that was dirty before, and to a
-// file that is racy. Both objects were mixtures of two versions.
-func TestStoreToAFileOfAWriter(t *testing.T) {
+// TestStoreWhileSending checks that File and a Writer that sends a file in place notice a store that changes no time
+// of the file, before the last request: to a page that was dirty before the upload, and to a file that is racy,
+// here with a time in the future. Objects of earlier versions were mixtures of two versions.
+func TestStoreWhileSending(t *testing.T) {
 	t.Parallel()
 	for _, racy := range []bool{false, true} {
-		inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
-			if racy {
+		for _, writer := range []bool{false, true} {
+			inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
+				if racy {
+					w.onTmpfs()
+				}
+				path := w.file(data(9 * mib))
+				m := w.mapped(path)
+				m[100]++
+				if racy {
+					w.setModTime(path, w.realNow().Add(time.Hour))
+				} else {
+					w.letPass(path)
+				}
+				var once bool
+				up := w.uploader(func(o *upload.Options) {
+					o.ChunkSize = 2 * mib
+					o.Observer = func(e upload.Event) {
+						if e.Committed >= 4*mib && !once {
+							once = true
+							before := stat(t, path)
+							m[100]++
+							if racy && stat(t, path) != before {
+								t.Error("the times show the store")
+							}
+						}
+					}
+				})
+				var err error
+				if writer {
+					f, oerr := os.Open(path)
+					if oerr != nil {
+						t.Fatal(oerr)
+					}
+					defer f.Close()
+					out := up.NewWriter(w.t.Context(), spec)
+					_, err = out.ReadFrom(f)
+					if err := out.Close(); !errors.Is(err, session.ErrSourceChanged) {
+						t.Errorf("racy %v: Close: %v", racy, err)
+					}
+				} else {
+					_, err = up.File(w.t.Context(), path, spec)
+				}
+				if !errors.Is(err, session.ErrSourceChanged) {
+					t.Errorf("racy %v, writer %v: error = %v, want ErrSourceChanged", racy, writer, err)
+				}
+				w.wantNoObject("obj")
+			})
+		}
+	}
+}
+
+// TestStoreBetweenRuns checks that a resume compares the bytes of a file on tmpfs, and those of a file with a page
+// that was dirty before the upload began. A store to them changes no time of the file.
+// In an earlier version, the object was a mixture of two versions.
+func TestStoreBetweenRuns(t *testing.T) {
+	skipShort(t)
+	t.Parallel()
+	for _, tt := range []struct{ memory, store bool }{{false, true}, {true, true}, {true, false}} {
+		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+			if tt.memory {
 				w.onTmpfs()
 			}
 			path := w.file(data(9 * mib))
 			m := w.mapped(path)
-			m[100]++
-			if racy {
-				w.setModTime(path, w.realNow().Add(time.Hour))
-			} else {
-				w.letPass(path)
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			var once bool
-			out := w.uploader(func(o *upload.Options) {
-				o.ChunkSize = 2 * mib
-				o.Observer = func(e upload.Event) {
-					if e.Committed >= 4*mib && !once {
-						once = true
-						m[100]++
-					}
-				}
-			}).NewWriter(w.t.Context(), spec)
-			if _, err := out.ReadFrom(f); !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("racy %v: error = %v, want ErrSourceChanged", racy, err)
-			}
-			if err := out.Close(); !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("racy %v: Close: %v", racy, err)
-			}
-			w.wantNoObject("obj")
-		})
-	}
-}
-
-// TestStoreOnTmpfsBetweenRuns checks that each resume compares the bytes of a
-// file on tmpfs.
-func TestStoreOnTmpfsBetweenRuns(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, edit := range []bool{false, true} {
-		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-			w.onTmpfs()
-			content := data(9 * mib)
-			path := w.file(content)
-			m := w.mapped(path)
-			m[100]++
-			content = flipped(content, 100)
+			m[100] ^= 1 // this page is dirty now
 			w.letPass(path)
 			w.interrupt(path, 6*mib)
 			before := stat(t, path)
-			if edit {
+			if tt.store {
 				m[100]++
 			}
-			if stat(t, path) != before {
+			if tt.memory && stat(t, path) != before {
 				t.Error("the times show the store")
 			}
 			_, err := w.uploader().File(w.t.Context(), path, spec)
-			if edit {
+			if tt.store {
 				if !errors.Is(err, session.ErrSourceChanged) {
-					t.Errorf("error = %v, want ErrSourceChanged", err)
+					t.Errorf("memory %v: error = %v, want ErrSourceChanged", tt.memory, err)
 				}
 				w.wantNoObject("obj")
+				w.wantSaved(1)
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.wantObject("obj", content)
+			w.wantObject("obj", flipped(data(9*mib), 100))
 		})
 	}
 }

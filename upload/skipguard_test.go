@@ -81,7 +81,7 @@ func TestSkipGuardsInsert(t *testing.T) {
 				}
 				var guards []string
 				n := 0
-				w.http = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				w.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 					if n++; n == tt.at {
 						write(tt.write)
 					}
@@ -136,7 +136,7 @@ func TestSkipKeepsPreconditions(t *testing.T) {
 		jobs := w.jobs(1, 1000)
 		var queries []string
 		real := w.http.Transport
-		w.http = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method == "POST" {
 				queries = append(queries, r.URL.Query().Get("ifGenerationMatch")+","+r.URL.Query().Get("ifGenerationNotMatch"))
 			}

@@ -10,7 +10,6 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -39,20 +38,6 @@ func TestEditedBeforeAFailure(t *testing.T) {
 	})
 }
 
-// appending is a store in whose Lock another process writes to the source: after the
-// file was opened, and before its first byte is read.
-type appending struct {
-	state.Store
-	path string
-}
-
-func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
-	if err := appendTo(a.path, "second line\n"); err != nil {
-		return nil, err
-	}
-	return a.Store.Lock(ctx, id)
-}
-
 // TestAppendedWhileOpened checks that a file that grows while it is opened is
 // uploaded completely or not at all. An earlier version uploaded its first part.
 func TestAppendedWhileOpened(t *testing.T) {
@@ -62,7 +47,10 @@ func TestAppendedWhileOpened(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			content := []byte(strings.Repeat("x", int(size)))
 			path := w.file(content)
-			_, err := w.uploader(func(o *upload.Options) { o.Store = &appending{w.store, path} }).File(w.t.Context(), path, spec)
+			_, err := w.uploader(func(o *upload.Options) {
+				// Another process writes after the file was opened, and before its first byte is read.
+				o.Store = hook(w.store, func(context.Context) error { return appendTo(path, "second line\n") }, "Lock")
+			}).File(w.t.Context(), path, spec)
 			if err == nil {
 				now, _ := os.ReadFile(path)
 				if got, _ := w.srv.ReadObject("bkt", "obj"); !bytes.Equal(got, now) {

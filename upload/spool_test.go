@@ -576,20 +576,6 @@ func TestSpoolThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// slowStore needs a second for each save.
-type slowStore struct {
-	state.Store
-	err error
-}
-
-func (s slowStore) Save(ctx context.Context, token *state.Token) error {
-	time.Sleep(time.Second)
-	if s.err != nil {
-		return s.err
-	}
-	return s.Store.Save(ctx, token)
-}
-
 // TestSpoolIsSavedBeforeItsEnd checks that the end of a stream is not recorded before its upload is saved: a
 // process that is killed between them would leave a complete stream that no list shows.
 func TestSpoolIsSavedBeforeItsEnd(t *testing.T) {
@@ -597,7 +583,9 @@ func TestSpoolIsSavedBeforeItsEnd(t *testing.T) {
 	for _, failed := range []error{nil, errors.New("the store failed")} {
 		inBubble(t, nil, func(w *world) {
 			content, ended := data(1000), make(chan error, 1)
-			up := w.uploader(w.spooling(0), func(o *upload.Options) { o.Store = slowStore{w.store, failed} })
+			up := w.uploader(w.spooling(0), func(o *upload.Options) {
+				o.Store = hook(w.store, func(context.Context) error { time.Sleep(time.Second); return failed }, "Save")
+			})
 			go func() {
 				_, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
 				ended <- err
@@ -648,19 +636,6 @@ func TestSpoolMissing(t *testing.T) {
 	})
 }
 
-// storeWithoutSpace is a store whose disk is full after a number of saves.
-type storeWithoutSpace struct {
-	state.Store
-	saves atomic.Int64 // until it is full
-}
-
-func (s *storeWithoutSpace) Save(ctx context.Context, token *state.Token) error {
-	if s.saves.Add(-1) < 0 {
-		return fmt.Errorf("save upload: %w", syscall.ENOSPC)
-	}
-	return s.Store.Save(ctx, token)
-}
-
 // TestSpoolSessionIsSavedFirst checks that no byte is sent in a session that the store does not have. What it
 // commits is removed from the disk, and after a kill no process could continue. While the input lasts, the upload
 // waits for the store; after that, it stays resumable.
@@ -669,9 +644,16 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			content := data(40 * mib)
-			store := &storeWithoutSpace{Store: w.store}
-			store.saves.Store(1) // without the session
-			up := w.uploader(w.spooling(0), func(o *upload.Options) { o.Store = store })
+			var saves atomic.Int64 // until the disk is full
+			saves.Store(1)         // without the session
+			up := w.uploader(w.spooling(0), func(o *upload.Options) {
+				o.Store = hook(w.store, func(context.Context) error {
+					if saves.Add(-1) < 0 {
+						return errFull
+					}
+					return nil
+				}, "Save")
+			})
 			r, in := io.Pipe()
 			ended := make(chan error, 1)
 			var res *upload.Result
@@ -689,7 +671,7 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 				t.Errorf("%d warnings", w.saw(upload.Warning))
 			}
 			if !ends {
-				store.saves.Store(1000)
+				saves.Store(1000)
 				time.Sleep(time.Minute)
 				if _, size := w.spooled(); size > 10*mib {
 					t.Errorf("%d bytes are left in the spool", size)

@@ -176,24 +176,6 @@ func TestStateBucketDownBySize(t *testing.T) {
 	})
 }
 
-// A state bucket that answers slower than the lease ends an upload with that reason, which its events
-// show.
-func TestStateBucketSlow(t *testing.T) {
-	t.Parallel()
-	inStateWorld(t, 2*time.Second, func(w *stateWorld, saved string) {
-		undo := w.bucket(faults.Action{Effect: faults.EffectStallReply, For: 3 * time.Second})
-		began := time.Now()
-		_, err := w.up.Resume(w.t.Context(), saved)
-		if took := time.Since(began); took > 30*time.Second || !errors.Is(err, bucketstore.ErrSlow) || !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Errorf("%v after %v", err, took)
-		}
-		if waits := w.waits(); len(waits) == 0 || !errors.Is(waits[0].Err, bucketstore.ErrSlow) {
-			t.Errorf("events %+v", waits)
-		}
-		undo()
-	})
-}
-
 // The lease of an upload expires while it sends, because the state bucket is down. The wait is
 // reported, and the upload continues when the bucket is back.
 func TestStateBucketDownWhileSending(t *testing.T) {

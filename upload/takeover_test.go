@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,30 +14,13 @@ import (
 	"gcsup/upload"
 )
 
-// dyingStore is the store of a process that is killed: after some changes, no further
+// killedAfter is an option for a process that is killed: after some changes, no further
 // change reaches the store.
-type dyingStore struct {
-	*state.Dir
-	left int
+func killedAfter(changes int64) func(*upload.Options) {
+	return func(o *upload.Options) { o.Store = hook(o.Store, failAfter(changes, errKilled), "Save", "Delete") }
 }
 
 var errKilled = errors.New("killed")
-
-func (s *dyingStore) change(do func() error) error {
-	if s.left == 0 {
-		return errKilled
-	}
-	s.left--
-	return do()
-}
-
-func (s *dyingStore) Save(ctx context.Context, t *state.Token) error {
-	return s.change(func() error { return s.Dir.Save(ctx, t) })
-}
-
-func (s *dyingStore) Delete(ctx context.Context, id string) error {
-	return s.change(func() error { return s.Dir.Delete(ctx, id) })
-}
 
 // moveFile moves the source of an upload and returns its new path.
 func (w *world) moveFile(path string) string {
@@ -83,7 +65,7 @@ func TestTakeOver(t *testing.T) {
 						t.Fatal(err)
 					}
 					before := len(w.srv.Requests())
-					id, err := w.uploader(func(o *upload.Options) { o.Store = &dyingStore{w.store, steps} }).TakeOver(ctx, old, moved)
+					id, err := w.uploader(killedAfter(int64(steps))).TakeOver(ctx, old, moved)
 					if killed := errors.Is(err, errKilled); killed != (steps == 2) || !killed && (err != nil || id != newID) {
 						t.Fatalf("TakeOver = %s, %v, want %s", id, err, newID)
 					}

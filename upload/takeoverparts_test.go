@@ -16,7 +16,7 @@ func TestTakeOverOfPartsReplaced(t *testing.T) {
 		ctx, path := w.t.Context(), w.file(data(multipartLarge))
 		old := w.interruptMultipart(path)
 		moved := w.moveFile(path)
-		if _, err := w.uploader(func(o *upload.Options) { o.Store = &dyingStore{w.store, 1} }).TakeOver(ctx, old, moved); !errors.Is(err, errKilled) {
+		if _, err := w.uploader(killedAfter(1)).TakeOver(ctx, old, moved); !errors.Is(err, errKilled) {
 			t.Fatalf("TakeOver = %v", err)
 		}
 		short, stop := context.WithCancel(ctx)

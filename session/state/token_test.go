@@ -503,7 +503,7 @@ func TestTokenIsRedacted(t *testing.T) {
 	secrettest.Check(t, map[string]any{
 		"a Token": token, "its value": *token, "a Session": token.Session, "a pointer to one": &token.Session, "an unexported field": private{token.Session},
 		"a Part": part, "a pointer to a Part": &part, "Parts": parts, "a pointer to Parts": &parts, "a Token with Parts": state.Token{Parts: &parts},
-	})
+	}, secrettest.In)
 }
 
 // TestTokenKeepsTheKeySecret checks that a saved upload has only the SHA-256 of a key.

@@ -2,6 +2,7 @@ package gcs_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/md5"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -177,99 +179,174 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 	}
 }
 
-// TestAttributes checks with the official client that every attribute reaches the
-// object, in each way to upload.
-func TestAttributes(t *testing.T) {
-	t.Parallel()
-	w := newAttributeWorld(t)
-	spec := upload.Spec{
-		Bucket: "bkt", CacheControl: "public, max-age=60", ContentDisposition: `attachment; filename="a b.txt"`, ContentEncoding: "identity",
+// settings are settings of an object, each of them once. Those in notSettings are not, or have a test of their own.
+var settings = map[string]upload.Spec{
+	"all": {
+		CacheControl: "public, max-age=60", ContentDisposition: `attachment; filename="a b.txt"`, ContentEncoding: "identity",
 		ContentLanguage: "de", ContentType: "text/x-mine", Metadata: map[string]string{"k": "v w", "ü": "日本"},
 		CustomTime: time.Date(2025, 6, 7, 8, 9, 10, 123456000, time.UTC), StorageClass: "NEARLINE", PredefinedACL: "projectPrivate",
 		TemporaryHold: true, EventBasedHold: true, UserProject: "payer",
 		Retention:  &session.Retention{Mode: session.RetentionUnlocked, RetainUntil: time.Now().Add(time.Hour).UTC().Truncate(time.Second)},
 		KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
-	}
-	for name, do := range w.ways() {
-		t.Run(name, func(t *testing.T) {
-			w.requests()
-			spec := spec
-			spec.Object = name
-			res, content, err := do(spec)
-			if err != nil {
-				t.Fatal(err)
+	},
+	"access and contexts": {
+		ACL:      []session.ACLRule{{Entity: session.AllUsers, Role: session.RoleReader}, {Entity: "group-a@example.com", Role: session.RoleOwner}},
+		Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"k": {Value: "v w"}, "ü": {Value: "日本"}}},
+	},
+	"gzip": {ContentType: "text/x-mine", Gzip: true, Metadata: map[string]string{"k": "v"}},
+}
+
+var notSettings = []string{
+	"Bucket", "Object", "NoClobber", "DefaultContentType", "IfGenerationMatch", "IfGenerationNotMatch", "IfMetagenerationMatch", "IfMetagenerationNotMatch",
+	"EncryptionKey", "MD5", "CRC32C",
+}
+
+// wantSettings fails unless the official client reads the settings of spec.
+func wantSettings(t *testing.T, spec upload.Spec, attrs *storage.ObjectAttrs) {
+	t.Helper()
+	settings, read := reflect.ValueOf(spec), reflect.ValueOf(*attrs)
+	for name, entry := range official[read.Type()] {
+		field, is := strings.CutPrefix(strings.Fields(entry)[0], "Spec.")
+		if !is || field == "Bucket" || field == "Object" || field == "PredefinedACL" || settings.FieldByName(field).IsZero() {
+			continue
+		}
+		if read.FieldByName(name).IsZero() {
+			t.Errorf("the object has no %s", name)
+			continue
+		}
+		want, got := settings.FieldByName(field).Interface(), read.FieldByName(name).Interface()
+		switch w := want.(type) {
+		case time.Time:
+			got = got.(time.Time).UTC()
+		case *session.Retention:
+			got = &session.Retention{Mode: attrs.Retention.Mode, RetainUntil: attrs.Retention.RetainUntil.UTC()}
+		case *session.ObjectContexts:
+			values := map[string]session.ObjectCustomContextPayload{}
+			for k, v := range attrs.Contexts.Custom {
+				values[k] = session.ObjectCustomContextPayload{Value: v.Value}
 			}
-			begun := 0
-			for _, r := range w.requests() {
-				q := r.URL.Query()
-				if r.Method == "POST" && !q.Has("upload_id") {
-					begun++
-					if q.Get("predefinedAcl") != "projectPrivate" || q.Get("userProject") != "payer" {
-						t.Errorf("%s %v", r.Method, q)
-					}
+			got = &session.ObjectContexts{Custom: values}
+		case []session.ACLRule:
+			rules := []session.ACLRule{}
+			for _, r := range w {
+				if slices.ContainsFunc(attrs.ACL, func(a storage.ACLRule) bool {
+					return string(a.Entity) == string(r.Entity) && string(a.Role) == string(r.Role)
+				}) {
+					rules = append(rules, r)
 				}
 			}
-			if begun != 1 {
-				t.Errorf("%d requests started an upload, want 1", begun)
+			if got = rules; len(attrs.ACL) != len(w)+1 { // and the owner
+				t.Errorf("ACL = %v", attrs.ACL)
 			}
-			_, a := w.object(t, name)
-			for what, pair := range map[string][2]any{
-				"cache control": {a.CacheControl, spec.CacheControl}, "content disposition": {a.ContentDisposition, spec.ContentDisposition},
-				"content encoding": {a.ContentEncoding, spec.ContentEncoding}, "content language": {a.ContentLanguage, spec.ContentLanguage},
-				"content type": {a.ContentType, spec.ContentType}, "custom time": {a.CustomTime.UTC(), spec.CustomTime},
-				"storage class": {a.StorageClass, spec.StorageClass}, "temporary hold": {a.TemporaryHold, true}, "event-based hold": {a.EventBasedHold, true},
-				"KMS key": {a.KMSKeyName, spec.KMSKeyName}, "size": {a.Size, int64(len(content))},
-			} {
-				if pair[0] != pair[1] {
-					t.Errorf("%s = %v, want %v", what, pair[0], pair[1])
-				}
-			}
-			if !maps.Equal(a.Metadata, spec.Metadata) {
-				t.Errorf("metadata = %v", a.Metadata)
-			}
-			if res.Object.Etag != a.Etag || res.Object.Owner != a.Owner || res.Object.Owner == "" || len(res.Object.ACL) != len(a.ACL) || !maps.Equal(res.Object.Metadata, spec.Metadata) {
-				t.Errorf("the result has %+v, the service %+v", res.Object, a)
-			}
-			if a.Retention == nil || a.Retention.Mode != "Unlocked" || !a.Retention.RetainUntil.Equal(spec.Retention.RetainUntil) {
-				t.Errorf("retention = %+v, want %+v", a.Retention, spec.Retention)
-			}
-		})
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
 	}
 }
 
-// TestAccessAndContexts checks with the official client that ACL rules and contexts
-// reach the object, in each way to upload, and that the result has them.
-func TestAccessAndContexts(t *testing.T) {
+// TestAttributes checks with the official client that every setting reaches the
+// object, in each way to upload, and that the result has it.
+func TestAttributes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("sends many MiB")
+	for i := range reflect.TypeFor[upload.Spec]().NumField() {
+		name, set := reflect.TypeFor[upload.Spec]().Field(i).Name, false
+		for _, spec := range settings {
+			set = set || !reflect.ValueOf(spec).Field(i).IsZero()
+		}
+		if set == slices.Contains(notSettings, name) {
+			t.Errorf("%s is set: %v", name, set)
+		}
 	}
-	w := newAttributeWorld(t)
-	for name, do := range w.ways() {
-		t.Run(name, func(t *testing.T) {
-			res, _, err := do(upload.Spec{
-				Bucket: "bkt", Object: name,
-				ACL:      []session.ACLRule{{Entity: session.AllUsers, Role: session.RoleReader}, {Entity: "group-a@example.com", Role: session.RoleOwner}},
-				Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"k": {Value: "v w"}, "ü": {Value: "日本"}}},
+	for of, spec := range settings {
+		if testing.Short() && of != "all" {
+			continue
+		}
+		w := newAttributeWorld(t)
+		for way, do := range w.ways() {
+			if spec.Gzip && (way == "batch" || way == "large in batch" || way == "resumed by File") && testsize.Full(0, 1) == 1 {
+				continue
+			}
+			t.Run(of+"/"+way, func(t *testing.T) {
+				w.requests()
+				spec := spec
+				spec.Bucket, spec.Object = "bkt", way
+				res, content, err := do(spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := 0
+				for _, r := range w.requests() {
+					q := r.URL.Query()
+					if r.Method == "POST" && !q.Has("upload_id") {
+						begun++
+						if q.Get("predefinedAcl") != spec.PredefinedACL || q.Get("userProject") != spec.UserProject {
+							t.Errorf("%s %v", r.Method, q)
+						}
+					}
+				}
+				if begun != 1 {
+					t.Errorf("%d requests started an upload, want 1", begun)
+				}
+				o, a := w.object(t, way)
+				if spec.Gzip {
+					w.wantGzip(t, way, &spec, o, a, content)
+				} else if a.Size != int64(len(content)) {
+					t.Errorf("%d bytes, want %d", a.Size, len(content))
+				}
+				wantSettings(t, spec, a)
+				if r := res.Object; r.Size != a.Size || r.Etag != a.Etag || r.Owner != a.Owner || r.Owner == "" || len(r.ACL) != len(a.ACL) || !maps.Equal(r.Metadata, a.Metadata) ||
+					spec.Contexts != nil && (r.Contexts == nil || !r.Contexts.Custom["k"].CreateTime.Equal(a.Contexts.Custom["k"].CreateTime)) {
+					t.Errorf("the result has %+v, the service %+v", res.Object, a)
+				}
 			})
+		}
+	}
+}
+
+// wantGzip fails unless the object is content, compressed. It adds what a compressed object has to the settings.
+func (w *attributeWorld) wantGzip(t *testing.T, way string, spec *upload.Spec, o *storage.ObjectHandle, a *storage.ObjectAttrs, content []byte) {
+	t.Helper()
+	size := fmt.Sprint(len(content))
+	spec.ContentEncoding, spec.Metadata = "gzip", maps.Clone(spec.Metadata)
+	if way == "stream" {
+		size = "" // not known when the session starts
+	} else {
+		spec.Metadata[session.UncompressedSizeKey] = size
+	}
+	for _, compressed := range []bool{false, true} {
+		r, err := o.ReadCompressed(compressed).NewReader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if compressed {
+			if a.Size != int64(len(got)) || a.CRC32C != crc32.Checksum(got, crc32.MakeTable(crc32.Castagnoli)) {
+				t.Errorf("%d compressed bytes, the object has %d", len(got), a.Size)
+			}
+			zr, err := gzip.NewReader(bytes.NewReader(got))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, a := w.object(t, name)
-			rules := map[string]string{}
-			for _, r := range a.ACL {
-				rules[string(r.Entity)] = string(r.Role)
+			if got, err = io.ReadAll(zr); err != nil {
+				t.Fatal(err)
 			}
-			if rules["allUsers"] != "READER" || rules["group-a@example.com"] != "OWNER" || len(rules) != 3 { // and the owner
-				t.Errorf("ACL = %v", rules)
-			}
-			if a.Contexts == nil || len(a.Contexts.Custom) != 2 || a.Contexts.Custom["k"].Value != "v w" || a.Contexts.Custom["ü"].Value != "日本" {
-				t.Errorf("contexts = %+v", a.Contexts)
-			}
-			if o := res.Object; len(o.ACL) != 3 || o.Contexts == nil || !o.Contexts.Custom["k"].CreateTime.Equal(a.Contexts.Custom["k"].CreateTime) {
-				t.Errorf("the result has %+v", o)
-			}
-		})
+		}
+		if !bytes.Equal(got, content) {
+			t.Errorf("compressed %v: %d bytes that are not the %d of the source", compressed, len(got), len(content))
+		}
+	}
+	client, err := session.NewClient(nil, w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := client.Stat(t.Context(), *spec)
+	if stat.Object == nil || stat.Object.Gzip != (size != "") || stat.Object.Gzip && stat.Object.UncompressedSize != int64(len(content)) {
+		t.Errorf("Stat: %+v", stat.Object)
 	}
 }
 
@@ -637,32 +714,6 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 			t.Errorf("%d inserts, want 1", inserted)
 		}
 	})
-}
-
-// TestOptionsAreKept checks that a later run with another value of a setting is
-// refused, and that the saved upload is kept.
-func TestOptionsAreKept(t *testing.T) {
-	t.Parallel()
-	w := newAttributeWorld(t)
-	path, _ := source(t, 9<<20)
-	spec := upload.Spec{Bucket: "bkt", Object: "o", CacheControl: "no-store"}
-	w.interrupt(path, spec)
-	for want, edit := range map[string]func(*upload.Spec){
-		"cache control":    func(s *upload.Spec) { s.CacheControl = "private" },
-		"temporary hold":   func(s *upload.Spec) { s.TemporaryHold = true },
-		"event-based hold": func(s *upload.Spec) { s.EventBasedHold = true },
-		"custom time":      func(s *upload.Spec) { s.CustomTime = time.Unix(1, 0) },
-		"retention":        func(s *upload.Spec) { s.Retention = &session.Retention{Mode: "Locked", RetainUntil: time.Unix(1, 0)} },
-		"metadata":         func(s *upload.Spec) { s.Metadata = map[string]string{"k": "v"} },
-	} {
-		up := w.uploader(upload.Options{})
-		changed := spec
-		edit(&changed)
-		if _, err := up.File(t.Context(), path, changed); !errors.Is(err, state.ErrOptionsDiffer) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want ErrOptionsDiffer", want, err)
-		}
-	}
-	w.savedFile()
 }
 
 // TestDetectContentType checks when a content type is detected.
