@@ -1,16 +1,12 @@
 package backoff
 
 import (
-	"container/list"
 	"strings"
 	"sync"
 	"time"
-)
 
-// defaultThreshold is a compromise. If one request in ten fails at random, one
-// failure in ten thousand closes the gate. If 32 uploads fail together, the
-// gate closes at once.
-const defaultThreshold = 5
+	"gcsup/internal/breaker"
+)
 
 // NoGate is a gate that never closes. Use it to switch off the gate of a
 // [Transport], which makes its own gate if its Gate is nil.
@@ -46,94 +42,45 @@ type Gate struct {
 	// not change while the gate is in use.
 	Threshold int
 
-	mu       sync.Mutex
-	row      int    // failures since the last success
-	first    *place // the operation of the first of these failures; nil if there is none, or if it ended
-	several  bool   // another operation failed too
-	failing  int    // operations that failed and have not succeeded or ended since
-	limit    int    // retries that may be under way; 0 if the gate is open
-	underWay int    // retries that were admitted while the gate was closed, and whose outcome is not known
-	probes   int    // retries that failed since the last successful one
-
-	// next is the time at which a retry is admitted even if limit retries are under way.
-	// If limit is 1, no retry is admitted earlier.
-	next    time.Time
-	waiting list.List   // of *place; the front has waited longest
-	timer   *time.Timer // calls admit at next; nil before its first use
-}
-
-// A place is the state of one operation at a gate. Gate.mu guards it.
-type place struct {
-	failing  bool          // counted in Gate.failing
-	retrying bool          // counted in Gate.underWay
-	patience time.Duration // how long its retry may delay the next one
-	element  *list.Element // in Gate.waiting; nil if the operation does not wait
-	turn     chan struct{} // closed when the operation is admitted
+	mu      sync.Mutex
+	breaker breaker.Breaker
+	timer   *time.Timer // admits operations later; nil before its first use
 }
 
 func (g *Gate) off() bool { return g == nil || g.Threshold < 0 }
 
-// failed records that a request of p failed. The next probe waits as long as policy
-// requires. random and retryAfter are those of p's own wait. A lone operation is
-// therefore admitted when that wait ends: its failures are one more than its probes.
-func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.Duration) {
+// change makes a change, and admits the operations that may then retry.
+func (g *Gate) change(do func(b *breaker.Breaker, now time.Time)) {
 	if g.off() {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	retried := g.release(p)
-	if !p.failing {
-		p.failing = true
-		g.failing++
-	}
-	g.row++
-	if g.first == nil {
-		g.first = p
-	}
-	g.several = g.several || g.first != p
+	do(&g.breaker, now)
+	next := g.breaker.Admit(now)
 	switch {
-	case g.limit == 0:
-		threshold := g.Threshold
-		if threshold == 0 {
-			threshold = defaultThreshold
-		}
-		if g.several && g.row >= threshold {
-			// The first operation whose own wait ends makes the probe.
-			g.limit, g.next = 1, now
-		}
-	case retried:
-		g.limit /= 2
-		if g.limit <= 1 {
-			g.limit = 1
-			g.next = now.Add(policy.Wait(g.probes, random, retryAfter))
-			g.probes++
-		}
+	case !next.IsZero() && g.timer == nil:
+		g.timer = time.AfterFunc(next.Sub(now), func() { g.change(func(*breaker.Breaker, time.Time) {}) })
+	case !next.IsZero():
+		g.timer.Reset(next.Sub(now))
+	case g.timer != nil:
+		g.timer.Stop()
 	}
-	g.admit(now)
 }
 
-// succeeded records that a request of p succeeded. Only the success of a retry
-// opens the gate. The first requests of other operations may be of a kind that
-// does not fail, such as the start of a session while data is refused.
-func (g *Gate) succeeded(p *place) {
-	if g.off() {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.row, g.first, g.several = 0, nil, false
-	g.release(p)
-	if !g.forget(p) || g.limit == 0 {
-		return
-	}
-	g.probes = 0
-	g.limit++
-	if g.limit > g.failing {
-		g.limit = 0
-	}
-	g.admit(time.Now())
+// failed records that a request of o failed. The next probe waits as long as policy
+// requires. random and retryAfter are those of o's own wait. A lone operation is
+// therefore admitted when that wait ends: its failures are one more than its probes.
+func (g *Gate) failed(o *breaker.Operation, policy Policy, random float64, retryAfter time.Duration) {
+	g.change(func(b *breaker.Breaker, now time.Time) {
+		b.Failed(o, now, g.Threshold, func(probes int) time.Duration { return policy.Wait(probes, random, retryAfter) })
+	})
+}
+
+// succeeded records that a request of o succeeded.
+func (g *Gate) succeeded(o *breaker.Operation) {
+	g.change(func(b *breaker.Breaker, _ time.Time) { b.Succeeded(o) })
 }
 
 // Closed reports whether retries wait for a probe of the service.
@@ -143,116 +90,31 @@ func (g *Gate) Closed() bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.limit > 0
+	return g.breaker.Closed()
 }
 
-// enter returns nil if p may retry now, and otherwise a channel that is closed
-// when p may retry. A caller that stops waiting must call leave.
-func (g *Gate) enter(p *place, patience time.Duration) <-chan struct{} {
-	if g.off() {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.limit == 0 {
-		return nil
-	}
-	p.patience, p.turn = patience, make(chan struct{})
-	p.element = g.waiting.PushBack(p)
-	g.admit(time.Now())
-	if p.element == nil {
-		return nil
-	}
-	return p.turn
-}
-
-// leave records that p ended, or failed for a reason that does not concern the
-// service. If p was admitted, the next operation is admitted instead. The gate
-// opens when all failing operations have left, because the next failure is that
-// of a lone operation.
-func (g *Gate) leave(p *place) {
-	if g.off() {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if p.element != nil {
-		g.waiting.Remove(p.element)
-		p.element = nil
-	}
-	released := g.release(p)
-	if forgot := g.forget(p); !released && !forgot {
-		return
-	}
-	now := time.Now()
-	switch {
-	case g.failing == 0:
-		g.row, g.first, g.several, g.probes, g.limit = 0, nil, false, 0, 0
-	case released && g.underWay == 0:
-		g.next = now
-	}
-	if g.first == p {
-		g.first = nil
-	}
-	g.admit(now)
-}
-
-// release ends p's retry, and reports whether one was under way. The caller
-// holds g.mu.
-func (g *Gate) release(p *place) bool {
-	if !p.retrying {
-		return false
-	}
-	p.retrying = false
-	g.underWay--
-	return true
-}
-
-// forget removes p from the failing operations, and reports whether it was one.
-// The caller holds g.mu.
-func (g *Gate) forget(p *place) bool {
-	if !p.failing {
-		return false
-	}
-	p.failing = false
-	g.failing--
-	return true
-}
-
-// admit admits all waiting operations that may retry now. The caller holds
-// g.mu.
-func (g *Gate) admit(now time.Time) {
-	for g.waiting.Len() > 0 {
-		free := g.limit == 0 || g.limit > 1 && g.underWay < g.limit
-		if !free && now.Before(g.next) {
-			g.wake(g.next.Sub(now))
-			return
+// enter returns nil if o may retry now, and otherwise a channel that is closed
+// when o may retry. A caller that stops waiting must call leave.
+func (g *Gate) enter(o *breaker.Operation, patience time.Duration) <-chan struct{} {
+	var turn chan struct{}
+	g.change(func(b *breaker.Breaker, _ time.Time) {
+		if b.Closed() {
+			turn = make(chan struct{})
+			b.Wait(o, patience, func() { close(turn) })
 		}
-		p := g.waiting.Remove(g.waiting.Front()).(*place)
-		p.element = nil
-		if g.limit > 0 {
-			p.retrying = true
-			g.underWay++
-			g.next = now.Add(p.patience)
-		}
-		close(p.turn)
-	}
-	if g.timer != nil {
-		g.timer.Stop()
-	}
-}
-
-// wake calls admit again after a duration. The caller holds g.mu.
-func (g *Gate) wake(after time.Duration) {
-	if g.timer != nil {
-		g.timer.Reset(after)
-		return
-	}
-	g.timer = time.AfterFunc(after, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.admit(time.Now())
 	})
+	select {
+	case <-turn:
+		return nil
+	default:
+		return turn
+	}
+}
+
+// leave records that o ended, or failed for a reason that does not concern the
+// service.
+func (g *Gate) leave(o *breaker.Operation) {
+	g.change(func(b *breaker.Breaker, now time.Time) { b.Leave(o, now) })
 }
 
 // ObjectRateLimit reports whether a reply means that one object was changed too

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"gcsup/internal/breaker"
 )
 
 // A Waiter waits between the attempts of one operation. It is for programs with
@@ -46,9 +48,9 @@ type Waiter struct {
 	// Counters, if not nil, counts the waits.
 	Counters *Counters
 
-	failing time.Time     // when the first attempt since the last progress failed
-	waited  time.Duration // total length of all waits
-	place   place         // in the Gate
+	failing time.Time         // when the first attempt since the last progress failed
+	waited  time.Duration     // total length of all waits
+	place   breaker.Operation // in the Gate
 }
 
 // A Failure describes why an attempt failed.

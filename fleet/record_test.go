@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 )
 
 // newQueue returns a queue on a server of its own.

@@ -22,7 +22,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )

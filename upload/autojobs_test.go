@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -470,30 +469,6 @@ func TestAutoJobsLarge(t *testing.T) {
 	}
 }
 
-// TestAutoJobsOpenFiles checks that a batch needs at most 13 of 16 files that a process may
-// open.
-func TestAutoJobsOpenFiles(t *testing.T) {
-	for _, tt := range []struct {
-		openFiles       int
-		limits, waiting [2]int
-	}{
-		{math.MaxInt, [2]int{1024, 64}, [2]int{32, 4}},
-		{1 << 20, [2]int{1024, 64}, [2]int{32, 4}},
-		{1024, [2]int{256, 32}, [2]int{32, 4}},
-		{256, [2]int{64, 8}, [2]int{32, 4}},
-		{64, [2]int{16, 2}, [2]int{8, 2}},
-		{1, [2]int{1, 1}, [2]int{1, 1}},
-	} {
-		limits, waiting := upload.Numbers(tt.openFiles)
-		if limits != tt.limits || waiting != tt.waiting {
-			t.Errorf("%d open files: limits %v and %v waiting, want %v and %v", tt.openFiles, limits, waiting, tt.limits, tt.waiting)
-		}
-		if need := 2*limits[0] + 4*limits[1] + waiting[0] + waiting[1]; tt.openFiles >= 64 && need > tt.openFiles*13/16 {
-			t.Errorf("%d open files: %d are needed", tt.openFiles, need)
-		}
-	}
-}
-
 // TestAutoJobsCanceled checks that a batch with many requests in flight ends soon after it is
 // canceled.
 func TestAutoJobsCanceled(t *testing.T) {
@@ -578,26 +553,6 @@ func TestAutoJobsNamed(t *testing.T) {
 		}
 		if n == 0 {
 			t.Error("no file waited")
-		}
-	})
-}
-
-// TestAutoJobsRefusedBefore checks that refusals of requests before the turn of their files do not lower
-// the limit.
-func TestAutoJobsRefusedBefore(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		fault := status(503, faults.Match{Op: faults.OpGet})
-		fault.Times = 35
-		w.addFaults(fault)
-		jobs := slices.Collect(w.limited(200, 10))
-		for i := range jobs {
-			jobs[i].Spec.IfGenerationMatch = new(int64)
-		}
-		limiter := &backoff.Limiter{}
-		got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{DryRun: true, SmallLimiter: limiter})
-		if ended(got, nil) != 200 || limiter.Limit() < 32 {
-			t.Errorf("%d planned, limit %d", ended(got, nil), limiter.Limit())
 		}
 	})
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -82,276 +77,28 @@ func TestAutoParts(t *testing.T) {
 	})
 }
 
-// A single connection sends the parts in the order of the file. The upload ends before a second
-// connection is tried.
-func TestAutoPartsInOrder(t *testing.T) {
-	t.Parallel()
-	content := data(12 * q)
-	inBubble(t, distant(64*mib), func(w *world) {
-		up := w.uploader(resumable, func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, q, q).By(upload.ByCompose) })
-		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // the server counts a request when it ends, after the reply
-		var names []string
-		for _, r := range w.srv.Requests() {
-			if r.Op == faults.OpStart {
-				names = append(names, r.Object)
-			}
-		}
-		// The first session measured the rate.
-		if len(names) != 13 || !slices.IsSorted(names[1:]) {
-			t.Errorf("the parts were begun in this order: %q", names)
-		}
-		w.wantObject("obj", content)
-	})
-}
-
-// If the link limits all connections together, few are used, and the next file is sent over one.
-func TestAutoPartsUseless(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := random(40 * mib)
-	inBubble(t, &fakegcs.Options{NoMD5: true, TotalRate: 4 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
-		up := w.uploader(auto)
-		res, err := up.File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.Parts == nil || res.Parts.Connections > 4 || res.Parts.Rate > 4*mib*120/100 { // the bytes of a part are spread evenly over its time
-			t.Fatalf("%+v, %v", res.Parts, err)
-		}
-		res, err = up.File(w.t.Context(), w.file(content[:8*mib+1]), spec)
-		if err != nil || res.Parts != nil || !slices.Equal(w.undivided(), []string{"more connections did not raise the rate of an earlier file"}) {
-			t.Errorf("%+v, %q, %v", res.Parts, w.undivided(), err)
-		}
-		time.Sleep(11 * time.Minute) // the network may have changed
-		if res, err = up.File(w.t.Context(), w.file(content[:8*mib+2]), spec); err != nil || res.Parts == nil {
-			t.Errorf("%+v, %v", res.Parts, err)
-		}
-	})
-}
-
-// All files of an Uploader share the connections.
-func TestAutoPartsShared(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, distant(4*mib), func(w *world) {
-		next := w.http.Transport
-		var mu sync.Mutex
-		sending, most := 0, 0
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			if req.Method == "PUT" {
-				mu.Lock()
-				sending++
-				most = max(most, sending)
-				mu.Unlock()
-				defer func() {
-					mu.Lock()
-					defer mu.Unlock()
-					sending--
-				}()
-			}
-			return next.RoundTrip(req)
-		})}
-		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(6, mib, mib) })
-		for _, err := range up.Files(w.t.Context(), slices.Values(w.jobs(4, 24*mib)), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if most != 6 {
-			t.Errorf("%d connections at most", most)
-		}
-		for _, e := range w.events {
-			if p := e.Parts; p != nil && e.Kind == upload.Progress && p.Connections == 0 && e.Sent < e.Size {
-				t.Errorf("%s had no connection", e.Spec.URL())
-			}
-		}
-	})
-}
-
-// TestAutoPartsUndivided checks with which settings of the bucket, the service and
-// the options a file is not divided, and how many requests that takes.
+// TestAutoPartsUndivided checks that the event Undivided has the reason if a file is not divided.
 func TestAutoPartsUndivided(t *testing.T) {
 	t.Parallel()
-	content := data(9 * mib)
-	class := spec
-	class.StorageClass = "ARCHIVE"
-	const denied = `{"kind":"storage#testIamPermissionsResponse"}`
-	reply := func(op faults.Op, status int, body string) []faults.Fault {
-		do := faults.Action{Effect: faults.EffectStatus, Status: status}
-		if body != "" {
-			do.Body, do.ContentType = body, "application/json"
-		}
-		return []faults.Fault{{Match: faults.Match{Op: op}, Times: -1, Do: do}}
-	}
-	for i, test := range []struct {
-		name     string
-		bucket   string // a patch
-		notify   string // a notification
-		spec     upload.Spec
-		with     func(*upload.Options)
-		faults   []faults.Fault
-		want     string // "" if it is divided
-		requests int    // before the upload
+	for name, test := range map[string]struct {
+		with func(*upload.Options)
+		spec upload.Spec
+		want string // "" if it is divided
 	}{
-		{name: "nothing", spec: spec, requests: 4},
-		{name: "versioning", bucket: `{"versioning":{"enabled":true}}`, spec: spec, requests: 4},
-		{name: "soft delete", bucket: `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`, spec: spec, requests: 4},
-		{name: "retention", bucket: `{"retentionPolicy":{"retentionPeriod":"100"}}`, spec: spec, want: "the bucket has a retention policy", requests: 4},
-		{name: "hold", bucket: `{"defaultEventBasedHold":true}`, spec: spec, want: "the bucket holds new objects", requests: 4},
-		{name: "class of the bucket", bucket: `{"storageClass":"NEARLINE"}`, spec: spec, want: "temporary objects of the storage class NEARLINE are billed for 30 days", requests: 4},
-		{name: "class of the object", spec: class, want: "temporary objects of the storage class ARCHIVE are billed for 365 days", requests: 4},
-		{name: "notifications", notify: `{"topic":"t","payload_format":"NONE"}`, spec: spec, want: "the bucket sends Pub/Sub notifications", requests: 4},
-		{name: "notifications of others", notify: `{"topic":"t","payload_format":"NONE","object_name_prefix":"logs/"}`, spec: spec, requests: 4},
-		{name: "no permission to delete", faults: reply(faults.OpBucketPermissions, 200, denied), spec: spec, want: "the permission storage.objects.delete is missing", requests: 4},
-		{name: "no permission to read the bucket", faults: reply(faults.OpBucketGet, 403, ""), spec: spec, want: "the settings of the bucket cannot be read (storage.buckets.get)", requests: 2},
-		{name: "an emulator without permissions", faults: reply(faults.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
-		{name: "an emulator without notifications", faults: reply(faults.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
-		{name: "a rate limit", with: func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(1 << 20) }, spec: spec, want: "one connection reaches the rate limit"},
-		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
+		"divided":      {func(*upload.Options) {}, spec, ""},
+		"a rate limit": {func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(1 << 20) }, spec, "one connection reaches the rate limit"},
+		"a class":      {func(*upload.Options) {}, upload.Spec{Bucket: "bkt", Object: "obj", StorageClass: "ARCHIVE"}, "temporary objects of the storage class ARCHIVE are billed for 365 days"},
 	} {
-		if i%testsize.Full(1, 2) != 0 && test.name != "notifications" {
-			continue
-		}
-		if testing.Short() && test.name != "nothing" && test.name != "notifications" {
-			continue
-		}
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := distant(64 * mib)
-			opts.Faults, opts.NoMD5 = test.faults, false
-			inBubble(t, opts, func(w *world) {
-				if test.bucket != "" {
-					w.patchBucket(test.bucket)
-				}
-				if test.notify != "" {
-					w.request("POST", "/storage/v1/b/bkt/notificationConfigs", test.notify)
-				}
-				before := 0
-				up := w.uploader(auto, func(o *upload.Options) {
-					o.Parallel = o.Parallel.By(upload.ByCompose)
-					if test.with != nil {
-						test.with(o)
-					}
-					o.Exchange = func(x upload.Exchange) {
-						if x.Op == session.OpStat || x.Op == session.OpBucket || x.Op == session.OpPermissions || x.Op == session.OpNotifications {
-							before++
-						}
-					}
-				})
-				next := test.spec
-				next.Object = "next"
-				res, err := up.File(w.t.Context(), w.file(content), test.spec)
-				if test.spec.MD5 == nil && err != nil {
-					t.Fatal(err)
-				}
-				why := w.undivided()
-				if divided := res.Parts != nil; divided != (test.want == "") || !divided && (len(why) != 1 || !strings.Contains(why[0], test.want)) {
-					t.Errorf("%+v, %q", res.Parts, why)
-				}
-				if before != test.requests {
-					t.Errorf("%d requests before the upload, want %d", before, test.requests)
+			inBubble(t, distant(64*mib), func(w *world) {
+				res, err := w.uploader(auto, test.with, func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByCompose) }).File(w.t.Context(), w.file(data(9*mib)), test.spec)
+				why := strings.Join(w.undivided(), "; ")
+				if divided := res.Parts != nil; err != nil || divided != (test.want == "") || !strings.HasPrefix(why, test.want) || divided != (why == "") {
+					t.Errorf("%+v, %q, %v", res.Parts, why, err)
 				}
 				if n := w.saw(upload.Warning); n > 0 {
 					t.Errorf("%d warnings", n)
-				}
-				// The next file makes no further requests about the bucket.
-				before = 0
-				if _, err := up.File(w.t.Context(), w.file(content[:9*mib-1]), next); test.spec.MD5 == nil && err != nil {
-					t.Fatal(err)
-				}
-				if before > 1 {
-					t.Errorf("%d requests before the next upload", before)
-				}
-			})
-		})
-	}
-}
-
-// InParts divides a file even if temporary objects are costly, with one warning for each bucket.
-func TestPartsCost(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, test := range []struct {
-		bucket, notify, want string
-		deleted              int // temporary objects that the compose does not delete
-	}{
-		{bucket: `{"storageClass":"COLDLINE"}`, want: "COLDLINE are billed for 90 days if the upload does not finish"},
-		{notify: `{"topic":"t","payload_format":"NONE"}`, want: "Pub/Sub notifications", deleted: 3 * 6},
-	} {
-		t.Run(test.want, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				if test.bucket != "" {
-					w.patchBucket(test.bucket)
-				} else {
-					w.request("POST", "/storage/v1/b/bkt/notificationConfigs", test.notify)
-				}
-				up := w.uploader(byParts)
-				for i := range 3 {
-					res, err := up.File(w.t.Context(), w.file(data(partsLarge-int64(i))), spec)
-					if err != nil || res.Parts == nil || res.Parts.Count != 6 {
-						t.Fatalf("%+v, %v", res.Parts, err)
-					}
-				}
-				deleted := 0
-				for _, r := range w.srv.Requests() {
-					if r.Op == faults.OpDelete && r.Status == http.StatusNoContent {
-						deleted++
-					}
-				}
-				if deleted != test.deleted {
-					t.Errorf("%d temporary objects were deleted by requests of their own, want %d", deleted, test.deleted)
-				}
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				var causes []string
-				for _, e := range w.events {
-					if e.Kind == upload.Warning {
-						causes = append(causes, e.Cause)
-					}
-				}
-				if len(causes) != 1 || !strings.Contains(causes[0], test.want) {
-					t.Errorf("%q", causes)
-				}
-			})
-		})
-	}
-}
-
-// A request about the bucket fails once and is repeated, for the first file and those that wait
-// for it.
-func TestPartsBucketFailsOnce(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, op := range []faults.Op{faults.OpBucketGet, faults.OpBucketPermissions, faults.OpNotificationList} {
-		t.Run(string(op), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-				asked := map[string]int{}
-				got := files(w.t.Context(), w.uploader(byParts, func(o *upload.Options) {
-					o.Exchange = func(x upload.Exchange) {
-						w.mu.Lock()
-						defer w.mu.Unlock()
-						asked[string(x.Op)]++
-					}
-				}), w.jobs(3, partsLarge), nil)
-				if ended(got, nil) != 3 {
-					t.Errorf("%d succeeded", ended(got, nil))
-				}
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				want := map[faults.Op]string{faults.OpBucketGet: "bucket", faults.OpBucketPermissions: "permissions", faults.OpNotificationList: "notifications"}
-				for o, name := range want {
-					n := 1
-					if o == op {
-						n = 2
-					}
-					if asked[name] != n {
-						t.Errorf("%d requests %s, want %d", asked[name], name, n)
-					}
 				}
 			})
 		})
@@ -383,29 +130,6 @@ func TestAutoPartsRateLimit(t *testing.T) {
 		if most > 4 {
 			t.Errorf("%d connections", most)
 		}
-	})
-}
-
-// A multipart upload makes no temporary objects. No setting of the bucket prevents
-// it, and no request reads them.
-func TestAutoPartsByMultipart(t *testing.T) {
-	t.Parallel()
-	content := data(12 * mib)
-	inBubble(t, distant(64*mib), func(w *world) {
-		w.patchBucket(`{"storageClass":"NEARLINE"}`)
-		w.request("POST", "/storage/v1/b/bkt/notificationConfigs", `{"topic":"t","payload_format":"NONE"}`)
-		asked := 0
-		res, err := w.uploader(auto, func(o *upload.Options) {
-			o.Exchange = func(x upload.Exchange) {
-				if x.Op == session.OpBucket || x.Op == session.OpPermissions || x.Op == session.OpNotifications {
-					asked++
-				}
-			}
-		}).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.Parts == nil || asked != 0 || w.saw(upload.Warning) != 0 {
-			t.Errorf("%+v, %d requests about the bucket, %v", res.Parts, asked, err)
-		}
-		w.wantObject("obj", content)
 	})
 }
 

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
-	"gcsup/upload/internal/batch"
+	"gcsup/internal/cloudtest"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 )
@@ -34,41 +33,20 @@ const KindCount = kindCount
 // a client of it, and a function that stops both.
 func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, client *http.Client, stop func()) {
 	t.Helper()
-	srv, err := fakegcs.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		t.Fatal(err)
-	}
-	ln, dial := memnet.Listen()
-	hs := &http.Server{Handler: srv}
-	go hs.Serve(ln)
-	tr := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	srv, tr, stop := cloudtest.Serve(t, opts)
+	dial := tr.DialContext
+	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
 		return netconn.New(c), nil // as NewTransport does
-	}}
-	return srv, &http.Client{Transport: tr}, func() {
-		tr.CloseIdleConnections()
-		_ = srv.Close()
-		_ = hs.Close()
-		time.Sleep(time.Second) // virtual: net/http waits half a second before it closes a connection that it cuts
 	}
+	return srv, &http.Client{Transport: tr}, stop
 }
 
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
-
-// Numbers returns how many small and large files the limiters permit, and how many may wait for
-// them, in a process that may have as many open files.
-func Numbers(openFiles int) (limits, waiting [2]int) {
-	small, large := batch.NewLimiters(openFiles)
-	waiting[0], waiting[1] = batch.Deciders(openFiles)
-	return [2]int{small.Max, large.Max}, waiting
-}
 
 // AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
 // bytes.

@@ -146,68 +146,6 @@ func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
 	return c.Store.Lock(ctx, id)
 }
 
-// TestFilesOfLostBuckets checks which failures end the files of a bucket.
-func TestFilesOfLostBuckets(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	n := testsize.Full(200, 100)
-	for _, tt := range []struct {
-		name     string
-		fault    *faults.Fault
-		bucket   string
-		want     error
-		tried    int // at most
-		notTried bool
-	}{
-		{"missing bucket", nil, "missing", session.ErrNotFound, 70, true},
-		{"rejected credentials", new(status(401, faults.Match{})), "bkt", session.ErrCredentials, 140, true},
-		{"denied", new(status(403, faults.Match{})), "bkt", session.ErrPermission, 70, true},
-		{"denied to replace", &faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Message: "x does not have storage.objects.delete access"}}, "bkt", session.ErrPermission, n, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				if tt.fault != nil {
-					w.addFaults(*tt.fault)
-				}
-				if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
-					t.Fatal(err)
-				}
-				jobs := w.jobs(n, 10)
-				for i := range jobs {
-					jobs[i].Spec.Bucket = tt.bucket
-				}
-				got := files(w.t.Context(), w.uploader(), jobs, nil)
-				if ended(got, tt.want) != n {
-					t.Errorf("%d of %d failed with %v", ended(got, tt.want), n, tt.want)
-				}
-				if skipped := ended(got, upload.ErrNotTried); (skipped > 0) != tt.notTried {
-					t.Errorf("%d not tried", skipped)
-				}
-				if sent := w.srv.Stats().Requests; sent > int64(tt.tried) {
-					t.Errorf("%d requests, want at most %d", sent, tt.tried)
-				}
-			})
-		})
-	}
-}
-
-// TestFilesDeniedSometimes checks that denied objects do not end a bucket in which
-// others succeed.
-func TestFilesDeniedSometimes(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		jobs := w.jobs(100, 10)
-		for i := 10; i < 100; i++ {
-			w.addFaults(status(403, faults.Match{Object: fmt.Sprint(i)}))
-		}
-		got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 1})
-		if ended(got, nil) != 10 || ended(got, upload.ErrNotTried) != 0 {
-			t.Errorf("%d uploaded, %d not tried", ended(got, nil), ended(got, upload.ErrNotTried))
-		}
-	})
-}
-
 // TestFilesInAnOutage checks that a batch ends when its budget is spent, and that it
 // continues if other files succeed. The budget is that of one file of the total size.
 func TestFilesInAnOutage(t *testing.T) {
@@ -620,21 +558,6 @@ func TestFilesBesideALargeOne(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFilesAndAHotObject checks that an object which is changed too often does not
-// end the others.
-func TestFilesAndAHotObject(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Object: "0"}, Times: -1, Do: faults.Action{
-			Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
-			Message: "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete).",
-		}})
-		got := files(w.t.Context(), w.uploader(), w.jobs(10, 10), &upload.BatchOptions{Small: 1})
-		if ended(got, nil) != 9 || !errors.Is(got["0"].err, session.ErrRetriesExhausted) {
-			t.Errorf("%d uploaded, the hot one: %v", ended(got, nil), got["0"].err)
-		}
-	})
 }
 
 // TestFilesRacySource checks that the identity of a racy file, whose times are not in

@@ -9,13 +9,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
@@ -163,56 +161,6 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// Prune and a call with RestartChanged abort the upload, and no upload of another client.
-func TestMultipartAborted(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, prune := range []bool{true, false} {
-		inBubble(t, slowly, func(w *world) {
-			content := data(multipartLarge)
-			path := w.file(content)
-			w.interruptMultipart(path)
-			foreign, err := session.NewClient(w.http, "http://gcs.test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
-				t.Fatalf("%+v", other)
-			}
-			if prune {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
-				for pruned, err := range w.uploader(byMultipart).Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
-					if err != nil || !pruned.Deleted {
-						t.Errorf("%+v, %v", pruned, err)
-					}
-				}
-				w.wantNoObject("obj")
-			} else {
-				// A change is only found in a part that was sent, and any part may be the first.
-				for _, offset := range []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart} {
-					if err := editQuietly(path, offset); err != nil {
-						t.Fatal(err)
-					}
-					content = flipped(content, offset)
-				}
-				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-					t.Errorf("error = %v", err)
-				}
-				if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
-					t.Error(err)
-				}
-				w.wantObject("obj", content)
-			}
-			w.wantSaved(0)
-			if n := w.multipartUploads(); n != 1 {
-				t.Errorf("%d multipart uploads, want only that of the other client", n)
-			}
-		})
-	}
-}
-
 // The service loses the multipart upload before or after a part, or another client aborts it. It is
 // started again a few times.
 func TestMultipartGone(t *testing.T) {
@@ -284,130 +232,6 @@ func (w *world) abortAll() {
 		if err != nil || resp.StatusCode != 204 {
 			w.t.Fatal(err)
 		}
-	}
-}
-
-// TestMultipartForeignPart lets another client replace a part, or add one, before the completion or between two
-// calls. A replaced part is sent again, and an additional one ends the upload.
-func TestMultipartForeignPart(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for name, test := range map[string]struct {
-		numbers []int
-		resumed bool
-		err     error
-	}{
-		"part 1":                       {[]int{1}, false, nil},
-		"part 2":                       {[]int{2}, false, nil},
-		"part 3":                       {[]int{3}, false, nil},
-		"another part":                 {[]int{9}, false, session.ErrUnexpectedData},
-		"all parts, between two calls": {[]int{1, 2, 3}, true, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, slowly, func(w *world) {
-				path := w.file(content)
-				put := sync.OnceFunc(func() {
-					for _, n := range test.numbers {
-						w.putForeign(n)
-					}
-				})
-				if test.resumed {
-					w.interruptMultipart(path)
-					put()
-				}
-				up := w.uploader(byMultipart).With(upload.CallOptions{Confirm: func(context.Context) error { put(); return nil }})
-				res, err := up.File(w.t.Context(), path, spec)
-				if !errors.Is(err, test.err) || test.resumed && (res.BytesSent != multipartLarge || res.ResumedFrom != 0) {
-					t.Fatalf("%+v, %v\n%s", res, err, w.trace())
-				}
-				if test.err == nil {
-					w.wantObject("obj", content)
-				} else {
-					w.wantNoObject("obj")
-					w.wantSaved(1)
-					w.cancelAll()
-				}
-				w.wantSaved(0)
-				w.wantNoUploads()
-			})
-		})
-	}
-}
-
-// cancelAll cancels all saved uploads.
-func (w *world) cancelAll() {
-	w.t.Helper()
-	up := w.uploader(byMultipart)
-	for saved, err := range up.Saved(w.t.Context()) {
-		if err == nil {
-			err = up.Cancel(w.t.Context(), saved.ID)
-		}
-		if err != nil {
-			w.t.Error(err)
-		}
-	}
-}
-
-// putForeign sends other bytes with the number of a part, of the size that it has.
-func (w *world) putForeign(number int) {
-	w.t.Helper()
-	ids, err := w.store.List(context.Background())
-	if err != nil || len(ids) != 1 {
-		w.t.Fatal(ids, err)
-	}
-	token, err := w.store.Load(context.Background(), ids[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	client, err := session.NewClient(w.http, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	other := make([]byte, 7)
-	if number <= len(token.Parts.List) {
-		other = make([]byte, token.Parts.Range(number-1, multipartLarge).Len())
-	}
-	if _, r := client.PutPart(context.Background(), spec, token.Parts.Upload, number, int64(len(other)), chunk.Update(0, other), bytes.NewReader(other)); r.Status != 200 {
-		w.t.Fatalf("%+v", r)
-	}
-}
-
-// A part that is damaged on the way is sent again a few times, and never becomes part of an object.
-func TestMultipartDamaged(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for _, test := range []struct {
-		times  int
-		memory int64
-		want   error
-	}{{1, 0, nil}, {3, 0, nil}, {-1, 0, session.ErrChecksum}, {1, mib, nil}, {3, mib, nil}, {-1, mib, session.ErrChecksum}} {
-		t.Run(fmt.Sprint(test.times, test.memory), func(t *testing.T) {
-			t.Parallel()
-			times, want := test.times, test.want
-			byMultipart := func(o *upload.Options) { byMultipart(o); o.Memory = test.memory }
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: times, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}})
-				path := w.file(content)
-				_, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-				if !errors.Is(err, want) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if want != nil {
-					w.wantNoObject("obj")
-					w.wantSaved(1) // a later call sends the other parts
-					w.srv.ClearFaults()
-					if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-						t.Fatal(err)
-					}
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoUploads()
-			})
-		})
 	}
 }
 
@@ -514,42 +338,6 @@ func TestMultipartReadsOnce(t *testing.T) {
 	}
 }
 
-// TestMultipartUnreported checks that a part whose checksum is not in the reply is compared with its
-// MD5, and not sent again, and that the service checks the later parts.
-func TestMultipartUnreported(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(4*session.MultipartMinPart + 1)
-	for _, wrong := range []string{"", "crc32c=AAAAAA=="} {
-		inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
-			plain := w.http.Transport
-			var checked atomic.Int64
-			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-				resp, err := plain.RoundTrip(req)
-				if err == nil && req.Method == http.MethodPut && req.URL.Query().Has("partNumber") {
-					if req.Header.Get("X-Goog-Hash") != "" {
-						checked.Add(1)
-					}
-					resp.Header.Del("X-Goog-Hash")
-					if wrong != "" && req.Header.Get("X-Goog-Hash") == "" {
-						resp.Header.Set("X-Goog-Hash", wrong)
-					}
-				}
-				return resp, err
-			})}
-			up := w.uploader(func(o *upload.Options) {
-				o.Memory, o.Parallel = mib, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)
-			})
-			res, err := up.File(w.t.Context(), w.file(content), spec)
-			if err != nil || res.BytesSent != int64(len(content)) || checked.Load() < 2 {
-				t.Errorf("%+v, %v, %d parts were sent with a checksum\n%s", res, err, checked.Load(), w.trace())
-			}
-			w.wantObject("obj", content)
-			w.wantNoUploads()
-		})
-	}
-}
-
 // TestMultipartOtherChecksum checks that a server whose replies have the checksum of something else is a failure
 // that may pass, and no damage of the file: the outbox then tries the file again.
 func TestMultipartOtherChecksum(t *testing.T) {
@@ -620,4 +408,39 @@ func TestMultipartCompleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A file that changed is uploaded again. That aborts the upload of the earlier bytes, and no upload of another client.
+func TestMultipartSourceChanged(t *testing.T) {
+	t.Parallel()
+	inBubble(t, slowly, func(w *world) {
+		content := data(multipartLarge)
+		path := w.file(content)
+		w.interruptMultipart(path)
+		foreign, err := session.NewClient(w.http, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
+			t.Fatalf("%+v", other)
+		}
+		// A change is only found in a part that was sent, and any part may be the first.
+		inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
+		for _, offset := range inEachPart {
+			if err := editQuietly(path, offset); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v", err)
+		}
+		if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", flipped(content, inEachPart...))
+		w.wantSaved(0)
+		if n := w.multipartUploads(); n != 1 {
+			t.Errorf("%d multipart uploads, want only that of the other client", n)
+		}
+	})
 }

@@ -66,57 +66,6 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// TestProgressRestoresTheBudget checks that an upload survives many failures
-// if each comes after some progress.
-func TestProgressRestoresTheBudget(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(30*q + 1)
-		for i := range int64(28) {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}})
-		}
-		if _, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-	})
-}
-
-// TestAnAnsweredQueryIsNoProgress checks that an upload ends if every PUT
-// fails and every status query succeeds. See
-// https://github.com/googleapis/java-storage/issues/3040.
-func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Errorf("error = %v, want ErrRetriesExhausted", err)
-		}
-		if n := len(w.srv.Requests()); n > 15 {
-			t.Errorf("%d requests were made\n%s", n, w.trace())
-		}
-	})
-}
-
-// TestRetryFor checks that an upload retries for as long as RetryFor allows,
-// and starts no wait that would exceed it.
-func TestRetryFor(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		w.down(faults.Action{Effect: faults.EffectReset})
-		start := time.Now()
-		_, err := w.uploader(func(o *upload.Options) { o.RetryFor = 2 * time.Hour }).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Fatalf("error = %v, want ErrRetriesExhausted", err)
-		}
-		if took := time.Since(start); took > 2*time.Hour || took < 2*time.Hour-time.Minute {
-			t.Errorf("stopped after %v, want just under two hours", took)
-		}
-	})
-}
-
 // TestOutage checks that an upload finishes after ten minutes without the
 // service.
 func TestOutage(t *testing.T) {
@@ -406,65 +355,6 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 			t.Errorf("%s: throughput %.3f of that without a gate, want 0.9", tt.with, ratio)
 		}
 	}
-}
-
-// TestBlackHole checks that an upload detects a server that accepts everything and
-// never replies.
-func TestBlackHole(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, effect := range []faults.Effect{faults.EffectStall, faults.EffectStallReply} {
-		t.Run(string(effect), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: effect}})
-				start := time.Now()
-				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
-					t.Fatal(err)
-				}
-				w.wantObject("obj", content)
-				if took := time.Since(start); took < 2*time.Minute || took > 3*time.Minute {
-					t.Errorf("took %v, want the stall timeout of two minutes and a little", took)
-				}
-			})
-		})
-	}
-}
-
-// TestSlowLink checks that a steady 512 KiB/s is not a stall.
-func TestSlowLink(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
-		content := data(20 * mib)
-		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.wantObject("obj", content)
-		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 38*time.Second {
-			t.Errorf("Result = %+v", res)
-		}
-	})
-}
-
-// TestCutsLowerTheBound checks that requests become shorter on a network that cuts
-// long ones, if the server commits nothing of a request that was cut.
-func TestCutsLowerTheBound(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		content := data(24 * mib)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 0, To: 1}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 502}})
-		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-		if res.BytesSent > 4*24*mib {
-			t.Errorf("%d bytes were sent for %d\n%s", res.BytesSent, len(content), w.trace())
-		}
-	})
 }
 
 // TestPolicyIsUsed checks that the waits are those of Options.Policy.

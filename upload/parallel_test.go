@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,21 +103,6 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// More than 32 parts are composed in a tree.
-func TestParallelTree(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(70*q + 5)
-	inBubble(t, nil, func(w *world) {
-		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(20, q), q }).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.Object.ComponentCount != 71 {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-		w.wantNoLeftovers()
-	})
-}
-
 // TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
 // sends only what the service has not committed, even if the Token does not have it.
 func TestPartsResume(t *testing.T) {
@@ -192,47 +175,6 @@ func TestParallelRestartEvents(t *testing.T) {
 	})
 }
 
-// Another client writes an object with the name of a composed temporary object. The upload fails,
-// and names that object in a warning instead of deleting it, as an earlier version did.
-func TestParallelForeignGroup(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		var foreign atomic.Pointer[string]
-		up := w.uploader(func(o *upload.Options) {
-			o.Parallel, o.ChunkSize = composed(20, q), q
-		}).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
-			if foreign.Load() != nil {
-				return nil
-			}
-			part := w.temporaryObjects()[0]
-			name := part[:strings.LastIndex(part, "/")] + "/c1-0000"
-			foreign.Store(&name)
-			_, err := w.uploader(withoutStore).Bytes(ctx, []byte("foreign"), upload.Spec{Bucket: "bkt", Object: name})
-			return err
-		}})
-		_, err := up.File(w.t.Context(), w.file(data(40*q+5)), spec)
-		if !errors.Is(err, session.ErrUnexpectedData) {
-			t.Errorf("error = %v", err)
-		}
-		w.wantObject(*foreign.Load(), []byte("foreign"))
-		w.wantNoObject("obj")
-		w.wantSaved(1)
-		for saved, err := range up.Saved(w.t.Context()) {
-			if err == nil {
-				err = up.Cancel(w.t.Context(), saved.ID)
-			}
-			if err == nil || !strings.Contains(err.Error(), "gs://bkt/gcsup-parts/") {
-				t.Errorf("cancel: %v, want an error that names what is left", err)
-			}
-		}
-		w.wantSaved(1)
-		if names := w.temporaryObjects(); len(names) != 1 {
-			t.Errorf("left are %q", names)
-		}
-	})
-}
-
 // An upload in parts that was started at another endpoint is neither canceled nor deleted, even if
 // all its parts are finished.
 func TestParallelOtherEndpoint(t *testing.T) {
@@ -260,37 +202,6 @@ func TestParallelOtherEndpoint(t *testing.T) {
 		}
 		w.wantSaved(0)
 		w.wantNoLeftovers()
-	})
-}
-
-// A temporary object disappears before the compose. Its part is sent again, and counts as resent.
-func TestParallelPartDisappears(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
-		var once atomic.Bool
-		up := w.uploader(byParts).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
-			if !once.CompareAndSwap(false, true) {
-				return nil
-			}
-			req, err := http.NewRequestWithContext(ctx, "DELETE", "http://gcs.test/storage/v1/b/bkt/o/"+url.PathEscape(w.temporaryObjects()[1]), nil)
-			if err != nil {
-				return err
-			}
-			resp, err := w.http.Do(req)
-			if err == nil {
-				err = resp.Body.Close()
-			}
-			return err
-		}})
-		res, err := up.File(w.t.Context(), w.file(content), spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if res.BytesSent != partsLarge+2*q || res.BytesResent != 2*q || res.BytesReread != 0 {
-			t.Errorf("sent %d bytes, resent %d, reread %d", res.BytesSent, res.BytesResent, res.BytesReread)
-		}
-		w.wantOnlyObject(content)
 	})
 }
 
@@ -472,4 +383,22 @@ func TestJoinMayTakeMinutes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// If the service fails when the object is complete, the call waits once for all its temporary objects.
+func TestParallelOutageInDeletes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := data(40 * q)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		began := time.Now()
+		_, err := w.uploader(byParts, func(o *upload.Options) { o.RetryFor = 10 * time.Minute }).File(w.t.Context(), w.file(content), spec)
+		if took := time.Since(began); err != nil || took < 9*time.Minute || took > 12*time.Minute {
+			t.Errorf("%v after %v", err, took)
+		}
+		if w.saw(upload.Warning) != 1 {
+			t.Errorf("no warning names what is left")
+		}
+		w.wantSaved(1) // the next call deletes it
+	})
 }

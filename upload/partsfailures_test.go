@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/faults"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -42,70 +40,6 @@ func TestPartsMissingBucket(t *testing.T) {
 				w.wantSaved(0)
 			})
 		})
-	}
-}
-
-// A request at the beginning and one at the end fail. The time to send the parts in between is
-// longer than an upload retries without progress, and does not count as such.
-func TestPartsProgressRestoresTheBudget(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, test := range []struct {
-		with        func(*upload.Options)
-		first, last faults.Op
-		size        int64
-	}{
-		{byMultipart, faults.OpPartsStart, faults.OpPartsComplete, multipartLarge},
-		{byParts, faults.OpGet, faults.OpCompose, partsLarge},
-	} {
-		t.Run(string(test.last), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: test.size / 120}, func(w *world) {
-				failed := faults.Action{Effect: faults.EffectStatus, Status: 503}
-				w.addFaults(faults.Fault{Match: faults.Match{Op: test.first}, Do: failed}, faults.Fault{Match: faults.Match{Op: test.last}, Do: failed})
-				content := data(test.size)
-				if _, err := w.uploader(test.with, func(o *upload.Options) { o.RetryFor = 20 * time.Second }).File(w.t.Context(), w.file(content), spec); err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-			})
-		})
-	}
-}
-
-// One list of the parts is wrong. The upload requests a second one before it sends a
-// part again or fails.
-func TestMultipartWrongList(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for name, parts := range map[string]string{
-		"no parts":      "",
-		"truncated":     "<IsTruncated>true</IsTruncated>",
-		"other parts":   `<Part><PartNumber>1</PartNumber><ETag>"x"</ETag><Size>5242880</Size></Part>`,
-		"too many":      `<Part><PartNumber>9</PartNumber><ETag>"x"</ETag><Size>5</Size></Part>`,
-		"another title": "</ListPartsResult><ListPartsResult>",
-	} {
-		for _, skip := range []int{0, 1} { // that of the resume, and that before the completion
-			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
-				t.Parallel()
-				inBubble(t, slowly, func(w *world) {
-					path := w.file(content)
-					w.interruptMultipart(path)
-					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsList}, Skip: skip, Do: faults.Action{
-						Effect: faults.EffectStatus, Status: 200, ContentType: "application/xml", Body: "<ListPartsResult>" + parts + "</ListPartsResult>",
-					}})
-					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					if !res.Resumed || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != multipartLarge {
-						t.Errorf("resumed from %d, sent %d of %d\n%s", res.ResumedFrom, res.BytesSent, multipartLarge, w.trace())
-					}
-					w.wantOnlyObject(content)
-				})
-			})
-		}
 	}
 }
 
@@ -156,71 +90,6 @@ func TestMultipartCompletedMeanwhile(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The rates are those at which the service received the bytes, and not those of the
-// buffers on the way, which take 2 MiB of each request at once.
-func TestPartsRates(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	const each = 4 * mib
-	content := random(96 * mib)
-	for name, parts := range map[string]*upload.Parts{"auto": upload.AutoPartsFrom(0, mib, mib), "fixed": upload.InParts(8, 0)} {
-		if name != "auto" && testsize.Full(0, 1) == 1 {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, distant(each), func(w *world) {
-				plain := w.http.Transport
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					if req.Method == "PUT" {
-						full := make([]byte, 2*mib)
-						n, _ := io.ReadFull(req.Body, full)
-						req.Body = struct {
-							io.Reader
-							io.Closer
-						}{io.MultiReader(bytes.NewReader(full[:n]), req.Body), req.Body}
-					}
-					return plain.RoundTrip(req)
-				})}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel = parts }).File(w.t.Context(), w.file(content), spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p := res.Parts
-				if p.Connections < 4 || p.RateOfOne > each || p.RateOfOne < each*7/10 || p.Rate > int64(p.Connections)*each || p.Rate < int64(p.Connections)*each*7/10 {
-					t.Errorf("%+v", p)
-				}
-			})
-		})
-	}
-}
-
-// A bucket that does not exist is the reason for one connection until it is created, because the
-// facts of a missing bucket are not kept.
-func TestPartsBucketCreatedLater(t *testing.T) {
-	t.Parallel()
-	inBubble(t, distant(64*mib), func(w *world) {
-		to := upload.Spec{Bucket: "missing", Object: "obj"}
-		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib).By(upload.ByCompose) })
-		path := w.file(data(multipartLarge))
-		if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Parts == nil { // one connection is slow
-			t.Fatalf("%+v, %v", res.Parts, err)
-		}
-		if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrNotFound) {
-			t.Errorf("error = %v", err)
-		}
-		if why := w.undivided(); len(why) != 1 || why[0] != "the bucket is not found" {
-			t.Errorf("%q", why)
-		}
-		if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "missing"}); err != nil {
-			t.Fatal(err)
-		}
-		if res, err := up.File(w.t.Context(), path, to); err != nil || res.Parts == nil {
-			t.Errorf("%+v, %v", res.Parts, err)
-		}
-	})
 }
 
 // The source changes while its parts are sent, from memory or reread for each request. The upload

@@ -1,15 +1,10 @@
 package upload_test
 
 import (
-	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
@@ -80,75 +75,6 @@ func TestMissingBucketWithPrecondition(t *testing.T) {
 	}
 }
 
-// TestMetagenerationInsert checks that an insert with IfMetagenerationMatch is
-// not treated as idempotent: every new generation has metageneration 1.
-func TestMetagenerationInsert(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		client, err := session.NewClient(w.http, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		write := func(content string) {
-			b := []byte(content)
-			if r := client.Insert(w.t.Context(), spec, int64(len(b)), chunk.Update(0, b), bytes.NewReader(b)); r.Status != 200 {
-				t.Errorf("the other writer: %+v", r)
-			}
-		}
-		write("from before")
-		time.Sleep(time.Minute)
-		w.addFaults(
-			faults.Fault{Match: faults.Match{Op: faults.OpGet}, Do: faults.Action{Effect: faults.EffectGoAway}},
-			faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}})
-		one := int64(1)
-		s := spec
-		s.IfMetagenerationMatch = &one
-		up := w.uploader(func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Waiting {
-					write("of another writer")
-				}
-			}
-		})
-		_, err = up.File(w.t.Context(), w.file(data(1000)), s)
-		if !errors.Is(err, session.ErrOutcomeUnknown) {
-			t.Errorf("error = %v, want ErrOutcomeUnknown\n%s", err, w.trace())
-		}
-		w.wantObject("obj", []byte("of another writer"))
-	})
-}
-
-// TestOldTwinIsNotOurs checks that an older object with the same bytes is not
-// taken as the result of this upload.
-func TestOldTwinIsNotOurs(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(9 * mib)
-		path := w.file(content)
-		res, err := w.uploader().File(w.t.Context(), path, spec) // the old one
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := res.Object.Generation
-		time.Sleep(time.Hour)
-		s := spec
-		s.CacheControl = "no-store"
-		w.addFaults(
-			// the tail never arrives, and then the session is gone
-			faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
-			faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectGone}},
-		)
-		res, err = w.uploader().File(w.t.Context(), path, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.Object.Generation == before {
-			t.Errorf("done, with the object of an hour ago (generation %d), which has no Cache-Control\n%s", before, w.trace())
-		}
-	})
-}
-
 // TestPreconditions checks that an upload whose precondition does not hold
 // fails before its first byte is sent.
 func TestPreconditions(t *testing.T) {
@@ -202,64 +128,4 @@ func TestPreconditions(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestOwnSuccess checks that a 412 after a lost reply is a success if the
-// object is the one that was sent.
-func TestOwnSuccess(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	zero := int64(0)
-	conditional := spec
-	conditional.IfGenerationMatch = &zero
-	for _, tt := range []struct {
-		name string
-		size int64
-		op   faults.Op
-	}{{"small", 1000, faults.OpInsert}, {"resumable", 9 * mib, faults.OpFinalize}} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(tt.size)
-				w.addFaults(
-					faults.Fault{Match: faults.Match{Op: tt.op}, Do: faults.Action{Effect: faults.EffectLoseReply}},
-					// The session no longer exists either: only the object is left.
-					faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
-				)
-				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				if o, _ := w.srv.Object("bkt", "obj"); res.Object.Generation != o.Generation {
-					t.Errorf("generation %d, want %d", res.Object.Generation, o.Generation)
-				}
-			})
-		})
-	}
-	t.Run("someone else's", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			content, theirs := data(9*mib), data(9*mib + 1)[1:]
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			up := w.uploader(func(o *upload.Options) {
-				observe := o.Observer
-				o.Observer = func(e upload.Event) {
-					observe(e)
-					if e.Kind == upload.Waiting {
-						other := filepath.Join(w.dir, "theirs")
-						if err := os.WriteFile(other, theirs, 0o600); err != nil {
-							t.Error(err)
-						}
-						if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), other, spec); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			})
-			_, err := up.File(w.t.Context(), w.file(content), conditional)
-			if !errors.Is(err, session.ErrPrecondition) {
-				t.Errorf("error = %v, want ErrPrecondition\n%s", err, w.trace())
-			}
-			w.wantObject("obj", theirs)
-		})
-	})
 }

@@ -2,7 +2,6 @@ package upload_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -190,27 +189,20 @@ func TestRequestRatesAfterRefusals(t *testing.T) {
 // pacing is off.
 func TestRequestRatesOnlyAfter429(t *testing.T) {
 	t.Parallel()
-	const object = "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate."
-	reply := func(status int, reason, message string) faults.Fault {
-		return faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: reason, Message: message}}
-	}
 	for _, test := range []struct {
-		name  string
-		fault faults.Fault
-		rates *upload.RequestRates
-		paced bool
+		name   string
+		status int
+		rates  *upload.RequestRates
+		paced  bool
 	}{
-		{name: "503", fault: reply(503, "backendError", "")},
-		{name: "one object", fault: reply(429, "rateLimitExceeded", object)},
-		{name: "lost replies", fault: faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 3, Do: faults.Action{Effect: faults.EffectLoseReply}}},
-		{name: "429 to a read", fault: faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}}},
-		{name: "429, but off", fault: reply(429, "rateLimitExceeded", ""), rates: upload.NoRequestRates},
-		{name: "429", fault: reply(429, "rateLimitExceeded", ""), paced: true},
+		{name: "503", status: 503},
+		{name: "429, but off", status: 429, rates: upload.NoRequestRates},
+		{name: "429", status: 429, paced: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			inBusyBubble(t, 0, func(w *world, c *writes) {
-				w.addFaults(test.fault)
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: test.status}})
 				path := w.file(data(1))
 				ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
 				defer cancel()
@@ -267,54 +259,4 @@ func TestRequestRatesLimit(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRequestRatesInterrupted checks that an upload that waits for the rate ends at once with its context,
-// is not counted as a request, and does not hold the next one.
-func TestRequestRatesInterrupted(t *testing.T) {
-	t.Parallel()
-	inBusyBubble(t, 0, func(w *world, c *writes) {
-		rates := new(upload.RequestRates)
-		rates.Share(0, 100)
-		rates.Set("bkt", 1)
-		path := w.file(data(1))
-		up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = rates })
-		for range 2 { // the first may start at once
-			if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "first"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-		defer cancel()
-		start := time.Now()
-		res, err := up.File(ctx, path, spec)
-		if _, ok := errors.AsType[*upload.InterruptedError](err); !ok || time.Since(start) > 5100*time.Millisecond {
-			t.Errorf("after %v: %v, want an InterruptedError after 5s", time.Since(start), err)
-		}
-		if res.Requests != 0 || res.Retries != 0 || res.Paced != 5*time.Second {
-			t.Errorf("%d requests, %d retries, %v paced; want none, and 5s", res.Requests, res.Retries, res.Paced)
-		}
-		rates.Share(0, 1)
-		start = time.Now()
-		if _, err := up.File(w.t.Context(), path, spec); err != nil || time.Since(start) > 2*time.Minute {
-			t.Errorf("the next upload: %v after %v", err, time.Since(start))
-		}
-	})
-}
-
-// TestRequestRatesRetries checks that waits for the rate are no tries: an upload whose request must wait
-// longer than all its retries still succeeds.
-func TestRequestRatesRetries(t *testing.T) {
-	t.Parallel()
-	inBusyBubble(t, 0, func(w *world, c *writes) {
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}})
-		rates := new(upload.RequestRates)
-		rates.Share(7, 100)
-		rates.Set("bkt", 1)
-		res, err := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = rates }).With(upload.CallOptions{Tries: 2}).
-			File(w.t.Context(), w.file(data(1)), spec)
-		if err != nil || res.Retries != 2 || res.Paced < time.Minute {
-			t.Errorf("%v, %d retries, %v paced; want 2 retries and more than a minute", err, res.Retries, res.Paced)
-		}
-	})
 }

@@ -58,33 +58,6 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestTriesCountFromProgress checks that newly committed bytes restore the tries, and that
-// an answered query does not.
-func TestTriesCountFromProgress(t *testing.T) {
-	t.Parallel()
-	content := data(large)
-	busy := faults.Action{Effect: faults.EffectStatus, Status: 503}
-	// Each request fails once before it commits its bytes.
-	var once []faults.Fault
-	for at := q; at < large-q; at += q {
-		once = append(once, faults.Fault{Match: faults.Match{Op: faults.OpPut, From: at, To: at + 1}, Do: busy})
-	}
-	inBubble(t, &fakegcs.Options{Faults: once}, func(w *world) {
-		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 1}).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.Retries != len(once) {
-			t.Errorf("%d retries, %v, want %d", res.Retries, err, len(once))
-		}
-		w.wantObject("obj", content)
-	})
-	// Data is refused, and queries are answered.
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: -1, Do: busy}}}, func(w *world) {
-		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 3}).File(w.t.Context(), w.file(content), spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 3 || !res.Resumable {
-			t.Errorf("%d retries, %v, want 3\n%s", res.Retries, err, w.trace())
-		}
-	})
-}
-
 // TestPermanent checks that the caller's decision ends an upload at the first failure for
 // which it is true, that the upload stays saved, and what the function gets.
 func TestPermanent(t *testing.T) {

@@ -391,61 +391,43 @@ func TestWriterEmptyWrites(t *testing.T) {
 	})
 }
 
-// TestWriterFileAgain checks a file that is sent again, from its beginning or from an
-// offset, after a part of it was committed.
-func TestWriterFileAgain(t *testing.T) {
+// TestWriterFileCommittedLate checks that a file is sent again if the service commits bytes that were not yet read, after
+// it has replied to a query.
+func TestWriterFileCommittedLate(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := data(5*mib + 9)
-	put := func(nth int, do faults.Action) faults.Fault {
-		return faults.Fault{Match: faults.Match{Op: faults.OpPut, Nth: nth}, Do: do}
-	}
-	for name, faults := range map[string][]faults.Fault{
-		"lost in the middle":         {put(3, faults.Action{Effect: faults.EffectNotFound})},
-		"lost twice":                 {put(3, faults.Action{Effect: faults.EffectGone}), put(6, faults.Action{Effect: faults.EffectGone})},
-		"short commit in the middle": {put(2, faults.Action{Effect: faults.EffectShortCommit, Bytes: 100})},
-		"short commit at the end":    {put(5, faults.Action{Effect: faults.EffectShortCommit, Bytes: 100})},
-		"exact commit at the end":    {put(5, faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 5*mib - 77})},
-		"commits late": {
-			put(1, faults.Action{Effect: faults.EffectLateCommit, Bytes: 5 * mib, For: 5 * time.Second}),
-			put(2, faults.Action{Effect: faults.EffectStallBody, Bytes: 1000, For: time.Minute}),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults...)
-				f, err := os.Open(w.file(content))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer f.Close()
-				up := w.uploader(func(o *upload.Options) {
-					o.Window, o.ChunkSize, o.StallTimeout = int(mib), mib, 30*time.Second
-					if name == "commits late" {
-						o.ChunkSize = 5 * mib // more than is read ahead
-					}
-				})
-				out := up.NewWriter(w.t.Context(), spec)
-				defer out.Abort()
-				if n, err := out.ReadFrom(f); err != nil || n != int64(len(content)) {
-					t.Errorf("ReadFrom = %d, %v", n, err)
-				}
-				if _, err := io.WriteString(out, "trailer"); err != nil {
-					t.Error(err)
-				}
-				if err := out.Close(); err != nil {
-					t.Error(err)
-				} else {
-					w.wantObject("obj", append(bytes.Clone(content), "trailer"...))
-				}
-				for _, f := range w.srv.FaultReport() {
-					if !f.Done {
-						t.Errorf("a fault did not act:\n%s", w.trace())
-					}
-				}
-			})
+	inBubble(t, nil, func(w *world) {
+		content := data(5*mib + 9)
+		w.addFaults(
+			faults.Fault{Match: faults.Match{Op: faults.OpPut, Nth: 1}, Do: faults.Action{Effect: faults.EffectLateCommit, Bytes: 5 * mib, For: 5 * time.Second}},
+			faults.Fault{Match: faults.Match{Op: faults.OpPut, Nth: 2}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 1000, For: time.Minute}},
+		)
+		f, err := os.Open(w.file(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		up := w.uploader(func(o *upload.Options) {
+			o.Window, o.ChunkSize, o.StallTimeout = int(mib), 5*mib, 30*time.Second // more than is read ahead
 		})
-	}
+		out := up.NewWriter(w.t.Context(), spec)
+		defer out.Abort()
+		if n, err := out.ReadFrom(f); err != nil || n != int64(len(content)) {
+			t.Errorf("ReadFrom = %d, %v", n, err)
+		}
+		if _, err := io.WriteString(out, "trailer"); err != nil {
+			t.Error(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", append(bytes.Clone(content), "trailer"...))
+		for _, f := range w.srv.FaultReport() {
+			if !f.Done {
+				t.Errorf("a fault did not act:\n%s", w.trace())
+			}
+		}
+	})
 }
 
 // TestWriterInterrupted checks that the error of a Write does not change while the

@@ -19,9 +19,9 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/contenttype"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/contenttype"
 )
 
 type cpFlags struct {

@@ -16,9 +16,9 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/contenttype"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/contenttype"
 	"gcsup/upload/tree"
 )
 

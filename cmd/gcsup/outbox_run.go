@@ -18,9 +18,9 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/readable"
+	"gcsup/internal/contenttype"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/contenttype"
 	"gcsup/upload/outbox"
 )
 

@@ -14,9 +14,9 @@ import (
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/contenttype"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/contenttype"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
 )

@@ -12,7 +12,7 @@ import (
 // packages of this module without its path, and whole modules. The longest key applies. A tree
 // may import itself. session/internal/secret reveals session URIs: few rows have it.
 var imports = map[string]string{
-	"backoff":                     "",
+	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/nolink",
 	"session":                     "backoff chunk session/internal/oneline session/internal/secret",
 	"session/bucket":              "chunk session",
@@ -21,7 +21,7 @@ var imports = map[string]string{
 	"session/state/bucketstore":   "backoff chunk session session/bucket session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
 	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
-	"upload/contenttype":          "",
+	"internal/contenttype":        "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
@@ -42,11 +42,12 @@ var imports = map[string]string{
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
+	"internal/breaker":            "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
+	"cmd/gcsup":                   "internal/contenttype backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
 }
 
 // never lists what packages may not even link.

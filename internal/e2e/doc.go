@@ -2,4 +2,7 @@
 // and over real connections. The processes are killed, lose their connections,
 // get wrong replies, or run twice at the same time. docs/reliability.md
 // describes the results.
+//
+// harness_test.go has what the tests share: the service, the seeded choices, and the oracle. Each other file tells a
+// story: how its processes are disturbed, and what else must hold.
 package e2e

@@ -3,11 +3,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,220 +14,212 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 )
 
 var (
-	kills    = flag.Int("kills", testsize.Full(25, 5), "how many processes to kill")
-	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes that of testsize.Seed")
+	kills     = flag.Int("kills", testsize.Full(25, 5), "how many processes to kill")
+	partKills = flag.Int("part-kills", testsize.Full(12, 4), "how many processes that send parts to kill")
+	killSeed  = flag.Uint64("kill-seed", 0, "of the kills; 0 takes that of testsize.Seed")
 )
 
-// manner is the way in which the moment of a kill is chosen.
-type manner int
-
-const (
-	byBytes  manner = iota // when the server has received a number of bytes
-	byTime                 // after a random time of a few milliseconds or more
-	bySave                 // while the state file is being written
-	byServer               // the emulator is killed and restarted
-	manners
-)
-
-func (m manner) String() string {
-	return [...]string{"by bytes", "by time", "in a save", "of the emulator"}[m]
-}
-
-// killing collects the results.
-type killing struct {
-	kills                [manners]int
-	early                int // kills before the state file was written
-	torn                 int // kills that left an incomplete state file
-	objects, wrong       int
-	sessions, most       int
-	again                []int64 // bytes that the server received twice, for each kill of a client
-	resent               []int64 // bytes sent twice by a client whose server was killed
-	committedAgain, sent int64
-}
-
-// TestKilled kills the client and the server with SIGKILL, at seeded points,
-// until each object is uploaded, and checks the objects.
+// TestKilled kills the client and the server with SIGKILL, at seeded points, until each object is uploaded.
 //
 //	go test ./internal/e2e -run Killed -kills 1000 -kill-seed 7 -v
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	random := seeded(t, *killSeed)
-	var k killing
-	if testing.Short() {
-		*kills = min(*kills, 4)
+	k := newKilling(t, *kills, *killSeed)
+	var resent []int64 // bytes sent twice by a client whose server was killed
+	for k.more() {
+		size, flags := 9*mib+k.random.Int64N(16*mib), []string(nil)
+		switch k.random.IntN(8) {
+		case 0, 1: // small, in small requests, so that there is a session
+			size = mib + k.random.Int64N(7*mib)
+			flags = []string{"--chunk-size", fmt.Sprint(256 << 10 << k.random.IntN(2))}
+		case 2: // small, in one request
+			size = k.random.Int64N(8 * mib)
+		case 3:
+			flags = []string{"--chunk-size=1MiB"}
+		}
+		before := k.kills[ofServer] + k.early
+		o := k.target(size, "--rate", fmt.Sprint(32*mib<<k.random.IntN(2)))
+		moments := []moment{byBytes, byBytes, byBytes, byTime, byTime, inSave, inSave, ofServer}
+		if last := o.upload(1+k.random.IntN(8), moments, func() []string { return flags }); last != nil && last.result().BytesResent > 0 {
+			resent = append(resent, last.result().BytesResent)
+		}
+		l := o.finish()
+		// A process starts another session if it was killed before it saved the session, or if its server
+		// was killed before it replied.
+		if without := k.kills[ofServer] + k.early - before; l.sessions > 1+without {
+			t.Errorf("%d sessions for one object, with %d kills before the state file or of the server", l.sessions, without)
+		}
 	}
-	for k.total() < *kills && !t.Failed() {
-		k.object(t, random)
-	}
-	slices.Sort(k.again)
-	slices.Sort(k.resent)
-	t.Logf("%d kills (%d by bytes, %d by time, %d in a save, %d of the emulator); %d before there was a state file, %d left a torn one",
-		k.total(), k.kills[byBytes], k.kills[byTime], k.kills[bySave], k.kills[byServer], k.early, k.torn)
-	t.Logf("%d objects, %d bytes in them: %d wrong; %d sessions, at most %d for one object", k.objects, k.sent, k.wrong, k.sessions, k.most)
-	t.Logf("committed bytes sent again: %d; bytes that the server took in twice, for each killed client: median %d, max %d; bytes that a client handed over twice because its server was killed: median %d, max %d",
-		k.committedAgain, middle(k.again), greatest(k.again), middle(k.resent), greatest(k.resent))
-	if k.wrong > 0 || k.committedAgain > 0 {
-		t.Error("an object is wrong, or committed bytes were sent again")
-	}
-	// The server keeps the multiples of 256 KiB of a request that is cut off.
-	if greatest(k.again) >= 256<<10 {
-		t.Errorf("after a kill %d bytes were received twice, want less than 256 KiB", greatest(k.again))
+	slices.Sort(resent)
+	t.Log(k)
+	if len(resent) > 0 {
+		t.Logf("bytes that a client handed over twice because its server was killed: median %d, max %d", resent[len(resent)/2], slices.Max(resent))
 	}
 }
 
+// TestPartsKilled kills clients that send a file in parts, by compose or by multipart.
+//
+//	go test ./internal/e2e -run PartsKilled -part-kills 300 -kill-seed 7 -v
+func TestPartsKilled(t *testing.T) {
+	t.Parallel()
+	k := newKilling(t, *partKills, *killSeed)
+	for k.more() {
+		way, rate := "compose", 16*mib
+		if k.random.oneIn(2) {
+			way, rate = "multipart", 48*mib // at a lower rate, processes are killed before a part is finished
+		}
+		o := k.target(18*mib+k.random.Int64N(24*mib), "--rate", fmt.Sprint(rate))
+		o.upload(1+k.random.IntN(6), []moment{byTime, byTime, byBytes, inSave}, func() []string {
+			return []string{"--parallel", fmt.Sprint(2 + k.random.IntN(3)), "--parallel-by", way}
+		})
+		o.finish()
+	}
+	t.Log(k)
+}
+
+// moment is when a process is killed.
+type moment int
+
+const (
+	byBytes  moment = iota // when the server has received a number of bytes
+	byTime                 // after a random time of a few milliseconds or more
+	inSave                 // while the state file is being written
+	ofServer               // the emulator is killed and restarted, and the process continues
+	moments
+)
+
+// killing is a test that kills processes, each of which uploads a file, and collects the results.
+type killing struct {
+	t      *testing.T
+	random chance
+	most   int // kills
+
+	kills                               [moments]int
+	early, torn                         int // kills before there was a state file, and kills that left an incomplete one
+	files, sessions, maxSessions, empty int
+	bytes, again, discarded, twice      int64
+}
+
+func newKilling(t *testing.T, most int, seed uint64) *killing {
+	return &killing{t: t, random: seeded(t, seed), most: most}
+}
+
 func (k *killing) total() (n int) {
-	for _, m := range k.kills {
-		n += m
+	for _, kills := range k.kills {
+		n += kills
 	}
 	return n
 }
 
-func middle(sorted []int64) int64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[len(sorted)/2]
+// more reports whether the test must kill more processes.
+func (k *killing) more() bool { return k.total() < k.most && !k.t.Failed() }
+
+func (k *killing) String() string {
+	return fmt.Sprintf(`%d kills (%d by bytes, %d by time, %d in a save, %d of the emulator); %d before there was a state file, %d left a torn one
+%d objects, %d bytes in them; %d sessions, at most %d for one object; committed bytes sent again: %d; of a request that was cut off, the server received at most %d bytes twice
+most bytes of a session discarded to divide a file: %d; multipart uploads without a part left: %d`,
+		k.total(), k.kills[byBytes], k.kills[byTime], k.kills[inSave], k.kills[ofServer], k.early, k.torn,
+		k.files, k.bytes, k.sessions, k.maxSessions, k.again, k.twice, k.discarded, k.empty)
 }
 
-func greatest(sorted []int64) int64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return slices.Max(sorted)
-}
-
-// object uploads one object, with as many processes as necessary.
-func (k *killing) object(t *testing.T, random *rand.Rand) {
-	size, chunk := 9<<20+random.Int64N(16<<20), int64(0)
-	switch random.IntN(8) {
-	case 0, 1: // small, in small requests, so that there is a session
-		size = 1<<20 + random.Int64N(7<<20)
-		chunk = 256 << 10 << random.IntN(2)
-	case 2: // small, in one request
-		size = random.Int64N(8 << 20)
-	case 3:
-		chunk = 1 << 20
-	}
-	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := startEmulator(t, "--rate", fmt.Sprint(32<<20<<random.IntN(2)))
-	defer func() {
-		e.child.Kill()
-		_ = os.RemoveAll(dir)
-		_ = os.RemoveAll(e.dir)
-	}()
-	o := &target{t: t, e: e, random: random, size: size, state: filepath.Join(dir, "state"), path: filepath.Join(dir, "source")}
-	o.content = source(t, o.path, size, random.Uint64())
-	o.args = []string{"cp", "--json", "--state-dir", o.state, "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "1m"}
-	if chunk > 0 {
-		o.args = append(o.args, "--chunk-size", fmt.Sprint(chunk))
-	}
-	o.args = append(o.args, o.path, "gs://demo/x")
-
-	resumable := size > 8<<20 || chunk > 0
-	before := k.kills[byServer]
-	left, early := 1+random.IntN(8), 0
-	for ; left > 0 && k.total() < *kills; left-- {
-		m := []manner{byBytes, byBytes, byBytes, byTime, byTime, bySave, bySave, byServer}[random.IntN(8)]
-		n, done := o.once(m)
-		killed := n > 0
-		k.kills[m] += n
-		if done != nil {
-			k.finished(o, done)
-			break
-		}
-		if killed {
-			if resumable && !o.hasState(".json") {
-				early++
-			}
-			if o.hasState(".tmp") {
-				k.torn++
-			}
-		}
-		k.look(o, false)
-	}
-	if left == 0 || k.total() >= *kills {
-		c := o.run()
-		c.Wait()
-		k.finished(o, c)
-	}
-	k.early += early
-	k.look(o, true)
-	k.objects++
-	k.sent += size
-	k.account(o, early, k.kills[byServer]-before)
-}
-
-// target is an object and everything that is needed to upload it.
+// target is a file that becomes the object x, and everything that is needed for that.
 type target struct {
-	t       *testing.T
-	e       *emulator
-	random  *rand.Rand
-	size    int64
-	content []byte
-	state   string
-	path    string
-	args    []string
-	clients []targetClient
-	span    time.Duration // a kill by time is in this time after the start; 0 is half a second
+	*killing
+	*emulator
+	root     string // the directory of the test
+	state    string
+	path     string
+	want     object
+	clients  []*child
+	requests []fakegcs.Request // after finish
+	span     time.Duration     // a kill by time is in this time after the start; 0 is half a second
 }
 
-// targetClient is a process that uploads a target.
-type targetClient struct {
-	*child
-	began time.Time
+// target makes a file, and starts an emulator with these flags.
+func (k *killing) target(size int64, flags ...string) *target {
+	k.t.Helper()
+	root, err := os.MkdirTemp(k.t.TempDir(), "")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	o := &target{killing: k, emulator: startEmulator(k.t, flags...), root: root, state: filepath.Join(root, "state"), path: filepath.Join(root, "source")}
+	o.want = object{Size: size, CRC32C: sum(source(k.t, o.path, size, k.random.Uint64()))}
+	k.files++
+	k.bytes += size
+	return o
 }
 
-// run starts a process.
-func (o *target) run() *child {
+// begin starts a process that uploads the file.
+func (o *target) begin(flags ...string) *child {
 	o.t.Helper()
-	began := time.Now()
-	c := run(o.t, environment(), o.args...)
-	o.clients = append(o.clients, targetClient{c, began})
+	args := []string{"cp", "--json", "--state-dir", o.state, "--endpoint", o.url, "--max-wait", "200ms", "--retry-for", "1m"}
+	c := run(o.t, environment(), slices.Concat(args, flags, []string{o.path, "gs://demo/x"})...)
+	o.clients = append(o.clients, c)
 	return c
 }
 
-// once runs a process, and kills it or its server. If the process ended by
-// itself, the object is uploaded, and once returns the process as done.
-func (o *target) once(m manner) (kills int, done *child) {
+// upload runs processes until the object is made. The first ones are killed, or their server is. It
+// returns the process that finished the upload, or nil if that was a process that was killed.
+func (o *target) upload(kills int, at []moment, flags func() []string) *child {
 	o.t.Helper()
-	began := o.e.held()
-	c := o.run()
-	victims := 1
-	if m == byServer {
-		victims += o.random.IntN(3)
-	}
-	for range victims {
-		if !o.wait(c, m, began) {
-			break
+	for ; ; kills-- {
+		c := o.begin(flags()...)
+		killed := kills > 0 && o.more() && o.disturb(c, pick(o.random, at...))
+		if !killed && c.Wait() != 0 {
+			o.t.Fatal(c.output())
 		}
-		if m != byServer {
-			c.Kill()
-			if c.Wait() != -1 {
-				break // the process ended before the kill
+		for _, l := range c.lines() {
+			if l.Type == "discarded" {
+				o.t.Errorf("a kill damaged the state file: %s", c.output())
 			}
-			return 1, nil
 		}
-		o.e.kill()
-		time.Sleep(time.Duration(o.random.Int64N(int64(300 * time.Millisecond))))
-		o.e.start()
-		kills++
-		began = o.e.held()
+		got, made := o.objects("demo")["x"]
+		if made && !got.same(o.want) || !made && !killed {
+			o.t.Errorf("the object (exists: %v) is %+v, want %+v", made, got, o.want)
+		}
+		if !killed {
+			return c
+		}
+		if o.hasState(".tmp") {
+			o.torn++
+		}
+		if !o.hasState(".json") {
+			if made {
+				return nil // another process would upload the object again
+			}
+			o.early++
+		}
 	}
-	c.Wait()
-	return kills, c
 }
 
-// wait waits for the moment of the kill. It returns false if the process ended
-// before.
-func (o *target) wait(c *child, m manner, began int64) bool {
+// disturb kills a process, or its server. It returns false if the process ends by itself.
+func (o *target) disturb(c *child, m moment) bool {
+	if m != ofServer {
+		if !o.wait(c, m) || !c.kill() {
+			return false
+		}
+		o.kills[m]++
+		return true
+	}
+	for range 1 + o.random.IntN(3) {
+		if !o.wait(c, pick(o.random, byBytes, byTime)) {
+			break
+		}
+		o.emulator.kill()
+		o.random.pause(300 * time.Millisecond)
+		o.start()
+		o.kills[m]++
+	}
+	return false
+}
+
+// wait waits for the moment of a kill. It returns false if the process ended before.
+func (o *target) wait(c *child, m moment) bool {
 	pause := func(d time.Duration) bool {
 		select {
 		case <-c.Done():
@@ -238,21 +228,14 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 			return true
 		}
 	}
-	if m == byServer && o.random.IntN(2) == 0 {
-		m = byTime
-	}
 	switch m {
 	case byTime:
-		// The process is still parsing its flags. The first save follows within tens of
-		// milliseconds, and the object takes some hundred milliseconds.
-		d := time.Duration(o.random.Int64N(int64(80 * time.Millisecond)))
-		if o.random.IntN(4) > 0 {
-			d = time.Duration(o.random.Int64N(int64(cmp.Or(o.span, 500*time.Millisecond))))
+		if o.random.oneIn(4) { // The process is still parsing its flags, or saves for the first time.
+			return pause(o.random.below(80 * time.Millisecond))
 		}
-		return pause(d)
-	case bySave:
-		// A save takes a third of a millisecond, so that the loop polls without
-		// a pause.
+		return pause(o.random.below(cmp.Or(o.span, 500*time.Millisecond)))
+	case inSave:
+		// A save takes a third of a millisecond, so that the loop polls without a pause.
 		var temp string
 		if !until(c.Done(), time.Millisecond/2, func() bool {
 			for _, name := range o.stateFiles() {
@@ -275,11 +258,10 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 		}
 		return is(true)
 	default:
-		left := max(o.size-began, 1)
-		aim := began + o.random.Int64N(left)
-		// The server stores multiples of 256 KiB at once. The rest may not be stored
-		// yet.
-		return until(c.Done(), 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
+		aim := o.held()
+		aim += o.random.Int64N(max(o.want.Size-aim, 1))
+		// The server stores multiples of 256 KiB at once. The rest may not be stored yet.
+		return until(c.Done(), 100*time.Microsecond, func() bool { return o.held() >= aim }) && pause(o.random.below(4*time.Millisecond))
 	}
 }
 
@@ -298,79 +280,33 @@ func (o *target) hasState(suffix string) bool {
 	return slices.ContainsFunc(o.stateFiles(), func(name string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// finished reports whether a process that was killed had finished the upload, so that another process would upload
-// the object again.
-func (o *target) finished() bool {
-	if o.hasState(".json") {
-		return false
+// finish checks the object, the requests, and that nothing else is left.
+func (o *target) finish() *ledger {
+	o.t.Helper()
+	o.stop()
+	o.flags = nil // an object is read fast
+	o.start()
+	o.empty += o.complete(map[string]string{"x": o.path})
+	o.requests = o.emulator.requests()
+	if o.hasState(".json") || o.hasState(".tmp") {
+		o.t.Errorf("state files are left: %q", o.stateFiles())
 	}
-	_, ok := o.e.declared("x")
-	return ok
-}
-
-// look compares the object, if it exists, with the source.
-func (k *killing) look(o *target, must bool) {
-	got, ok := o.e.object("x")
-	if ok && !bytes.Equal(got, o.content) || !ok && must {
-		k.wrong++
-		o.t.Errorf("object has %d bytes (exists: %v), want the %d bytes of the source", len(got), ok, o.size)
+	l := account(o.t, o.requests, o.clients)
+	o.sessions += l.sessions
+	o.maxSessions = max(o.maxSessions, l.sessions)
+	o.again += l.again
+	o.twice = max(o.twice, l.twice)
+	o.discarded = max(o.discarded, l.discarded)
+	if l.again > 0 {
+		o.t.Errorf("%d committed bytes were sent again", l.again)
 	}
-}
-
-// finished checks the output of the last process.
-func (k *killing) finished(o *target, c *child) {
-	if c.Wait() != 0 {
-		o.t.Fatal(c.output())
+	if l.twice >= 256<<10 { // the server keeps the multiples of 256 KiB of a request that is cut off
+		o.t.Errorf("%d bytes of a request were received twice, want less than 256 KiB", l.twice)
 	}
-	for _, l := range c.lines() {
-		if l.Type == "discarded" {
-			o.t.Errorf("a kill damaged the state file: %s", c.output())
+	for _, dir := range []string{o.root, o.dir} {
+		if err := os.RemoveAll(dir); err != nil {
+			o.t.Error(err)
 		}
 	}
-	if r := c.result().BytesResent; r > 0 {
-		k.resent = append(k.resent, r)
-	}
-}
-
-// account checks the requests of an object, except those that were under way
-// when the server was killed.
-func (k *killing) account(o *target, early, servers int) {
-	t := o.t
-	sessions := 0
-	var acknowledged, taken int64 // committed offset in the replies; end of the received bytes
-	for _, r := range o.e.requests() {
-		switch r.Op {
-		case faults.OpStart:
-			sessions++
-			acknowledged, taken = 0, 0
-		case faults.OpPut, faults.OpFinalize:
-			if strings.HasPrefix(r.ContentRange, "bytes */") {
-				break // the service has all bytes, but was killed before it made the object
-			}
-			var from int64
-			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
-				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
-			}
-			if from < acknowledged {
-				k.committedAgain += acknowledged - from
-			}
-			if taken > from {
-				k.again = append(k.again, taken-from)
-			} else if taken > 0 && from > 0 {
-				k.again = append(k.again, 0)
-			}
-			taken = from + r.Received
-		}
-		var last int64
-		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
-			acknowledged = last + 1
-		}
-	}
-	k.sessions += sessions
-	k.most = max(k.most, sessions)
-	// A process starts another session if it was killed before it saved the
-	// session, or if its server was killed before it replied.
-	if sessions > 1+early+servers {
-		t.Errorf("%d sessions for one object, with %d kills before the state file and %d of the server", sessions, early, servers)
-	}
+	return l
 }

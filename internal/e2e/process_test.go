@@ -3,14 +3,14 @@
 package e2e_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testprocess"
@@ -72,7 +73,9 @@ func environment(more ...string) []string {
 // child is a gcsup process.
 type child struct {
 	*testprocess.Process
-	t *testing.T
+	t      *testing.T
+	began  time.Time
+	killed time.Time // by kill; zero if it ended before
 }
 
 // run starts gcsup. It is killed at the end of the test if it is still running.
@@ -89,7 +92,18 @@ func runWith(t *testing.T, env []string, stdin *os.File, args ...string) *child 
 	if stdin != nil {
 		cmd.Stdin = stdin
 	}
-	return &child{testprocess.Start(t, cmd), t}
+	began := time.Now()
+	return &child{Process: testprocess.Start(t, cmd), t: t, began: began}
+}
+
+// kill sends SIGKILL. It returns false if the process ended before.
+func (c *child) kill() bool {
+	now := time.Now()
+	if c.Kill(); c.Wait() != -1 {
+		return false
+	}
+	c.killed = now
+	return true
 }
 
 // output returns all output of a process that has ended.
@@ -148,10 +162,26 @@ func (l line) kind() string {
 	return l.Error.Kind
 }
 
+// serve serves a handler on an address of its own.
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	ln, err := net.Listen("tcp", loopback()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := &httptest.Server{Listener: ln, Config: &http.Server{Handler: h}}
+	ts.Start()
+	t.Cleanup(func() {
+		ts.CloseClientConnections()
+		ts.Close()
+	})
+	return ts
+}
+
 // emulator is "gcsup emulator" in a separate process, with its data in a
 // directory, so that it can be killed and restarted with the same data.
 type emulator struct {
-	t     *testing.T
+	service
 	dir   string
 	flags []string
 	addr  string
@@ -162,7 +192,7 @@ type emulator struct {
 func startEmulator(t *testing.T, flags ...string) *emulator {
 	t.Helper()
 	dir := t.TempDir()
-	e := &emulator{t: t, dir: filepath.Join(dir, "gcs"), addr: loopback() + ":0", log: filepath.Join(dir, "log"), flags: flags}
+	e := &emulator{service: service{t: t}, dir: filepath.Join(dir, "gcs"), addr: loopback() + ":0", log: filepath.Join(dir, "log"), flags: flags}
 	e.start()
 	return e
 }
@@ -185,6 +215,7 @@ func (e *emulator) start() {
 	args := append([]string{"emulator", "--addr", e.addr, "--dir", e.dir, "--create-buckets", "--log", "json"}, e.flags...)
 	e.child = run(e.t, environment(), args...)
 	e.addr = e.child.Await(`export STORAGE_EMULATOR_HOST=http://(\S+)\n`)[1]
+	e.url = "http://" + e.addr
 }
 
 // kill kills the emulator with SIGKILL.
@@ -206,8 +237,6 @@ func (e *emulator) keepLog() {
 	}
 }
 
-func (e *emulator) url() string { return "http://" + e.addr }
-
 // hold stops an upload at offset at until release is called, so that a test can
 // kill it there. chunk is the size of a request in bytes; 0 means one request.
 func (e *emulator) hold(at, chunk int64) {
@@ -217,7 +246,7 @@ func (e *emulator) hold(at, chunk int64) {
 		begin = at - at%chunk
 	}
 	stall := func(bytes int64) faults.Action { return faults.Action{Effect: faults.EffectStallBody, Bytes: bytes} }
-	e.faults(http.MethodPost,
+	e.plant(
 		faults.Fault{Match: faults.Match{From: begin, To: begin + 1}, Times: -1, Do: stall(at - begin)},
 		faults.Fault{Match: faults.Match{From: at}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}})
 }
@@ -226,32 +255,6 @@ func (e *emulator) hold(at, chunk int64) {
 // false if the process ended before.
 func (e *emulator) reaches(c *child, at int64) bool {
 	return until(c.Done(), time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
-}
-
-// release ends a hold for new requests. Requests that are already held stay held.
-func (e *emulator) release() {
-	e.t.Helper()
-	e.faults(http.MethodDelete)
-}
-
-func (e *emulator) faults(method string, faults ...faults.Fault) {
-	e.t.Helper()
-	body, err := json.Marshal(faults)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(e.t.Context(), method, e.url()+"/_fakegcs/faults", bytes.NewReader(body))
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		e.t.Fatalf("faults: %s", resp.Status)
-	}
 }
 
 // stop stops the emulator.
@@ -294,35 +297,6 @@ func (e *emulator) held() (n int64) {
 	return n
 }
 
-// object reads an object of the bucket demo. It returns false if there is none.
-func (e *emulator) object(name string) ([]byte, bool) {
-	e.t.Helper()
-	var data bytes.Buffer
-	ok := e.read(name+"?alt=media", &data)
-	return data.Bytes(), ok
-}
-
-// read copies the reply about an object of the bucket demo to w. It returns false if there is none.
-func (e *emulator) read(name string, w io.Writer) bool {
-	e.t.Helper()
-	resp, err := http.Get(e.url() + "/storage/v1/b/demo/o/" + name)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-		if _, err := io.Copy(w, resp.Body); err != nil {
-			e.t.Fatal(err)
-		}
-		return true
-	case http.StatusNotFound:
-		return false
-	}
-	e.t.Fatalf("%s: status %d", name, resp.StatusCode)
-	return false
-}
-
 // source creates a file of pseudo-random bytes.
 func source(t *testing.T, path string, size int64, seed uint64) []byte {
 	t.Helper()
@@ -338,16 +312,8 @@ func source(t *testing.T, path string, size int64, seed uint64) []byte {
 	return data
 }
 
-// seeded returns a random number generator and logs its seed. A seed of 0 means
-// that of [testsize.Seed].
-func seeded(t *testing.T, seed uint64) *rand.Rand {
-	if seed == 0 {
-		seed = testsize.Seed(t)
-	} else {
-		t.Logf("seed %d", seed)
-	}
-	return rand.New(rand.NewPCG(seed, 0))
-}
+// sum returns the CRC32C of data as the service writes it.
+func sum(data []byte) string { return chunk.EncodeCRC32C(chunk.Update(0, data)) }
 
 // until polls until a condition on another process is true. It returns false if
 // stop was closed first, or after three minutes.

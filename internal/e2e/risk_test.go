@@ -74,7 +74,7 @@ func (e *emulator) interruptAt(t *testing.T, size int64, files int, part float64
 	source(t, path, size, rand.Uint64())
 	var all []*child
 	for i := range files {
-		all = append(all, run(t, environment(), append([]string{"cp", "--json", "--state-dir", state, "--endpoint", e.url(), path, fmt.Sprintf("gs://demo/x%d", i)}, args...)...))
+		all = append(all, run(t, environment(), append([]string{"cp", "--json", "--state-dir", state, "--endpoint", e.url, path, fmt.Sprintf("gs://demo/x%d", i)}, args...)...))
 	}
 	if !until(all[0].Done(), 10*time.Millisecond, func() bool { return float64(e.held()) >= part*float64(size)*float64(files) }) {
 		t.Fatal(all[0].output())
@@ -95,7 +95,7 @@ func (e *emulator) interruptAt(t *testing.T, size int64, files int, part float64
 // committed returns how many bytes of the saved uploads in a state directory are committed.
 func (e *emulator) committed(t *testing.T, state string) (committed int64) {
 	t.Helper()
-	list := run(t, environment(), "sessions", "list", "--refresh", "--json", "--state-dir", state, "--endpoint", e.url())
+	list := run(t, environment(), "sessions", "list", "--refresh", "--json", "--state-dir", state, "--endpoint", e.url)
 	list.Wait()
 	for text := range strings.Lines(list.Stdout()) {
 		var saved struct{ Committed int64 }
@@ -123,7 +123,7 @@ func TestShortRuns(t *testing.T) {
 			source(t, path, 256<<20, rand.Uint64())
 			var all []int64
 			for last := int64(0); ; {
-				c := run(t, environment(), "cp", "--state-dir", state, "--endpoint", e.url(), "--parallel-by", way, path, "gs://demo/x")
+				c := run(t, environment(), "cp", "--state-dir", state, "--endpoint", e.url, "--parallel-by", way, path, "gs://demo/x")
 				select {
 				case <-c.Done():
 				case <-time.After(5 * time.Second):

@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -15,10 +14,75 @@ import (
 	"gcsup/fakegcs/faults"
 )
 
+// check checks everything after the last process.
+func (r *sharedRun) check(all *sharedTotals) {
+	r.t.Helper()
+	s := r.service
+	all.empty += s.left()
+	s.complete(r.sources)
+	r.readLogs()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.log, func(a, b sharedRequest) int { return a.Time.Compare(b.Time) })
+	all.runs++
+	all.processes += len(r.processes)
+	for name, size := range r.sizes {
+		all.objects++
+		all.sizes += size
+		r.checkSessions(name, size, all)
+	}
+	for _, q := range s.log {
+		if q.Fault != "" {
+			all.fault++
+		}
+		r.checkLease(q, all)
+	}
+	for _, body := range s.saved {
+		if s.hasURI(string(body)) {
+			r.t.Error("a session URI was saved in plain text")
+		}
+	}
+	for _, p := range r.processes {
+		if !p.killed.IsZero() {
+			all.kills++
+		}
+		all.stops += len(p.stops)
+		r.checkEnd(p, all)
+		r.checkTakeovers(p, all)
+		if s.hasURI(p.Stdout() + p.Stderr() + p.logged) {
+			r.t.Errorf("process %d: a session URI is in its output or in its log", p.number)
+		}
+	}
+}
+
+// checkEnd checks the exit code and the results of a process.
+func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
+	code, want := p.Wait(), 0
+	for _, l := range p.lines() {
+		if l.Type != "result" {
+			continue
+		}
+		if r.lost(p, l.ID) && l.kind() != "in_use" {
+			r.t.Errorf("process %d: %s ended with %s, want in_use", p.number, l.Destination, l.kind())
+		}
+		if l.Status != "failed" {
+			continue
+		}
+		if l.kind() != "in_use" {
+			r.t.Errorf("process %d: %s: %+v", p.number, l.Destination, l.Error)
+		}
+		all.inUse++
+		want = 75
+	}
+	if code != want && (code != -1 || p.killed.IsZero()) {
+		r.t.Errorf("process %d ended with %d, want %d: %s", p.number, code, want, p.output())
+	}
+}
+
 // checkSessions checks the requests of the sessions of an object: no process sends a
 // byte below an offset that it knew to be committed, and there is another session
 // only if the previous one was finished or not used.
-func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
+func (r *sharedRun) checkSessions(object string, size int64, all *sharedTotals) {
 	type history struct {
 		began    time.Time
 		sent     int64 // bytes that the server received, for this object
@@ -29,9 +93,8 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 	sessions := map[string]*history{}
 	var last *history
 	generations := map[int64]bool{}
-	acknowledged := r.acknowledged(src.object)
 	for _, q := range r.service.log {
-		if q.Bucket != "data" || q.Object != src.object {
+		if q.Bucket != "demo" || q.Object != object {
 			continue
 		}
 		if q.Op == faults.OpStart {
@@ -40,7 +103,7 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 			}
 			if last != nil && !last.finished {
 				if last.used {
-					r.t.Errorf("%s: process %d started another session, and the one before was used", src.object, q.process)
+					r.t.Errorf("%s: process %d started another session, and the one before was used", object, q.process)
 				}
 				all.unused++
 			}
@@ -56,14 +119,10 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 		h.used = true
 		from, to := q.span()
 		if known := r.known(q, h.began); from < known && to > from {
-			all.committedAgain += known - from
-			r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", src.object, q.process, q.ContentRange, known)
+			r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", object, q.process, q.ContentRange, known)
 		}
 		h.sent += q.Received
-		ack := acknowledgment{q.process, string(q.Op), from, to}
-		if q.Received == to-from && q.succeeded() && acknowledged[ack] > 0 && !r.overtaken(q) {
-			acknowledged[ack]--
-		} else {
+		if q.Received != to-from || !success(q.Status) || r.overtaken(q) {
 			h.cut += q.Received
 			all.interrupted++
 		}
@@ -73,16 +132,16 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 		if q.generation != 0 && !generations[q.generation] {
 			generations[q.generation] = true
 			h.finished = true
-			if again := h.sent - int64(len(src.content)); again > 0 {
+			if again := h.sent - size; again > 0 {
 				all.again += again
 				if again > h.cut {
-					r.t.Errorf("%s: %d bytes were received twice, want at most the %d bytes of interrupted requests", src.object, again, h.cut)
+					r.t.Errorf("%s: %d bytes were received twice, want at most the %d bytes of interrupted requests", object, again, h.cut)
 				}
 			}
 		}
 	}
 	if len(generations) != 1 && r.noClobber || len(generations) == 0 {
-		r.t.Errorf("%s: %d objects were made, want 1", src.object, len(generations))
+		r.t.Errorf("%s: %d objects were made, want 1", object, len(generations))
 	}
 }
 
@@ -94,26 +153,6 @@ func (r *sharedRun) overtaken(q sharedRequest) bool {
 	})
 }
 
-// acknowledgment is a data request whose reply a process received.
-type acknowledgment struct {
-	process  int
-	op       string
-	from, to int64
-}
-
-// acknowledged counts the data requests for an object whose replies were received.
-func (r *sharedRun) acknowledged(object string) map[acknowledgment]int {
-	all := map[acknowledgment]int{}
-	for _, p := range r.processes {
-		for _, x := range p.exchanges {
-			if r.objects[x.id] == object && x.answered() {
-				all[acknowledgment{p.number, x.op, x.from, x.sent}]++
-			}
-		}
-	}
-	return all
-}
-
 // known returns the committed offset that a process had received before it made a
 // request, for a session that began at a moment.
 func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
@@ -123,7 +162,7 @@ func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
 	}
 	from, to := q.span()
 	for _, x := range p.exchanges {
-		if r.objects[x.id] != q.Object || !x.answered() || !x.began.After(began) || !x.ended.Before(q.Time) {
+		if r.objects[x.id] != q.Object || !success(x.status) || !x.began.After(began) || !x.ended.Before(q.Time) {
 			continue
 		}
 		// The times in a log are rounded down, so that the reply to a short request seems to
@@ -138,57 +177,75 @@ func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
 // logPrecision is the precision of the times in a log.
 const logPrecision = time.Millisecond
 
-// checkWake checks that a process that was stopped begins no request for an upload
-// whose lease another process acquired meanwhile.
-func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
-	if !p.killed.IsZero() {
-		return // its log may be incomplete
+// process returns a process by its number.
+func (r *sharedRun) process(n int) *sharedProcess {
+	if n < 1 || n > len(r.processes) {
+		return nil
 	}
-	for _, stop := range p.stops {
-		for id, changes := range r.service.leases {
-			taken := false
-			held := ownerAt(changes, stop.from)
-			for _, c := range changes {
-				taken = taken || c.process != 0 && c.process != p.number && c.time.After(stop.from) && c.time.Before(stop.to)
-			}
-			began := func(x clientExchange) bool { return x.id == id && x.began.Before(stop.from) }
-			if held != p.number || !taken || !slices.ContainsFunc(p.exchanges, began) {
-				continue // it may not have known that it had the lease
-			}
-			// A request that began before the stop may arrive now.
-			middle := stop.from.Add(stop.to.Sub(stop.from) / 2)
-			straddling := 0
-			for _, x := range p.exchanges {
-				switch {
-				case x.id != id || x.ended.Before(stop.to):
-				case x.began.Before(middle):
-					straddling++
-				default:
-					r.t.Errorf("process %d began a request (%s) for %s when it continued, and another process had taken it", p.number, x.op, id)
-				}
-			}
-			arrived, finished := 0, false
-			object := r.objects[id]
-			for _, q := range r.service.log {
-				if q.process != p.number || q.Bucket != "data" || q.Object != object || q.session == "" {
-					continue
-				}
-				if q.Time.After(stop.to) {
-					arrived++
-				}
-				finished = finished || q.Op == faults.OpFinalize
-			}
-			if arrived > straddling {
-				r.t.Errorf("process %d: %d requests for %s arrived after it continued, and %d were under way", p.number, arrived, object, straddling)
-			}
-			all.straddling += arrived
-			for _, l := range p.child.lines() {
-				if l.Type == "result" && l.ID == id && l.kind() != "in_use" && !finished {
-					r.t.Errorf("process %d: %s ended with %s, want in_use", p.number, object, l.kind())
-				}
+	return r.processes[n-1]
+}
+
+// checkLease checks that the process of a request had the lease when the request began. A process notices soon that
+// another one has acquired the lease. If it was stopped at that moment, it begins no request when it
+// continues; only one that was under way arrives then.
+func (r *sharedRun) checkLease(q sharedRequest, all *sharedTotals) {
+	// A request needs some time from its check of the lease to the server.
+	const arrival = sharedLease / 8
+	p := r.process(q.process)
+	if q.Bucket != "demo" || q.session == "" || p == nil {
+		return
+	}
+	id, began, logged := r.ids[q.Object], q.Time, false
+	for _, x := range p.exchanges {
+		if at := x.began.Add(logPrecision); x.id == id && x.op == string(q.Op) && at.Before(began) && x.ended.Add(logPrecision).After(q.Time) {
+			began, logged = at, true
+		}
+	}
+	if slices.ContainsFunc(p.stops, func(s span) bool { return began.Before(s.from) && q.Time.After(s.to) }) {
+		all.straddling++
+	}
+	changes := r.service.leases[id]
+	last := lastChange(changes, began)
+	taken := time.Time{} // when another process acquired the lease that this one had
+	for _, c := range changes[:last+1] {
+		switch c.process {
+		case p.number:
+			taken = time.Time{}
+		case 0:
+		default:
+			if taken.IsZero() {
+				taken = c.time
 			}
 		}
 	}
+	if taken.IsZero() {
+		return
+	}
+	stopped := slices.ContainsFunc(p.stops, func(s span) bool { return taken.After(s.from) && taken.Before(s.to) })
+	if stopped && !logged && !p.killed.IsZero() {
+		return // it may have been under way
+	}
+	if stopped || changes[last].process != 0 && began.Sub(taken) > arrival {
+		r.t.Errorf("%s of %s by process %d, and another process acquired the lease %v before", q.Op, q.Object, p.number, began.Sub(taken))
+	}
+}
+
+// lost reports whether a process had the lease of an upload, knew it, and was stopped while another process
+// acquired the lease. It returns false if the process was finishing the upload.
+func (r *sharedRun) lost(p *sharedProcess, id string) bool {
+	changes := r.service.leases[id]
+	return slices.ContainsFunc(p.stops, func(stop span) bool {
+		knew, finishing := false, false
+		for _, x := range p.exchanges {
+			if x.id == id && x.began.Before(stop.from) {
+				knew, finishing = true, finishing || x.op == string(faults.OpFinalize)
+			}
+		}
+		i := lastChange(changes, stop.from)
+		return knew && !finishing && i >= 0 && changes[i].process == p.number && slices.ContainsFunc(changes, func(c leaseChange) bool {
+			return c.process != 0 && c.process != p.number && c.time.After(stop.from) && c.time.Before(stop.to)
+		})
+	})
 }
 
 // clientExchange is a request in the log file of a process.
@@ -201,13 +258,8 @@ type clientExchange struct {
 	from, sent, held int64
 }
 
-// answered reports whether the process received the reply of the service.
-func (x clientExchange) answered() bool { return success(x.status) }
-
+// success reports whether the service accepted a request.
 func success(status int) bool { return status == 200 || status == 201 || status == 308 }
-
-// succeeded reports whether the service accepted the bytes.
-func (q *sharedRequest) succeeded() bool { return success(q.Status) }
 
 // logField matches an attribute of a line in a log file.
 var logField = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
@@ -239,9 +291,9 @@ func parseExchange(line string) (x clientExchange, ok bool, err error) {
 // readLogs reads the logs and the output of the processes.
 func (r *sharedRun) readLogs() {
 	for _, p := range r.processes {
-		for _, l := range p.child.lines() {
-			if object, ok := strings.CutPrefix(l.Destination, "gs://data/"); ok && l.ID != "" {
-				r.objects[l.ID] = object
+		for _, l := range p.lines() {
+			if object, ok := strings.CutPrefix(l.Destination, "gs://demo/"); ok && l.ID != "" {
+				r.objects[l.ID], r.ids[object] = object, l.ID
 			}
 		}
 		data, err := os.ReadFile(p.log)
@@ -299,7 +351,6 @@ func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 			after := taken.Sub(end)
 			all.slowest = max(all.slowest, after)
 			if taken.IsZero() || taken.After(limit) {
-				all.late++
 				r.t.Errorf("process %d waited for %s, whose holder %d was killed or stopped; it was taken %v after the end of the lease, want at most %v", waiting, id, p.number, after, takeoverMargin)
 			}
 		}
@@ -334,34 +385,4 @@ func (r *sharedRun) waiting(id string, renewed, end, taken, limit time.Time) int
 		}
 	}
 	return 0
-}
-
-// checkFence checks that the requests of a session come from the process that has the
-// lease. A process that was stopped is checked by checkWake.
-func (r *sharedRun) checkFence() {
-	// A request needs some time from its check of the lease to the server.
-	const arrival = sharedLease / 8
-	ids := map[string]string{}
-	for id := range r.service.leases {
-		ids[r.objects[id]] = id
-	}
-	for _, q := range r.service.log {
-		p := r.process(q.process)
-		if q.Bucket != "data" || q.session == "" || p == nil || len(p.stops) > 0 {
-			continue
-		}
-		changes := r.service.leases[ids[q.Object]]
-		i := lastChange(changes, q.Time.Add(-arrival))
-		if i >= 0 && changes[i].process != 0 && changes[i].process != q.process && ownerAt(changes, q.Time) != q.process {
-			r.t.Errorf("%s of %s by process %d, and process %d has the lease", q.Op, q.Object, q.process, changes[i].process)
-		}
-	}
-}
-
-// span returns the bytes that a data request has.
-func (q *sharedRequest) span() (from, to int64) {
-	if n, _ := fmt.Sscanf(q.ContentRange, "bytes %d-%d/", &from, &to); n == 2 {
-		return from, to + 1
-	}
-	return 0, 0
 }

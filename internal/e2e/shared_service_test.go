@@ -4,12 +4,9 @@ package e2e_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -31,8 +28,8 @@ func stateObject(id string) string { return "uploads/" + id + ".gcsup" }
 // leaseService is an emulator that records which process made a request, and which
 // process has the lease of an upload.
 type leaseService struct {
+	service
 	gcs *fakegcs.Server
-	ts  *httptest.Server
 
 	mu       sync.Mutex
 	requests int
@@ -66,24 +63,9 @@ func newLeaseService(t *testing.T) *leaseService {
 	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, NoMD5: true, KeepRequests: -1, OnRequest: s.note}); err != nil {
 		t.Fatal(err)
 	}
-	s.ts = httptest.NewUnstartedServer(s)
-	_ = s.ts.Listener.Close()
-	if s.ts.Listener, err = net.Listen("tcp", loopback()+":0"); err != nil {
-		t.Fatal(err)
-	}
-	s.ts.Start()
-	t.Cleanup(func() {
-		_ = s.gcs.Close()
-		s.ts.CloseClientConnections()
-		s.ts.Close()
-	})
+	s.service = service{t, serve(t, s).URL}
+	t.Cleanup(func() { _ = s.gcs.Close() })
 	return s
-}
-
-// shared returns the arguments of a process that uses the store.
-func (s *leaseService) shared(process int, key string, args []string) []string {
-	return append(args, "--state=gs://"+stateBucket+"/uploads", "--state-key-file="+key, "--state-lease="+sharedLease.String(),
-		"--endpoint="+s.ts.URL, fmt.Sprintf("--additional-headers=X-Process=%d", process))
 }
 
 // note keeps a finished request for ServeHTTP.
@@ -153,6 +135,27 @@ func (s *leaseService) finish(w http.ResponseWriter, q sharedRequest, number str
 	s.log = append(s.log, q)
 }
 
+// span returns the bytes that a data request has.
+func (q *sharedRequest) span() (from, to int64) {
+	if n, _ := fmt.Sscanf(q.ContentRange, "bytes %d-%d/", &from, &to); n == 2 {
+		return from, to + 1
+	}
+	return 0, 0
+}
+
+// committed returns the greatest committed offset that a process received.
+func (s *leaseService) committed(process int) (offset int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.log {
+		var last int64
+		if n, _ := fmt.Sscanf(q.Range, "bytes=0-%d", &last); n == 1 && q.process == process && q.Status != 0 {
+			offset = max(offset, last+1)
+		}
+	}
+	return offset
+}
+
 // lastChange returns the index of the last change until a moment, or -1.
 func lastChange(changes []leaseChange, at time.Time) int {
 	last := -1
@@ -162,14 +165,6 @@ func lastChange(changes []leaseChange, at time.Time) int {
 		}
 	}
 	return last
-}
-
-// ownerAt returns the process that has the lease, or 0.
-func ownerAt(changes []leaseChange, at time.Time) int {
-	if i := lastChange(changes, at); i >= 0 {
-		return changes[i].process
-	}
-	return 0
 }
 
 // hasURI reports whether a text has the URI of a session.
@@ -186,26 +181,16 @@ func (s *leaseService) hasURI(text string) bool {
 }
 
 // left returns how many objects are left in the state bucket. They have no upload.
-func (s *leaseService) left(t *testing.T) int {
-	t.Helper()
-	s.gcs.ClearFaults() // one may not have happened yet
-	resp, err := http.Get(s.ts.URL + "/storage/v1/b/" + stateBucket + "/o")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var page struct {
-		Items []struct{ Name, Size string }
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range page.Items {
-		if o.Size != "0" {
-			t.Errorf("%s is left in the state bucket, with %s bytes", o.Name, o.Size)
+func (s *leaseService) left() int {
+	s.t.Helper()
+	s.release() // a fault may not have happened yet
+	all := s.objects(stateBucket)
+	for name, o := range all {
+		if o.Size != 0 {
+			s.t.Errorf("%s is left in the state bucket, with %d bytes", name, o.Size)
 		}
 	}
-	return len(page.Items)
+	return len(all)
 }
 
 // story lists the changes of leases and the requests with a fault, for a failed test.

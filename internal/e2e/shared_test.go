@@ -3,11 +3,10 @@
 package e2e_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"flag"
 	"fmt"
-	mathrand "math/rand/v2"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,20 +46,72 @@ func TestShared(t *testing.T) {
 	var all sharedTotals
 	for i := range uint64(*sharedRuns) {
 		t.Run(fmt.Sprintf("seed %d", first+i), func(t *testing.T) {
-			newSharedRun(t, first+i).run(&all)
+			r := newSharedRun(t, first+i)
+			for range sharedUploads {
+				size := 2*mib + r.random.Int64N(4*mib)
+				if r.random.oneIn(testsize.Full(1, 8)) {
+					size = 9*mib + r.random.Int64N(3*mib)
+				}
+				if r.random.oneIn(8) {
+					size += r.random.Int64N(12 * mib)
+				}
+				r.addSource(size)
+			}
+			r.service.plant(r.faults()...)
+			r.run()
+			if r.check(&all); t.Failed() {
+				t.Logf("\n%s", r.story())
+			}
 		})
 	}
 	t.Log(&all)
 }
 
+// TestSharedStopped stops a process for longer than its lease. If another process resumed the upload meanwhile, the first
+// one begins no request when it continues. Otherwise it finishes the upload.
+func TestSharedStopped(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{true, false} {
+		t.Run(fmt.Sprintf("another process resumes the upload: %v", taken), func(t *testing.T) {
+			t.Parallel()
+			r := newSharedRun(t, 1)
+			path := r.addSource(10 * mib)
+			first := r.begin("cp", "--chunk-size=1MiB", path, "gs://demo", "--limit-rate=4MiB")
+			if !until(first.Done(), time.Millisecond, func() bool { return r.service.committed(1) >= 2*mib }) {
+				t.Fatal(first.output())
+			}
+			first.stop()
+			time.Sleep(sharedLease / 2) // the second one must wait only for the rest of the lease
+			if taken {
+				second := r.begin("cp", "--chunk-size=1MiB", path, "gs://demo")
+				if second.Wait() != 0 {
+					t.Fatal(second.output())
+				}
+				if l := second.result(); l.ResumedFrom < 2*mib || l.BytesResent != 0 {
+					t.Errorf("the second: %+v", l)
+				}
+			}
+			time.Sleep(time.Until(first.stops[0].from.Add(sharedLease + sharedLease/2)))
+			first.wake()
+			if want := map[bool]string{true: "in_use", false: "ok"}[taken]; first.Wait() < 0 || first.result().kind() != want {
+				t.Error(first.output())
+			}
+			var all sharedTotals
+			if r.check(&all); all.sessions != 1 {
+				t.Errorf("%d sessions, want 1", all.sessions)
+			}
+		})
+	}
+}
+
 // sharedTotals are the results of all runs.
 type sharedTotals struct {
-	runs, objects, wrong           int
+	runs, objects                  int
 	processes, kills, stops, fault int
 	inUse                          int // uploads of a process that ended because another one works on them
-	takeovers, late                int // of a lease whose holder was killed or stopped
+	takeovers                      int // of a lease whose holder was killed or stopped
 	slowest                        time.Duration
-	sizes, again, committedAgain   int64 // bytes: of the objects, received twice, and sent again although they were committed
+	sizes, again                   int64 // bytes: of the objects, and received twice
 	interrupted                    int   // data requests that were cut, refused or overtaken
 	straddling                     int   // requests that were under way when their process was stopped, and arrived when it continued
 	sessions, unused               int
@@ -69,22 +120,21 @@ type sharedTotals struct {
 
 func (s *sharedTotals) String() string {
 	return fmt.Sprintf(`%d runs, %d processes, %d killed, %d stopped, %d requests with a fault
-%d objects, %d wrong; %d sessions, of which %d were not used
-%d takeovers, %d late; the last one %v after the end of the lease; %d uploads ended with in_use
-%d bytes; committed bytes sent again: %d; received twice: %d, in %d interrupted requests
+%d objects, %d bytes; %d sessions, of which %d were not used; %d bytes received twice, in %d interrupted requests
+%d takeovers; the last one %v after the end of the lease; %d uploads ended with in_use
 %d requests under way at a stop arrived after it; %d leases of killed processes without an upload`,
-		s.runs, s.processes, s.kills, s.stops, s.fault, s.objects, s.wrong, s.sessions, s.unused,
-		s.takeovers, s.late, s.slowest.Round(time.Millisecond), s.inUse,
-		s.sizes, s.committedAgain, s.again, s.interrupted, s.straddling, s.empty)
+		s.runs, s.processes, s.kills, s.stops, s.fault, s.objects, s.sizes, s.sessions, s.unused, s.again, s.interrupted,
+		s.takeovers, s.slowest.Round(time.Millisecond), s.inUse, s.straddling, s.empty)
 }
 
 // sharedRun is one run.
 type sharedRun struct {
 	t       *testing.T
-	random  *mathrand.Rand
+	random  chance
 	dir     string
 	service *leaseService
-	sources []sharedSource
+	sources map[string]string // the paths, by object
+	sizes   map[string]int64
 	// noClobber means that an existing object is not uploaded again.
 	noClobber    bool
 	kills, stops int // the remaining ones, which are not planned yet
@@ -93,25 +143,19 @@ type sharedRun struct {
 	pause     [sharedProcesses]time.Time // the next process starts then
 	processes []*sharedProcess
 	objects   map[string]string // by the ID of the upload
+	ids       map[string]string // the other way round
 	lags      []span            // in which this process did not run
-}
-
-type sharedSource struct {
-	path, object string
-	content      []byte
 }
 
 // sharedProcess is a process of a run.
 type sharedProcess struct {
+	*child
 	number int
-	child  *child
-	log    string // its log file
-	began  time.Time
-	act    time.Time // when it will be killed or stopped, or continues; zero if that is not planned
-	kill   bool
+	log    string        // its log file
+	act    time.Time     // when it will be killed or stopped, or continues; zero if that is not planned
+	victim bool          // it will be killed
 	length time.Duration // of the next stop
 	stops  []span
-	killed time.Time
 	ended  time.Time // when the test noticed the end; zero while it runs
 
 	logged    string // its log file
@@ -123,43 +167,37 @@ type sharedProcess struct {
 type span struct{ from, to time.Time }
 
 func newSharedRun(t *testing.T, seed uint64) *sharedRun {
+	t.Helper()
 	random := seeded(t, seed)
 	r := &sharedRun{
-		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t), objects: map[string]string{},
-		noClobber: random.IntN(2) == 0,
-		kills:     testsize.Full(4, 2) + random.IntN(3), stops: testsize.Full(4, 2) + random.IntN(3),
+		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t), objects: map[string]string{}, ids: map[string]string{},
+		sources: map[string]string{}, sizes: map[string]int64{}, noClobber: random.oneIn(2),
+		kills: testsize.Full(4, 2) + random.IntN(3), stops: testsize.Full(4, 2) + random.IntN(3),
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	if err := os.WriteFile(filepath.Join(r.dir, "key"), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i := range sharedUploads {
-		s := sharedSource{object: fmt.Sprintf("o%02d", i)}
-		s.path = filepath.Join(r.dir, s.object)
-		size := 2<<20 + random.Int64N(4<<20)
-		if random.IntN(testsize.Full(1, 8)) == 0 {
-			size = 9<<20 + random.Int64N(3<<20)
-		}
-		if random.IntN(8) == 0 {
-			size += random.Int64N(12 << 20)
-		}
-		s.content = source(t, s.path, size, random.Uint64())
-		r.sources = append(r.sources, s)
-	}
-	if err := r.service.gcs.AddFaults(r.faults()...); err != nil {
-		t.Fatal(err)
-	}
 	return r
+}
+
+// addSource adds a file and returns its path.
+func (r *sharedRun) addSource(size int64) string {
+	r.t.Helper()
+	name := fmt.Sprintf("o%02d", len(r.sources))
+	r.sources[name], r.sizes[name] = filepath.Join(r.dir, name), size
+	source(r.t, r.sources[name], size, r.random.Uint64())
+	return r.sources[name]
 }
 
 // faults returns a plan for both buckets.
 func (r *sharedRun) faults() (plan []faults.Fault) {
-	add := func(bucket string, ops []faults.Op, most int) {
+	add := func(bucket string, ops ...faults.Op) {
 		do := faults.Action{Effect: faults.EffectLoseReply}
 		switch r.random.IntN(6) {
 		case 0, 1:
-			do = faults.Action{Effect: faults.EffectStatus, Status: 503, Early: r.random.IntN(2) == 0}
+			do = faults.Action{Effect: faults.EffectStatus, Status: 503, Early: r.random.oneIn(2)}
 		case 2:
 			do = faults.Action{Effect: faults.EffectStatus, Status: 429}
 		case 3:
@@ -170,20 +208,22 @@ func (r *sharedRun) faults() (plan []faults.Fault) {
 		if bucket == stateBucket && do.Effect == faults.EffectStatusAfter {
 			do.Bytes = 0
 		}
-		plan = append(plan, faults.Fault{Match: faults.Match{Bucket: bucket, Op: ops[r.random.IntN(len(ops))]}, Skip: r.random.IntN(most), Do: do})
+		plan = append(plan, faults.Fault{Match: faults.Match{Bucket: bucket, Op: pick(r.random, ops...)}, Skip: r.random.IntN(15), Do: do})
 	}
 	for range 20 {
-		add("data", []faults.Op{faults.OpStart, faults.OpPut, faults.OpPut, faults.OpPut, faults.OpQuery, faults.OpFinalize}, 15)
+		add("demo", faults.OpStart, faults.OpPut, faults.OpPut, faults.OpPut, faults.OpQuery, faults.OpFinalize)
 	}
 	for range 12 {
-		add(stateBucket, []faults.Op{faults.OpInsert, faults.OpInsert, faults.OpGet, faults.OpRead, faults.OpDelete, faults.OpList, faults.OpBucketGet}, 15)
+		add(stateBucket, faults.OpInsert, faults.OpInsert, faults.OpGet, faults.OpRead, faults.OpDelete, faults.OpList, faults.OpBucketGet)
 	}
 	return plan
 }
 
-func (r *sharedRun) run(all *sharedTotals) {
+// run runs processes until all objects exist, and finishes the uploads that killed processes left in the store.
+func (r *sharedRun) run() {
+	r.t.Helper()
 	last := time.Now()
-	for deadline := time.Now().Add(2 * time.Minute); !r.done(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(r.missing()) > 0; time.Sleep(5 * time.Millisecond) {
 		for i := range r.slots {
 			r.step(i)
 		}
@@ -195,10 +235,21 @@ func (r *sharedRun) run(all *sharedTotals) {
 			r.t.Fatalf("not all uploads are finished after two minutes\n%s", r.story())
 		}
 	}
-	r.rest()
-	r.check(all)
-	if r.t.Failed() {
-		r.t.Logf("\n%s", r.story())
+	for _, p := range r.processes {
+		p.wake()
+	}
+	for _, p := range r.processes {
+		r.wait(p)
+	}
+	for range 5 {
+		p := r.begin("resume", "--all")
+		if r.wait(p); p.Wait() == 0 {
+			break
+		}
+	}
+	list := run(r.t, environment(), r.shared(0, "sessions", "list")...)
+	if list.Wait() != 0 || list.Stdout() != "" || !strings.Contains(list.Stderr(), "no saved uploads") {
+		r.t.Errorf("uploads are left in the store: %s", list.output())
 	}
 }
 
@@ -213,14 +264,14 @@ func (r *sharedRun) lag(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// done reports whether all objects exist.
-func (r *sharedRun) done() bool {
-	for _, s := range r.sources {
-		if _, ok := r.service.gcs.Object("data", s.object); !ok {
-			return false
+// missing returns the paths whose objects do not exist.
+func (r *sharedRun) missing() (paths []string) {
+	for name, path := range r.sources {
+		if _, ok := r.service.gcs.Object("demo", name); !ok {
+			paths = append(paths, path)
 		}
 	}
-	return true
+	return paths
 }
 
 // step takes the actions that are due in a slot.
@@ -231,229 +282,128 @@ func (r *sharedRun) step(i int) {
 		if now.After(r.pause[i]) {
 			r.slots[i] = r.start()
 		}
-	case !p.child.Alive():
+	case !p.Alive():
 		p.ended = now
-		r.slots[i], r.pause[i] = nil, now.Add(time.Duration(r.random.Int64N(int64(200*time.Millisecond))))
-	case !p.act.IsZero() && now.After(p.act):
-		r.disturb(p)
+		r.slots[i], r.pause[i] = nil, now.Add(r.random.below(200*time.Millisecond))
+	case p.act.IsZero() || now.Before(p.act):
+	case p.stopped():
+		p.wake()
+		r.plan(p)
+	case p.victim:
+		p.kill()
+	default:
+		p.stop()
+		p.act = now.Add(p.length)
 	}
 }
 
 // start starts a process with some of the uploads.
 func (r *sharedRun) start() *sharedProcess {
-	args := []string{"resume", "--all"}
-	if r.random.IntN(3) > 0 {
-		args = []string{"cp", "--chunk-size=1MiB"}
+	args, paths := []string{"resume", "--all"}, r.missing()
+	if r.noClobber {
+		paths = slices.Collect(maps.Values(r.sources))
+	}
+	if len(paths) > 0 && !r.random.oneIn(3) {
+		args = []string{"cp"}
 		if r.noClobber {
 			args = append(args, "--no-clobber")
 		}
-		var sources []string
-		for _, n := range r.random.Perm(sharedUploads) {
-			if _, ok := r.service.gcs.Object("data", r.sources[n].object); len(sources) < 6 && (!ok || r.noClobber) {
-				sources = append(sources, r.sources[n].path)
-			}
-		}
-		args = append(append(args, sources...), "gs://data")
-	} else {
-		args = append(args, "--chunk-size=1MiB")
+		slices.Sort(paths)
+		r.random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+		args = append(append(args, paths[:min(len(paths), 6)]...), "gs://demo")
 	}
-	p := r.begin(append(args, "--limit-rate=10MiB")...)
+	p := r.begin(append(args, "--chunk-size=1MiB", "--limit-rate=10MiB")...)
 	r.plan(p)
 	return p
 }
 
 // begin starts a process.
 func (r *sharedRun) begin(args ...string) *sharedProcess {
-	p := &sharedProcess{number: len(r.processes) + 1, began: time.Now()}
+	r.t.Helper()
+	p := &sharedProcess{number: len(r.processes) + 1}
 	p.log = filepath.Join(r.dir, fmt.Sprintf("log%d", p.number))
 	args = append(args, "--json", "--log-file="+p.log, "--max-wait=200ms", "--retry-for=1m")
-	p.child = run(r.t, environment(), r.service.shared(p.number, filepath.Join(r.dir, "key"), args)...)
+	p.child = run(r.t, environment(), r.shared(p.number, args...)...)
 	r.processes = append(r.processes, p)
 	return p
+}
+
+// shared returns the arguments of a process that uses the store.
+func (r *sharedRun) shared(process int, args ...string) []string {
+	return append(args, "--state=gs://"+stateBucket+"/uploads", "--state-key-file="+filepath.Join(r.dir, "key"), "--state-lease="+sharedLease.String(),
+		"--endpoint="+r.service.url, fmt.Sprintf("--additional-headers=X-Process=%d", process))
 }
 
 // plan chooses what happens to a process next.
 func (r *sharedRun) plan(p *sharedProcess) {
 	p.act = time.Time{}
-	if r.random.IntN(4) == 0 {
+	if r.random.oneIn(4) {
 		return
 	}
 	left := &r.stops
-	if p.kill = r.random.IntN(2) == 0; p.kill {
+	if p.victim = r.random.oneIn(2); p.victim {
 		left = &r.kills
 	}
 	if *left == 0 {
 		return
 	}
 	*left--
-	p.act = time.Now().Add(time.Duration(r.random.Int64N(int64(2 * time.Second))))
-	// Most stops last longer than the lease.
-	p.length = sharedLease + time.Duration(r.random.Int64N(int64(sharedLease)))
-	if r.random.IntN(4) == 0 {
-		p.length = time.Duration(r.random.Int64N(int64(sharedLease)))
+	p.act = time.Now().Add(r.random.below(2 * time.Second))
+	p.length = r.random.below(sharedLease)
+	if !r.random.oneIn(4) { // most stops last longer than the lease
+		p.length += sharedLease
 	}
 }
 
-// disturb kills, stops or continues a process.
-func (r *sharedRun) disturb(p *sharedProcess) {
-	switch n := len(p.stops); {
-	case n > 0 && p.stops[n-1].to.IsZero():
-		p.stops[n-1].to = time.Now()
-		p.signal(syscall.SIGCONT)
-		r.plan(p)
-	case p.kill:
-		p.killed = time.Now()
-		p.child.Kill()
-	default:
-		p.signal(syscall.SIGSTOP)
-		p.stops = append(p.stops, span{from: time.Now()})
-		p.act = time.Now().Add(p.length)
-	}
+func (p *sharedProcess) stopped() bool {
+	return len(p.stops) > 0 && p.stops[len(p.stops)-1].to.IsZero()
 }
 
-func (p *sharedProcess) signal(s syscall.Signal) { p.child.Signal(s) }
+func (p *sharedProcess) stop() {
+	p.Signal(syscall.SIGSTOP)
+	p.stops = append(p.stops, span{from: time.Now()})
+}
 
-// rest waits for the processes, and finishes the uploads that killed processes left
-// in the store.
-func (r *sharedRun) rest() {
-	running := slices.DeleteFunc(slices.Clone(r.slots[:]), func(p *sharedProcess) bool { return p == nil })
-	for _, p := range running {
-		if n := len(p.stops); n > 0 && p.stops[n-1].to.IsZero() {
-			p.stops[n-1].to = time.Now()
-			p.signal(syscall.SIGCONT)
-		}
-	}
-	for _, p := range running {
-		r.wait(p)
-	}
-	for range 5 {
-		p := r.begin("resume", "--all")
-		if r.wait(p); p.child.Wait() == 0 {
-			break
-		}
-	}
-	if p := r.list(); p.Wait() != 0 || p.Stdout() != "" || !strings.Contains(p.Stderr(), "no saved uploads") {
-		r.t.Errorf("uploads are left in the store: %s", p.output())
+// wake continues the process if it is stopped.
+func (p *sharedProcess) wake() {
+	if p.stopped() {
+		p.stops[len(p.stops)-1].to = time.Now()
+		p.Signal(syscall.SIGCONT)
 	}
 }
 
 // wait waits for the end of a process.
 func (r *sharedRun) wait(p *sharedProcess) {
+	r.t.Helper()
 	select {
-	case <-p.child.Done():
-		p.ended = time.Now()
+	case <-p.Done():
+		if p.ended.IsZero() {
+			p.ended = time.Now()
+		}
 	case <-time.After(time.Minute):
-		p.signal(syscall.SIGQUIT)
-		r.t.Fatalf("process %d does not end\n%s\n%s", p.number, p.child.output(), r.story())
+		p.Signal(syscall.SIGQUIT)
+		r.t.Fatalf("process %d does not end\n%s\n%s", p.number, p.output(), r.story())
 	}
-}
-
-// list runs sessions list.
-func (r *sharedRun) list() *child {
-	c := run(r.t, environment(), r.service.shared(0, filepath.Join(r.dir, "key"), []string{"sessions", "list"})...)
-	c.Wait()
-	return c
 }
 
 // story returns the actions of the processes, for a failed test.
 func (r *sharedRun) story() string {
 	var b strings.Builder
 	start := r.processes[0].began
+	at := func(t time.Time) time.Duration { return t.Sub(start).Round(time.Millisecond) }
 	for _, p := range r.processes {
-		fmt.Fprintf(&b, "%d: %v %q", p.number, p.began.Sub(start).Round(time.Millisecond), p.child.Args()[1:3])
+		fmt.Fprintf(&b, "%d: %v %q", p.number, at(p.began), p.Args()[1:3])
 		for _, s := range p.stops {
-			fmt.Fprintf(&b, " stopped %v to %v", s.from.Sub(start).Round(time.Millisecond), s.to.Sub(start).Round(time.Millisecond))
+			fmt.Fprintf(&b, " stopped %v to %v", at(s.from), at(s.to))
 		}
 		if !p.killed.IsZero() {
-			fmt.Fprintf(&b, " killed %v", p.killed.Sub(start).Round(time.Millisecond))
+			fmt.Fprintf(&b, " killed %v", at(p.killed))
 		}
-		if !p.child.Alive() {
-			fmt.Fprintf(&b, " ended %v with %d", p.ended.Sub(start).Round(time.Millisecond), p.child.Wait())
+		if !p.Alive() {
+			fmt.Fprintf(&b, " ended %v with %d", at(p.ended), p.Wait())
 		}
 		b.WriteByte('\n')
 	}
 	b.WriteString(r.service.story(start))
 	return b.String()
-}
-
-// check checks everything after the last process.
-func (r *sharedRun) check(all *sharedTotals) {
-	s := r.service
-	all.empty += s.left(r.t)
-	r.readLogs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slices.SortStableFunc(s.log, func(a, b sharedRequest) int { return a.Time.Compare(b.Time) })
-	all.runs++
-	all.processes += len(r.processes)
-	for _, q := range s.log {
-		if q.Fault != "" {
-			all.fault++
-		}
-	}
-	for _, src := range r.sources {
-		got, err := s.gcs.ReadObject("data", src.object)
-		all.objects++
-		all.sizes += int64(len(src.content))
-		if err != nil || !bytes.Equal(got, src.content) {
-			all.wrong++
-			r.t.Errorf("%s: object has %d bytes (%v), want the %d bytes of the source", src.object, len(got), err, len(src.content))
-		}
-		r.checkSessions(src, all)
-	}
-	for _, body := range s.saved {
-		if s.hasURI(string(body)) {
-			r.t.Error("a session URI was saved in plain text")
-		}
-	}
-	for _, p := range r.processes {
-		if !p.killed.IsZero() {
-			all.kills++
-		}
-		all.stops += len(p.stops)
-		r.checkEnd(p, all)
-		r.checkSecrets(p)
-		r.checkWake(p, all)
-		r.checkTakeovers(p, all)
-	}
-	r.checkFence()
-}
-
-// checkEnd checks the exit code of a process.
-func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
-	code, used := p.child.Wait(), 0
-	for _, l := range p.child.lines() {
-		if l.Type != "result" || l.Status != "failed" {
-			continue
-		}
-		if l.kind() != "in_use" {
-			r.t.Errorf("process %d: %s: %+v", p.number, l.Destination, l.Error)
-		}
-		used++
-	}
-	all.inUse += used
-	want := 0
-	if used > 0 {
-		want = 75
-	}
-	if code != want && (code != -1 || p.killed.IsZero()) {
-		r.t.Errorf("process %d ended with %d, want %d: %s", p.number, code, want, p.child.output())
-	}
-}
-
-// checkSecrets checks that no output or file of a process has a session URI.
-func (r *sharedRun) checkSecrets(p *sharedProcess) {
-	for where, text := range map[string]string{"output": p.child.Stdout(), "errors": p.child.Stderr(), "log": p.logged} {
-		if r.service.hasURI(text) {
-			r.t.Errorf("process %d: a session URI is in its %s", p.number, where)
-		}
-	}
-}
-
-// process returns a process by its number.
-func (r *sharedRun) process(n int) *sharedProcess {
-	if n < 1 || n > len(r.processes) {
-		return nil
-	}
-	return r.processes[n-1]
 }

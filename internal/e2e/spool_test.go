@@ -3,11 +3,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,32 +13,66 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 )
 
 var spools = flag.Int("spools", testsize.Full(20, 5), "how many spooled streams end in a fault")
 
-// spoolFault is what happens to the process that reads a stream.
-type spoolFault int
-
-const (
-	killedWhileRead  spoolFault = iota // SIGKILL before the test closes the input
-	killedAtEnd                        // SIGKILL about when the test closes the input
-	killedAfterEnd                     // SIGKILL when the end is recorded
-	stoppedAndKilled                   // SIGSTOP, then SIGCONT, then SIGKILL
-	terminated                         // SIGTERM
-	serviceAway                        // the service is killed, and comes back after the process has ended
-	diskFull                           // there is no space for a while, then SIGKILL
-	spoolFaults
-)
-
-func (f spoolFault) String() string {
-	return [...]string{"killed while it reads", "killed at the end", "killed after the end", "stopped", "terminated", "outage", "disk full"}[f]
+// spoolFaults are what happens to the process that reads a stream, after a part of its input.
+var spoolFaults = []fault[*stream]{
+	{"killed while it reads", func(s *stream, c *child) { s.random.pause(20 * time.Millisecond) }},
+	{"killed at the end", func(s *stream, c *child) {
+		s.end()
+		s.random.pause(60 * time.Millisecond)
+	}},
+	{"killed after the end", func(s *stream, c *child) {
+		s.end()
+		until(c.Done(), 100*time.Microsecond, s.isRecorded)
+	}},
+	{"stopped", func(s *stream, c *child) {
+		c.Signal(syscall.SIGSTOP)
+		s.random.pause(100 * time.Millisecond)
+		c.Signal(syscall.SIGCONT)
+		s.end()
+		s.random.pause(60 * time.Millisecond)
+	}},
+	{"terminated", func(s *stream, c *child) {
+		if s.random.oneIn(2) {
+			s.end()
+		}
+		s.random.pause(40 * time.Millisecond)
+		c.Signal(syscall.SIGTERM)
+		c.Wait()
+	}},
+	{"outage", func(s *stream, c *child) { // the service comes back after the process has ended
+		s.kill()
+		s.endDuring(func() {
+			select {
+			case <-c.Done(): // its retries are exhausted
+			case <-time.After(2 * time.Second):
+			}
+			s.start()
+		})
+		if s.random.oneIn(2) {
+			c.Wait()
+		}
+	}},
+	{"disk full", func(s *stream, c *child) { // the last one: it needs a small disk
+		free := fill(s.t, s.spool)
+		s.endDuring(func() {
+			s.random.pause(200 * time.Millisecond)
+			free()
+		})
+		s.random.pause(60 * time.Millisecond)
+	}},
 }
 
-// spoolKiller collects the results.
-type spoolKiller struct {
-	runs                           [spoolFaults]int
+// spooling is a test of spooled streams, and its results.
+type spooling struct {
+	*emulator
+	random                         chance
+	runs                           map[string]int
 	recorded, finished, incomplete int // streams with a recorded end; finished by the first process; that can never be completed
 	gone                           int // streams of which nothing was kept
 	resumes                        int
@@ -52,139 +84,117 @@ type spoolKiller struct {
 //	go test ./internal/e2e -run SpoolKilled -spools 300 -kill-seed 7 -v
 func TestSpoolKilled(t *testing.T) {
 	t.Parallel()
-	random := seeded(t, *killSeed)
-	e := startEmulator(t, "--rate", fmt.Sprint(64<<20))
-	var k spoolKiller
+	k := &spooling{random: seeded(t, *killSeed), emulator: startEmulator(t, "--rate", fmt.Sprint(64*mib)), runs: map[string]int{}}
+	made := map[string]bool{}
 	for n := 0; n < *spools && !t.Failed(); n++ {
-		k.stream(t, e, random, n)
+		s := k.stream(fmt.Sprint("s", n))
+		made[s.name] = s.check(s.disturbed())
+	}
+	for name := range k.objects("demo") {
+		if !made[name] {
+			t.Errorf("the object %s is left", name)
+		}
+	}
+	of := map[string][]fakegcs.Request{}
+	for _, r := range k.requests() {
+		of[r.Object] = append(of[r.Object], r)
+	}
+	for name := range made {
+		if l := account(t, of[name], nil); l.again > 0 || l.twice >= 256<<10 {
+			t.Errorf("%s: %d committed bytes were sent again, and %d bytes of a request received twice", name, l.again, l.twice)
+		}
 	}
 	t.Logf("%v: %d ends recorded and all finished by %d resumes, %d finished at once, %d incomplete, %d of which nothing was kept", k.runs, k.recorded, k.resumes, k.finished, k.incomplete, k.gone)
 }
 
 // stream is one stream of the test.
 type stream struct {
-	t       *testing.T
-	e       *emulator
-	dir     string
-	spool   string
-	name    string
-	content []byte
-	flags   []string
+	*spooling
+	name   string
+	dir    string
+	spool  string
+	source string   // a file with the content
+	in     *os.File // the test writes the input here
+	rest   []byte   // of the content, which the test has not written
+	closed bool     // the test closed the input
+	small  bool     // the spool is on a small disk
 }
 
-func (k *spoolKiller) stream(t *testing.T, e *emulator, random *rand.Rand, n int) {
-	dir := t.TempDir()
-	size := random.Int64N(20 << 20)
-	if random.IntN(4) == 0 {
-		size = random.Int64N(600 << 10)
+func (k *spooling) stream(name string) *stream {
+	k.t.Helper()
+	size, dir := k.random.Int64N(20*mib), k.t.TempDir()
+	if k.random.oneIn(4) {
+		size = k.random.Int64N(600 << 10)
 	}
-	s := &stream{t: t, e: e, dir: dir, spool: filepath.Join(dir, "spool"), name: fmt.Sprint("s", n)}
-	s.content = source(t, filepath.Join(dir, "content"), size, random.Uint64())
-	s.flags = []string{"--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "100ms", "--retry-for", "300ms"}
-	fault := spoolFault(random.IntN(int(spoolFaults)))
+	s := &stream{spooling: k, name: name, dir: dir, spool: filepath.Join(dir, "spool"), source: filepath.Join(dir, "source")}
+	s.rest = source(k.t, s.source, size, k.random.Uint64())
 	if err := os.Mkdir(s.spool, 0o700); err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
-	if fault == diskFull && !s.mount() {
-		fault = killedAtEnd
-	}
-	k.runs[fault]++
+	s.small = k.random.oneIn(len(spoolFaults)) && smallDisk(k.t, s.spool, "24m")
+	return s
+}
 
+// gcsup starts a process with the store of the stream.
+func (s *stream) gcsup(stdin *os.File, args ...string) *child {
+	s.t.Helper()
+	return runWith(s.t, environment(), stdin, append(args, "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.url)...)
+}
+
+// resume starts a process that resumes the stream.
+func (s *stream) resume(id string) *child {
+	s.t.Helper()
+	return s.gcsup(nil, "resume", id, "--max-wait", "100ms", "--retry-for", "300ms")
+}
+
+// disturbed runs the process that reads the stream, until a fault ends it.
+func (s *stream) disturbed() *child {
+	s.t.Helper()
 	in, out, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	args := append([]string{"cp", "-", "gs://demo/" + s.name, "--spool", s.spool, "--spool-limit", fmt.Sprint(4 << 20 << random.IntN(4))}, s.flags...)
-	c := runWith(t, environment(), in, args...)
+	s.in = out
+	c := s.gcsup(in, "cp", "-", "gs://demo/"+s.name, "--spool", s.spool, "--spool-limit", fmt.Sprint(4*mib<<s.random.IntN(4)), "--max-wait", "100ms", "--retry-for", "300ms")
 	in.Close()
-	cut := random.Int64N(size + 1)
-	closed := k.fault(s, c, out, fault, cut, random)
-	c.Wait()
-	out.Close() // not before: that would be the end of the input
-	k.check(s, c, closed, random)
+	defer out.Close() // not before the end of the process: that would be the end of the input
+	f := spoolFaults[len(spoolFaults)-1]
+	if !s.small {
+		f = pick(s.random, spoolFaults[:len(spoolFaults)-1]...)
+		s.write(s.random.IntN(len(s.rest) + 1))
+	}
+	s.runs[f.name]++
+	f.do(s, c)
+	c.Kill()
+	return c
 }
 
-// fault writes the input and causes the fault. It reports whether it closed the input.
-func (k *spoolKiller) fault(s *stream, c *child, out *os.File, fault spoolFault, cut int64, random *rand.Rand) (closed bool) {
-	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
-	write := func(p []byte) { _, _ = out.Write(p) } // the process may be dead
-	signal := func(sig syscall.Signal) { c.Signal(sig) }
-	end := func() bool {
-		write(s.content[cut:])
-		return out.Close() == nil
-	}
-	switch fault {
-	case killedWhileRead:
-		write(s.content[:cut])
-		pause(20 * time.Millisecond)
-		c.Kill()
-		return false
-	case stoppedAndKilled:
-		write(s.content[:cut])
-		signal(syscall.SIGSTOP)
-		pause(100 * time.Millisecond)
-		signal(syscall.SIGCONT)
-		closed = end()
-		pause(60 * time.Millisecond)
-		c.Kill()
-	case terminated:
-		write(s.content[:cut])
-		if random.IntN(2) == 0 {
-			closed = end()
-		}
-		pause(40 * time.Millisecond)
-		signal(syscall.SIGTERM)
-	case serviceAway:
-		write(s.content[:cut])
-		s.e.kill()
-		ended := make(chan bool)
-		go func() { ended <- end() }() // waits if the spool is full
-		select {
-		case <-c.Done(): // its retries are exhausted
-		case <-time.After(2 * time.Second):
-		}
-		s.e.start()
-		closed = <-ended
-		if random.IntN(2) == 0 {
-			c.Kill()
-		}
-	case diskFull:
-		ballast := filepath.Join(s.spool, "ballast")
-		_ = os.WriteFile(ballast, make([]byte, 24<<20), 0o600) // as much as there is space for
-		done := make(chan bool)
-		go func() {
-			write(s.content[:cut])
-			done <- end()
-		}()
-		pause(200 * time.Millisecond)
-		_ = os.Remove(ballast)
-		closed = <-done
-		pause(60 * time.Millisecond)
-		c.Kill()
-	default:
-		write(s.content[:cut])
-		closed = end()
-		if fault == killedAfterEnd {
-			until(c.Done(), 100*time.Microsecond, s.recorded)
-		} else {
-			pause(60 * time.Millisecond)
-		}
-		c.Kill()
-	}
-	return closed
+// write writes n bytes of the input. The process may be dead.
+func (s *stream) write(n int) {
+	_, _ = s.in.Write(s.rest[:n])
+	s.rest = s.rest[n:]
 }
 
-// mount makes the directory of the spool a small file system, if the test may do that.
-func (s *stream) mount() bool {
-	if syscall.Mount("tmpfs", s.spool, "tmpfs", 0, "size=24m,mode=0700") != nil {
-		return false
-	}
-	s.t.Cleanup(func() { _ = syscall.Unmount(s.spool, syscall.MNT_DETACH) })
-	return true
+// end writes the rest of the input and closes it.
+func (s *stream) end() {
+	s.write(len(s.rest))
+	s.in.Close()
+	s.closed = true
 }
 
-// recorded reports whether the end of the stream is recorded.
-func (s *stream) recorded() bool {
+// endDuring is end, which may wait until the spool has space, and something that happens meanwhile.
+func (s *stream) endDuring(meanwhile func()) {
+	ended := make(chan bool)
+	go func() {
+		s.end()
+		close(ended)
+	}()
+	meanwhile()
+	<-ended
+}
+
+// isRecorded reports whether the end of the stream is recorded.
+func (s *stream) isRecorded() bool {
 	ends, _ := filepath.Glob(filepath.Join(s.spool, "*", "end.json"))
 	return len(ends) > 0
 }
@@ -203,77 +213,66 @@ func (s *stream) left() (names []string) {
 // saved returns the ID of the saved upload, or "".
 func (s *stream) saved() string {
 	s.t.Helper()
-	c := run(s.t, environment(), "sessions", "list", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
+	c := s.gcsup(nil, "sessions", "list")
 	c.Wait()
 	var u struct{ ID string }
-	for text := range strings.Lines(c.Stdout()) {
-		if err := json.Unmarshal([]byte(text), &u); err != nil {
-			s.t.Fatal(c.output())
-		}
+	if out := c.Stdout(); out != "" && json.Unmarshal([]byte(out), &u) != nil {
+		s.t.Fatal(c.output())
 	}
 	return u.ID
 }
 
-// check resumes the stream, with more kills, and checks the object.
-func (k *spoolKiller) check(s *stream, first *child, closed bool, random *rand.Rand) {
-	t, recorded := s.t, s.recorded()
-	_, made := s.e.object(s.name)
-	if made && !closed {
-		t.Errorf("%s is published, and its input was not closed", s.name)
-	}
-	id := s.saved()
+// check resumes the stream, with more kills, and checks the object. It reports whether there is one.
+func (s *stream) check(first *child) (made bool) {
+	s.t.Helper()
+	recorded, id := s.isRecorded(), s.saved()
+	made = s.identical(s.name, s.source)
 	switch {
 	case first.Wait() == 0:
-		k.finished++
+		s.finished++
 	case recorded:
-		k.recorded++
+		s.recorded++
 	case id != "" && !made:
-		k.incomplete++
+		s.incomplete++
+		if c := s.resume(id); c.Wait() != 65 || c.result().kind() != "incomplete" {
+			s.t.Errorf("resume of %s, whose end was not recorded: %s", s.name, c.output())
+		}
 	case !made:
-		k.gone++
+		s.gone++
 	}
 	for tries := 0; id != "" && recorded && tries < 10; tries++ {
-		k.resumes++
-		c := run(t, environment(), append([]string{"resume", id}, s.flags...)...)
-		if tries < 3 && random.IntN(2) == 0 {
-			time.Sleep(time.Duration(random.Int64N(int64(120 * time.Millisecond))))
+		s.resumes++
+		c := s.resume(id)
+		if tries < 3 && s.random.oneIn(2) {
+			s.random.pause(120 * time.Millisecond)
 			c.Kill()
 		}
-		if c.Wait() == 0 {
+		if code := c.Wait(); code == 0 || code > 0 && code != 75 {
+			// A kill after the object was made leaves a saved upload without files.
+			if code != 0 && !s.identical(s.name, s.source) {
+				s.t.Fatalf("%s: %s", s.name, c.output())
+			}
 			break
 		}
-		if c.Wait() > 0 && c.Wait() != 75 {
-			if _, there := s.e.object(s.name); !there {
-				t.Fatalf("%s: %s", s.name, c.output())
-			}
-			break // a kill after the object was made left a saved upload without files
-		}
 	}
-	if id != "" && !recorded && !made {
-		c := run(t, environment(), append([]string{"resume", id}, s.flags...)...)
-		if c.Wait() != 65 || c.result().kind() != "incomplete" {
-			t.Errorf("resume of %s, whose end was not recorded: %s", s.name, c.output())
-		}
+	made = s.identical(s.name, s.source)
+	if made && !s.closed {
+		s.t.Errorf("%s is published, and its input was not closed", s.name)
 	}
-	content, made := s.e.object(s.name)
-	switch {
-	case made && !bytes.Equal(content, s.content):
-		t.Errorf("%s has %d bytes that are not the %d that were written", s.name, len(content), len(s.content))
-	case made && !closed:
-		t.Errorf("%s is published, and its input was not closed", s.name)
-	case !made && (recorded || first.Wait() == 0):
-		t.Errorf("%s does not exist, although its end was recorded (%v) or its process succeeded: %s", s.name, recorded, first.output())
+	if !made && (recorded || first.Wait() == 0) {
+		s.t.Errorf("%s does not exist, although its end was recorded (%v) or its process succeeded: %s", s.name, recorded, first.output())
 	}
-	c := run(t, environment(), "sessions", "prune", "--json", "--state-dir", filepath.Join(s.dir, "state"), "--endpoint", s.e.url())
-	if c.Wait() != 0 {
-		t.Errorf("prune: %s", c.output())
+	prune := s.gcsup(nil, "sessions", "prune")
+	if prune.Wait() != 0 {
+		s.t.Errorf("prune: %s", prune.output())
 	}
 	if id := s.saved(); id != "" {
-		t.Errorf("%s is still saved as %s: %s", s.name, id, c.output())
+		s.t.Errorf("%s is still saved as %s: %s", s.name, id, prune.output())
 	}
 	// A process that dies before it saves the upload leaves files. The next stream removes them after a
 	// week.
 	if left := s.left(); len(left) > 0 && (id != "" || recorded) {
-		t.Errorf("left of %s: %q", s.name, left)
+		s.t.Errorf("left of %s: %q", s.name, left)
 	}
+	return made
 }

@@ -3,18 +3,16 @@
 package e2e_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
@@ -27,115 +25,88 @@ var (
 // treeJobs is the --jobs of the upload of a tree.
 const treeJobs = 8
 
-// TestManifestSurvivesKills uploads a tree with --manifest, and kills the process
-// with SIGKILL at seeded moments. It checks that each object has the bytes of its
-// file, and that a file is sent again only if it was in flight at a kill.
+// TestManifestSurvivesKills uploads a tree with --manifest, and kills the process with SIGKILL at seeded moments. It
+// checks that a file is sent again only if it was in flight at a kill.
 //
 //	go test ./internal/e2e -run ManifestSurvivesKills -tree-files 50000 -tree-kills 20 -kill-seed 7 -v
 func TestManifestSurvivesKills(t *testing.T) {
 	t.Parallel()
-	files, kills := *treeFiles, *treeKills
-	if testing.Short() {
-		files, kills = min(files, 100), min(kills, 1)
-	}
 	dir := t.TempDir()
 	u := &treeUpload{
-		t: t, random: seeded(t, *killSeed), e: startEmulator(t),
-		root: filepath.Join(dir, "tree"), manifest: filepath.Join(dir, "run.jsonl"),
-		recorded: map[string]int{},
+		emulator: startEmulator(t), random: seeded(t, *killSeed), root: filepath.Join(dir, "tree"), manifest: filepath.Join(dir, "run.jsonl"),
+		files: map[string]string{}, recorded: map[string]time.Time{},
 	}
-	u.makeFiles(files, testsize.Full(2, 1)+files/10000)
-	u.args = []string{
-		"cp", "-r", "--quiet", "--jobs", fmt.Sprint(treeJobs), "--manifest", u.manifest, "--state-dir", filepath.Join(dir, "state"),
-		"--endpoint", u.e.url(), "--chunk-size", "1MiB", u.root + "/.", "gs://demo",
+	u.makeFiles(*treeFiles, testsize.Full(2, 1)+*treeFiles/10000)
+	begin := func() *child {
+		return run(t, environment(), "cp", "-r", "--quiet", "--jobs", fmt.Sprint(treeJobs), "--manifest", u.manifest,
+			"--state-dir", filepath.Join(dir, "state"), "--endpoint", u.url, "--chunk-size", "1MiB", u.root+"/.", "gs://demo")
 	}
-	for u.kills < kills {
-		if !u.kill(kills) {
-			break
+	for u.kills < *treeKills && u.kill(begin()) {
+		u.kills++
+	}
+	for range 2 { // the second run sends nothing, because all files are recorded
+		if c := begin(); c.Wait() != 0 {
+			t.Fatal(c.output())
 		}
+		u.readManifest()
 	}
-	last := run(t, environment(), u.args...)
-	if last.Wait() != 0 {
-		t.Fatal(last.output())
-	}
-	u.readManifest(u.kills + 1)
 	if len(u.recorded) != len(u.files) {
 		t.Errorf("the manifest has %d files as done, want %d", len(u.recorded), len(u.files))
 	}
-
-	// A further run sends nothing.
-	finished := time.Now()
-	if again := run(t, environment(), u.args...); again.Wait() != 0 {
-		t.Fatal(again.output())
-	}
-	u.checkObjects()
-	u.checkRequests(finished)
+	u.complete(u.files)
+	u.checkRequests()
 }
 
 // treeUpload is the upload of a tree, which is killed several times.
 type treeUpload struct {
-	t        *testing.T
-	random   *rand.Rand
-	e        *emulator
+	*emulator
+	random   chance
 	root     string
 	manifest string
-	args     []string
-	files    []string // below root; the names of the objects
+	files    map[string]string // the paths, by their names below root, which are those of the objects
 
 	kills, torn int
-	killed      []time.Time    // the moment after each kill
-	recorded    map[string]int // by object: the kill that found its record, from 1
+	recorded    map[string]time.Time // by object: when its record was found in the manifest
 }
 
-// makeFiles makes the files of the tree. A small file has up to 2 KiB, a large one
-// more than 8 MiB.
+// makeFiles makes the files of the tree. A small file has up to 2 KiB, a large one more than 8 MiB.
 func (u *treeUpload) makeFiles(small, large int) {
-	var last string
+	dirs := 1 + small/100
 	for i := range small + large {
-		name := fmt.Sprintf("d%03d/f%06d", i%(1+small/100), i)
-		size := u.random.Int64N(2 << 10)
-		if i >= small {
-			// In the middle of the order of the walk.
-			name, size = fmt.Sprintf("d%03d/large%d", u.random.IntN(1+small/100), i-small), 9<<20+u.random.Int64N(4<<20)
+		name, size := fmt.Sprintf("d%03d/f%06d", i%dirs, i), u.random.Int64N(2<<10)
+		if i >= small { // in the middle of the order of the walk
+			name, size = fmt.Sprintf("d%03d/large%d", u.random.IntN(dirs), i-small), 9*mib+u.random.Int64N(4*mib)
 		}
 		path := filepath.Join(u.root, name)
-		if parent := filepath.Dir(path); parent != last {
-			if err := os.MkdirAll(parent, 0o700); err != nil {
+		if i < dirs {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				u.t.Fatal(err)
 			}
-			last = parent
 		}
 		source(u.t, path, size, u.random.Uint64())
-		u.files = append(u.files, name)
+		u.files[name] = path
 	}
 }
 
-// kill starts the upload and kills it. It returns false if the upload ended before.
-func (u *treeUpload) kill(kills int) bool {
+// kill kills the upload. It returns false if the upload ended before.
+func (u *treeUpload) kill(c *child) bool {
 	u.t.Helper()
-	c := run(u.t, environment(), u.args...)
-	if u.random.IntN(5) == 0 {
+	if u.random.oneIn(5) {
 		// Kill it at the start, maybe before the first file, or while the manifest is read.
-		time.Sleep(time.Duration(u.random.Int64N(int64(60 * time.Millisecond))))
+		u.random.pause(60 * time.Millisecond)
 	} else {
-		// Kill it after about the same number of files each time. A record has about 300
-		// bytes.
-		left := int64(len(u.files)-len(u.recorded)) / int64(kills-u.kills+1)
+		// Kill it after about the same number of files each time. A record has about 300 bytes.
+		left := int64(len(u.files)-len(u.recorded)) / int64(*treeKills-u.kills+1)
 		aim := u.size() + 300*u.random.Int64N(max(1, 2*left))
 		until(c.Done(), 200*time.Microsecond, func() bool { return u.size() >= aim })
-		time.Sleep(time.Duration(u.random.Int64N(int64(2 * time.Millisecond))))
+		u.random.pause(2 * time.Millisecond)
 	}
-	c.Kill()
-	if c.Wait() != -1 {
-		if c.Wait() != 0 {
-			u.t.Fatal(c.output())
-		}
-		return false
+	killed := c.kill()
+	if !killed && c.Wait() != 0 {
+		u.t.Fatal(c.output())
 	}
-	u.kills++
-	u.readManifest(u.kills)
-	u.killed = append(u.killed, time.Now())
-	return true
+	u.readManifest()
+	return killed
 }
 
 func (u *treeUpload) size() int64 {
@@ -146,94 +117,61 @@ func (u *treeUpload) size() int64 {
 	return info.Size()
 }
 
-// readManifest counts the files that the manifest records as done. The new ones were
-// recorded before the given kill, counted from 1.
-func (u *treeUpload) readManifest(before int) {
+// readManifest notes the files that the manifest records as done.
+func (u *treeUpload) readManifest() {
+	u.t.Helper()
 	data, err := os.ReadFile(u.manifest)
 	if err != nil && !os.IsNotExist(err) {
 		u.t.Fatal(err)
 	}
-	if len(data) > 0 && data[len(data)-1] != '\n' {
-		u.torn++
-	}
 	for text := range strings.Lines(string(data)) {
-		var r struct{ Status, Destination string }
 		if !strings.HasSuffix(text, "\n") {
+			u.torn++
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			u.t.Errorf("manifest: %q: %v", text, err)
-			continue
-		}
+		var r struct{ Status, Destination string }
+		err := json.Unmarshal([]byte(text), &r)
 		name, ok := strings.CutPrefix(r.Destination, "gs://demo/")
-		if !ok || r.Status != "done" {
-			u.t.Errorf("manifest: %q is not the record of an upload", text)
-			continue
-		}
-		if _, ok := u.recorded[name]; !ok {
-			u.recorded[name] = before
+		if err != nil || !ok || r.Status != "done" {
+			u.t.Errorf("manifest: %q is not the record of an upload: %v", text, err)
+		} else if u.recorded[name].IsZero() {
+			u.recorded[name] = time.Now()
 		}
 	}
 }
 
-// checkObjects compares each object with its file.
-func (u *treeUpload) checkObjects() {
-	names := make(chan string)
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	wrong := 0
-	for range 4 {
-		group.Go(func() {
-			for name := range names {
-				want, err := os.ReadFile(filepath.Join(u.root, name))
-				got, ok := u.e.object(strings.ReplaceAll(name, "/", "%2F"))
-				if err != nil || !ok || !bytes.Equal(got, want) {
-					mu.Lock()
-					wrong++
-					mu.Unlock()
-					u.t.Errorf("%s: object has %d bytes (exists: %v), want the %d bytes of the file (%v)", name, len(got), ok, len(want), err)
-				}
-			}
-		})
-	}
-	for _, name := range u.files {
-		names <- name
-	}
-	close(names)
-	group.Wait()
-	u.t.Logf("%d objects, %d wrong", len(u.files), wrong)
-}
-
-// checkRequests checks that only files in flight were sent twice. finished is when
-// everything was uploaded.
-func (u *treeUpload) checkRequests(finished time.Time) {
-	sent := map[string]int{}
-	var requests, starts, again int
-	for _, r := range u.e.requests() {
+// checkRequests checks that only files in flight were sent twice.
+func (u *treeUpload) checkRequests() {
+	u.t.Helper()
+	of := map[string][]fakegcs.Request{}
+	again := 0
+	for _, r := range u.requests() {
 		switch r.Op {
-		case faults.OpInsert, faults.OpFinalize:
-			if sent[r.Object]++; sent[r.Object] > 1 {
-				again++
-			}
-		case faults.OpStart:
-			starts++
-		case faults.OpPut, faults.OpQuery:
+		case faults.OpInsert, faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery:
 		default:
 			continue // of this test
 		}
-		requests++
-		if r.Time.After(finished) {
-			u.t.Errorf("%s of %s after all files were finished", r.Op, r.Object)
-		}
-		if n, ok := u.recorded[r.Object]; ok && n <= len(u.killed) && r.Time.After(u.killed[n-1]) {
+		of[r.Object] = append(of[r.Object], r)
+		if at, ok := u.recorded[r.Object]; ok && r.Time.After(at) {
 			u.t.Errorf("%s of %s after its record was in the manifest", r.Op, r.Object)
 		}
 	}
-	if len(sent) != len(u.files) {
-		u.t.Errorf("%d files were sent, want %d", len(sent), len(u.files))
+	if len(of) != len(u.files) {
+		u.t.Errorf("%d files were sent, want %d", len(of), len(u.files))
 	}
-	u.t.Logf("%d kills, %d torn last lines; %d requests, %d sessions; %d files were sent twice, at most %d were in flight",
-		u.kills, u.torn, requests, starts, again, u.kills*treeJobs)
+	for name, requests := range of {
+		sent := 0
+		for _, r := range requests {
+			if r.Op == faults.OpInsert || r.Op == faults.OpFinalize {
+				sent++
+			}
+		}
+		again += max(sent-1, 0)
+		if l := account(u.t, requests, nil); l.again > 0 {
+			u.t.Errorf("%s: %d committed bytes were sent again", name, l.again)
+		}
+	}
+	u.t.Logf("%d files, %d kills, %d torn last lines; %d files were sent twice, at most %d were in flight", len(u.files), u.kills, u.torn, again, u.kills*treeJobs)
 	if again > u.kills*treeJobs {
 		u.t.Errorf("%d files were sent twice after %d kills, want at most %d for each", again, u.kills, treeJobs)
 	}

@@ -1,8 +1,7 @@
 // Package retrysim simulates many clients that retry requests to one server. It
 // shows the effect of a retry policy on a service that was down. Time is
 // virtual. The policies are those of package backoff: the simulation calls
-// their Delay. The gate is a model of backoff.Gate, and a test compares the
-// two.
+// their Delay. The gate makes the decisions of backoff.Gate with the same code.
 //
 // [Lookup] returns a scenario. [Run] simulates it once per policy.
 // [WriteTable], [WriteJSON] and [WriteSVG] write the results. The same
@@ -20,10 +19,4 @@
 // Events are processed one by one, in order of time. If a policy has no jitter,
 // clients that fail at the same time always retry at the same time. They are
 // simulated as one event with a count.
-//
-// A scenario can have a bucket instead of the server, as docs/backoff.md describes
-// it: its index of names has ranges, and each accepts 1,000 requests per second. A
-// range that had a load of 80 % for 20 minutes is divided at the median of its recent
-// names. Names are random or grow. The clients are then files in flight, or machines
-// that use backoff.Limiter and backoff.Rate.
 package retrysim

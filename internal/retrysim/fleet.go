@@ -67,10 +67,9 @@ func (w *worker) condition(now int64) crowd.Condition {
 }
 
 // postpone keeps an upload until the worker is admitted. It leaves the gate of the worker.
-func (w *worker) postpone(c client) {
+func (w *worker) postpone(c client, now time.Time) {
 	if c.tries > 0 {
-		c.gate.release(&c)
-		c.gate.left(c)
+		c.gate.breaker.Leave(c.operation, now)
 		c.tries = 0
 	}
 	w.tasks = append(w.tasks, c)

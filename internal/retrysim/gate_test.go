@@ -13,7 +13,7 @@ import (
 )
 
 // TestGateModel compares the times of the requests of clients at a backoff.Gate
-// with those in the model.
+// with those of the simulation.
 func TestGateModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates many clients")
@@ -43,7 +43,7 @@ func TestGateModel(t *testing.T) {
 				}
 				want := realGate(t, s, policy, seed)
 				if !slices.Equal(got.Load, want) {
-					t.Fatalf("%s, seed %d, %+v: load of the model\n%v\nwant that of the gate\n%v", name, seed, s, got.Load, want)
+					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the gate\n%v", name, seed, s, got.Load, want)
 				}
 			}
 		}

@@ -30,16 +30,6 @@ type Second struct {
 	Capacity         int64 // at its begin, of a server that is up and has no ramp
 }
 
-// RefusedAfter returns the share of the requests since a time that were refused.
-func (r Result) RefusedAfter(d time.Duration) float64 {
-	var requests, served int64
-	for _, s := range r.Load[min(int(d/time.Second), len(r.Load)):] {
-		requests += s.Requests
-		served += s.Served
-	}
-	return float64(requests-served) / float64(max(requests, 1))
-}
-
 // Time is a duration, or a time since the start of a run. A negative one means never.
 type Time time.Duration
 

@@ -397,7 +397,7 @@ func TestWritersCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := retrysim.WriteSVG(&b, retrysim.Writers()[0], results); err != nil {
+	if err := retrysim.WriteWritersSVG(&b, results); err != nil {
 		t.Fatal(err)
 	}
 	checkXML(t, b.String())

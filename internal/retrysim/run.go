@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gcsup/backoff"
+	"gcsup/internal/breaker"
 )
 
 // A run ends when every client has been served or has stopped. With some policies
@@ -86,14 +87,20 @@ type run struct {
 
 // client is one client, or several that are refused at the same times.
 type client struct {
-	number   int // from 1; 0 for several
-	count    int64
-	tries    int      // refused requests since the last served one
-	left     int      // parts that are not served yet
-	gate     *gate    // nil without gates
-	worker   *worker  // nil without a fleet
-	machine  *machine // nil without a limiter
-	retrying bool     // the gate counts this retry as under way
+	count     int64
+	tries     int                // refused requests since the last served one
+	left      int                // parts that are not served yet
+	gate      *gate              // nil without gates
+	operation *breaker.Operation // at the gate
+	worker    *worker            // nil without a fleet
+	pacer     pacer              // nil if the client makes its requests at once
+}
+
+// pacer decides when a client makes requests, of which each is a client for the run.
+type pacer interface {
+	start()
+	retry(c client) // the wait of c has ended
+	answered(served bool)
 }
 
 func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
@@ -113,8 +120,8 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 	if name == "bidmanager" {
 		r.tries = backoff.Tries(0)
 	}
-	if s.bucket {
-		r.service = newBucket(s.sequential, r.random)
+	if s.service != nil {
+		r.service = s.service(r.random)
 	}
 	return r, nil
 }
@@ -146,6 +153,8 @@ func (r *run) play(ctx context.Context) (Result, error) {
 func (r *run) at(at int64, do func())              { r.queue.push(event{at, do}) }
 func (r *run) after(wait time.Duration, do func()) { r.at(r.now+int64(wait), do) }
 
+func (r *run) time() time.Time { return time.Unix(0, r.now) }
+
 // begin queues the first requests.
 func (r *run) begin() {
 	s := r.scenario
@@ -158,12 +167,12 @@ func (r *run) begin() {
 	}
 	var shared *gate
 	for i := range s.Clients {
-		c := client{number: i + 1, count: 1, left: s.parts}
+		c := client{count: 1, left: s.parts}
 		if r.shared != nothing {
 			if i%s.group == 0 {
 				shared = new(gate)
 			}
-			c.gate = shared
+			c.gate, c.operation = shared, new(breaker.Operation)
 		}
 		if r.fleet != nil {
 			c.worker = r.fleet.workers[i/s.group]
@@ -172,9 +181,8 @@ func (r *run) begin() {
 		if s.spread > 0 {
 			first = r.random.Int64N(int64(s.spread))
 		}
-		if s.auto {
-			m := newMachine(i, s.Clients)
-			r.at(first, func() { r.start(m) })
+		if s.pacer != nil {
+			r.at(first, s.pacer(r, i).start)
 		} else {
 			r.at(first, func() { r.try(c) })
 		}
@@ -186,15 +194,13 @@ func (r *run) begin() {
 	}
 }
 
-// try makes the request of c, or has it wait for its gate or machine.
+// try makes the request of c, or has it wait for its gate or pacer.
 func (r *run) try(c client) {
 	switch {
-	case c.machine != nil:
-		c.machine.retries = append(c.machine.retries, c)
-		r.start(c.machine)
-	case c.gate != nil && c.tries > 0 && c.gate.limit > 0:
-		c.gate.waiting = append(c.gate.waiting, c)
-		r.admit(c.gate)
+	case c.pacer != nil:
+		c.pacer.retry(c)
+	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
+		r.enter(c)
 	default:
 		r.request(c)
 	}
@@ -202,12 +208,13 @@ func (r *run) try(c client) {
 
 func (r *run) request(c client) {
 	if c.worker != nil && c.worker.held {
-		c.worker.postpone(c)
+		c.worker.postpone(c, r.time())
+		r.admit(c.gate)
 		return
 	}
 	served := r.service.admit(r.now, c.count)
 	r.count(c.count, served)
-	if r.scenario.bucket {
+	if r.scenario.service != nil {
 		r.after(r.scenario.reply, func() { r.answer(c, served) })
 	} else {
 		r.answer(c, served)
@@ -241,7 +248,7 @@ func (r *run) answer(c client, served int64) {
 func (r *run) served(c client, count int64) {
 	r.last = r.now
 	if c.gate != nil {
-		c.gate.served(&c)
+		c.gate.breaker.Succeeded(c.operation)
 	}
 	c.count, c.tries = count, 0
 	c.left--
@@ -258,9 +265,8 @@ func (r *run) served(c client, count int64) {
 	for range count {
 		r.done = append(r.done, time.Duration(r.now))
 	}
-	if c.machine != nil {
-		c.machine.accepted(r.now)
-		r.start(c.machine)
+	if c.pacer != nil {
+		c.pacer.answered(true)
 	}
 }
 
@@ -272,15 +278,15 @@ func (r *run) refused(c client, count int64) {
 	if c.worker != nil {
 		c.worker.row++
 	}
-	if c.machine != nil {
-		c.machine.refused(r.now)
+	if c.pacer != nil {
+		c.pacer.answered(false)
 	}
 	switch {
 	case c.gate != nil:
 		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
-		c.gate.refused(&c, r.now, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
+		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
-			c.gate.left(c)
+			c.gate.breaker.Leave(c.operation, r.time())
 		} else {
 			r.wait(c, random)
 		}

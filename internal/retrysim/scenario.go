@@ -3,6 +3,7 @@ package retrysim
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 )
@@ -31,13 +32,13 @@ type Scenario struct {
 	parts   int           // requests of each client, served one after the other
 	pause   time.Duration // time between two parts
 	group   int           // number of clients that share a gate; each policy runs with and without gates
-	reply   time.Duration // duration of a retry that a gate admits, and of each request to a bucket
+	reply   time.Duration // duration of a retry that a gate admits, and of each request to service
 	fleet   bool          // each policy also runs with groups that are the workers of a gcsup-fleet
 
-	bucket     bool          // the service is a bucket, which limits the rate of writes
-	sequential bool          // names in the bucket grow, like timestamps; otherwise they are random
-	auto       bool          // each client is a machine, which uploads files without end
-	length     time.Duration // when the simulation ends at the latest; 0 for maxTime
+	// The simulations of docs/backoff.md, which are tests, set these.
+	service func(random *rand.Rand) service // instead of the server; its replies take time
+	pacer   func(r *run, number int) pacer  // makes the requests of each client
+	length  time.Duration                   // when the simulation ends at the latest; 0 for maxTime
 }
 
 // Scenarios returns all scenarios, the default one first.

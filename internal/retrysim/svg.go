@@ -19,22 +19,38 @@ const (
 // top. The y axis ends at the highest load with the server up. The load during
 // the outage may be higher and is clipped.
 func WriteSVG(w io.Writer, s Scenario, results []Result) error {
-	c := chart{seconds: span(s, results), top: int64(s.Capacity)}
+	text := caption{
+		title:  fmt.Sprintf("%d clients, %d requests/s, outage of %v", s.Clients, s.Capacity, s.Outage),
+		legend: "dashed: capacity; grey: outage; worst second: with the server up",
+		top:    int64(s.Capacity),
+		result: func(r Result) string {
+			end := fmt.Sprintf("%d never served", r.Failed)
+			if r.All >= 0 {
+				end = "all served after " + r.All.String()
+			}
+			return fmt.Sprintf("%d requests, %d wasted, worst second %d, %s", r.Requests, r.Wasted, r.Peak, end)
+		},
+	}
 	for _, r := range results {
-		c.top = max(c.top, r.Peak)
+		text.top = max(text.top, r.Peak)
 	}
-	title := fmt.Sprintf("%d clients, %d requests/s, outage of %v", s.Clients, s.Capacity, s.Outage)
-	legend := "dashed: capacity; grey: outage; worst second: with the server up"
-	if s.bucket {
-		c.top = bucketTop
-		title = fmt.Sprintf("Small files into a bucket that starts with %d writes/s", rangeCapacity)
-		legend = "dashed: capacity"
-	}
+	return writeChart(w, s, results, text)
+}
+
+// caption is the text of a chart, and the end of its y axis in requests per second.
+type caption struct {
+	title, legend string
+	result        func(Result) string // the title of a panel, after the name of the policy
+	top           int64
+}
+
+func writeChart(w io.Writer, s Scenario, results []Result, text caption) error {
+	c := chart{caption: text, seconds: span(s, results)}
 	height := head + len(results)*(panel+gap) - gap + foot
 	c.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`, width, height, width, height)
 	c.line(`<rect width="100%%" height="100%%" fill="#fff"/>`)
-	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%s</text>`, left, title)
-	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; %s</text>`, left, served, refused, legend)
+	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%s</text>`, left, text.title)
+	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; %s</text>`, left, served, refused, text.legend)
 	for i, r := range results {
 		c.panel(head+i*(panel+gap), s, r)
 	}
@@ -43,10 +59,6 @@ func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 	_, err := io.WriteString(w, c.b.String())
 	return err
 }
-
-// bucketTop is the end of the y axis for a bucket, in which many machines begin with a much
-// higher load.
-const bucketTop = 3500
 
 const served, refused = "#1a73e8", "#d93025"
 
@@ -68,9 +80,9 @@ func span(s Scenario, results []Result) int {
 }
 
 type chart struct {
+	caption
 	b       strings.Builder
-	seconds int   // on the x axis
-	top     int64 // of the y axis, requests per second
+	seconds int // on the x axis
 }
 
 func (c *chart) line(format string, args ...any) {
@@ -88,16 +100,7 @@ func (c *chart) y(base int, load float64) float64 {
 
 func (c *chart) panel(y int, s Scenario, r Result) {
 	base := y + panel
-	title := fmt.Sprintf("%d requests, %d wasted, worst second %d, ", r.Requests, r.Wasted, r.Peak)
-	switch {
-	case s.bucket:
-		title = fmt.Sprintf("%d files, %.1f %% refused after the first minute", r.Requests-r.Wasted, 100*r.RefusedAfter(time.Minute))
-	case r.All >= 0:
-		title += "all served after " + r.All.String()
-	default:
-		title += fmt.Sprintf("%d never served", r.Failed)
-	}
-	c.line(`<text x="%d" y="%d"><tspan font-weight="bold">%s</tspan>: %s</text>`, left, y-6, r.Policy, title)
+	c.line(`<text x="%d" y="%d"><tspan font-weight="bold">%s</tspan>: %s</text>`, left, y-6, r.Policy, c.result(r))
 	from := c.x(s.start.Seconds())
 	c.line(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#eee"/>`, from, y, c.x((s.start+s.Outage).Seconds())-from, panel)
 	c.area(base, refused, r.Load, func(l Second) int64 { return l.Requests })

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -44,23 +43,8 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 			opts = &fakegcs.Options{}
 		}
 		opts.NoMD5, opts.NoIdempotencyTokens = true, true
-		srv, err := fakegcs.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-			t.Fatal(err)
-		}
-		ln, dial := memnet.Listen()
-		hs := &http.Server{Handler: srv}
-		go func() { _ = hs.Serve(ln) }()
-		tr := &http.Transport{DialContext: dial}
-		defer func() {
-			tr.CloseIdleConnections()
-			_ = srv.Close()
-			_ = hs.Close()
-			time.Sleep(time.Second) // virtual: net/http waits before it closes a connection that it cuts
-		}()
+		srv, tr, stop := cloudtest.Serve(t, opts)
+		defer stop()
 		f(&world{t: t, dir: dir, srv: srv, http: &http.Client{Transport: tr}})
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -50,27 +50,14 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := fakegcs.New(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-			t.Fatal(err)
-		}
-		ln, dial := memnet.Listen()
-		web := &http.Server{Handler: srv}
-		go web.Serve(ln)
-		transport := &http.Transport{DialContext: dial}
+		srv, transport, stop := cloudtest.Serve(t, &opts)
 		store, err := state.OpenDir(saved)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f(&world{t: t, srv: srv, http: &http.Client{Transport: transport}, store: store, dir: dir})
-		transport.CloseIdleConnections()
-		_ = srv.Close()
-		_ = web.Close()
+		stop()
 		_ = store.Close()
-		time.Sleep(time.Second) // net/http waits before it closes a connection that it cuts
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet"
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
 	"gcsup/upload/errkind"
 )

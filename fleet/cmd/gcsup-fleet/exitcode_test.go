@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet"
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 )

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
-	"gcsup/upload/contenttype"
+	"gcsup/internal/contenttype"
 )
 
 // workFlags configure a worker.

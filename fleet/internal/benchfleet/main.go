@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gcsup/fleet/natsserver"
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/benchrun"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -39,19 +39,8 @@ func TestContract(t *testing.T) {
 // bucketPlace returns a place in a new bucket that also has objects which are not saved uploads.
 func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 	t.Helper()
-	server, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, dial := memnet.Listen()
-	hs := &http.Server{Handler: server}
-	go hs.Serve(ln)
-	transport := &http.Transport{DialContext: dial}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		_ = hs.Close()
-		_ = server.Close()
-	})
+	_, transport, stop := cloudtest.Serve(t, &fakegcs.Options{CreateBuckets: true})
+	t.Cleanup(stop)
 	client := newClient(t, transport)
 	put := func(object string, content []byte) error {
 		r := client.Insert(t.Context(), session.Spec{Bucket: "state", Object: object}, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))

@@ -12,7 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -31,20 +31,10 @@ type world struct {
 func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		server, err := fakegcs.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ln, dial := memnet.Listen()
-		hs := &http.Server{Handler: server}
-		go hs.Serve(ln)
-		w := &world{t: t, server: server, transport: &http.Transport{DialContext: dial}}
+		server, transport, stop := cloudtest.Serve(t, opts)
+		w := &world{t: t, server: server, transport: transport}
 		w.client = w.newClient(w.transport)
-		t.Cleanup(func() {
-			w.transport.CloseIdleConnections()
-			_ = hs.Close()
-			_ = server.Close()
-		})
+		t.Cleanup(stop)
 		f(t, w)
 	})
 }

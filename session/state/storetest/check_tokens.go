@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ var tokenChecks = []check{
 func roundTrip(s *subject) {
 	for _, want := range full(s) {
 		s.steps("a lock %s", want.ID)
-		s.succeeded(s.save(s.brief(patience), s.processes["a"], s.upload(want.ID), want, false))
+		s.make(s.processes["a"], s.upload(want.ID), 0, call{Name: "save", ID: want.ID, Token: encode(s, want)})
 		s.steps("a unlock %s", want.ID)
 		s.start("a new process", s.place.Open())
 		s.observeAll()
@@ -36,23 +35,29 @@ func roundTrip(s *subject) {
 }
 
 // pointers checks that the Store keeps no pointer into the Token of Save, does not
-// change it, and returns a new Token from each Load.
+// change it, and returns a new Token from each Load. Only a handle can be checked.
 func pointers(s *subject) {
-	s.steps("a lock")
-	a, u, given := s.processes["a"], s.upload("id"), version("id", 1)
+	s.steps("a lock; a save 1")
+	store := s.processes["a"].Store
+	if store == nil {
+		return
+	}
 	change := func(t *state.Token) {
 		t.ID, t.Committed, t.HighWater = "changed", 7, 7
 		t.Spec.Metadata["key"] = "changed"
 		t.Checkpoints[0].CRC32C++
 	}
-	s.succeeded(s.save(s.brief(patience), a, u, given, false))
-	u.saved = version("id", 1)
-	if !s.same(given, u.saved) {
-		s.Errorf("Save changed the Token")
+	given := version("id", 1)
+	if err := store.Save(s.Context(), given); err != nil || !slices.Equal(encode(s, given), s.version("id", 1)) {
+		s.Errorf("Save changed the Token, or failed: %v", err)
 	}
 	change(given)
-	load := func(ctx context.Context) (*state.Token, error) { return a.Store.Load(ctx, u.id) }
-	change(s.loads(u, load))
+	s.observeAll()
+	loaded, err := store.Load(s.Context(), "id")
+	if err != nil {
+		s.Fatalf("Load: %v", err)
+	}
+	change(loaded)
 	s.observeAll()
 }
 
@@ -70,16 +75,15 @@ func list(s *subject) {
 // in a path or a query.
 func invalidIDs(s *subject) {
 	s.steps("a lock; a save 1; a unlock")
-	a := s.processes["a"].Store
+	a := s.processes["a"]
 	for _, id := range []string{"", ".", "..", "../id", "a/b", `a\b`, "a.b", "a b", "%", "i*", "ä", "id\x00", strings.Repeat("x", 65)} {
-		_, err := a.Load(s.brief(patience), id)
+		_, err := s.call(s.Context(), a, call{Name: "load", ID: id})
 		s.means(err, state.ErrNoToken, "Load of the invalid ID %q", id)
-		if unlock, err := a.Lock(s.brief(patience), id); err == nil {
-			unlock()
+		if _, err := s.call(s.Context(), a, call{Name: "lock", ID: id}); err == nil {
 			s.Errorf("Lock of the invalid ID %q succeeded", id)
 		}
-		_ = a.Delete(s.brief(patience), id) // an error is allowed
-		if err := a.Save(s.brief(patience), version(id, 3)); err == nil {
+		_, _ = s.call(s.Context(), a, call{Name: "delete", ID: id}) // an error is allowed
+		if a.Store != nil && a.Store.Save(s.Context(), version(id, 3)) == nil {
 			s.Errorf("Save with the invalid ID %q succeeded", id)
 		}
 	}
@@ -89,7 +93,9 @@ func invalidIDs(s *subject) {
 // put stores bytes instead of a saved upload. The error of Load must then wrap damage.
 func (s *subject) put(id string, data []byte, damage error) {
 	s.Helper()
-	s.succeeded(s.place.Put(id, data))
+	if err := s.place.Put(id, data); err != nil {
+		s.Fatalf("Put: %v", err)
+	}
 	s.upload(id).saved, s.upload(id).damage = nil, damage
 	s.observeAll()
 	s.observeAll() // Load changed nothing
@@ -100,14 +106,14 @@ func (s *subject) put(id string, data []byte, damage error) {
 func damaged(s *subject) {
 	for name, damage := range damages {
 		id := "damaged-" + strings.ReplaceAll(name, " ", "-")
-		s.put(id, damage(s, s.encode(version(id, 1))), state.ErrCorruptToken)
+		s.put(id, damage(s, s.version(id, 1)), state.ErrCorruptToken)
 		s.steps("a lock %[1]s; a set-aside %[1]s; a set-aside %[1]s; a save %[1]s 2; a delete %[1]s; a unlock %[1]s", id)
 	}
 }
 
 // newerVersion checks that an upload of a newer program is reported, and kept.
 func newerVersion(s *subject) {
-	data := s.encode(version("id", 1))
+	data := s.version("id", 1)
 	s.put("id", edited(s, data, "v", 1000), state.ErrTokenVersion)
 	s.steps("a lock; a unlock")
 	s.put("id", edited(s, data, "tomorrow", true), state.ErrTokenVersion)
@@ -120,32 +126,30 @@ func concurrent(deletes bool) func(*subject) {
 	return func(s *subject) {
 		s.steps("a lock")
 		a, b := s.processes["a"], s.processes["b"]
-		short, other := version("id", 1), version("id", 2)
-		call := func(change func(ctx context.Context) error) func() {
-			return func() {
-				if err := change(s.brief(patience)); err != nil {
-					s.Errorf("a call while other goroutines change the same upload: %v", err)
-				}
-				s.loadsOneOf(b, "id", short, other)
-			}
-		}
-		save := call(func(ctx context.Context) error { return a.Store.Save(ctx, short) })
-		change := call(func(ctx context.Context) error { return a.Store.Save(ctx, other) })
+		first := call{Name: "save", ID: "id", Token: s.version("id", 1)}
+		other := call{Name: "save", ID: "id", Token: s.version("id", 2)}
 		if deletes {
-			other = nil
-			change = call(func(ctx context.Context) error { return a.Store.Delete(ctx, "id") })
+			other = call{Name: "delete", ID: "id"}
 		} else {
 			s.steps("a save 1")
 		}
+		change := func(c call) func() {
+			return func() {
+				if _, err := s.call(s.Context(), a, c); err != nil {
+					s.Errorf("%s while other goroutines change the same upload: %v", c.Name, err)
+				}
+				s.loadsOneOf(b, "id", first.Token, other.Token)
+			}
+		}
 		read := func(p *process) func() {
 			return func() {
-				s.loadsOneOf(p, "id", short, other)
+				s.loadsOneOf(p, "id", first.Token, other.Token)
 				if !deletes {
 					s.lists(p)
 				}
 			}
 		}
-		s.together([]func(){change, save, change, save}, read(a), read(b))
+		s.together([]func(){change(other), change(first), change(other), change(first)}, read(a), read(b))
 		s.upload("id").unsure = s.place.TTL > 0
 		s.steps("a save 1; a delete; a unlock")
 	}
@@ -154,14 +158,12 @@ func concurrent(deletes bool) func(*subject) {
 // canceled checks that a call whose context is done has its complete effect or none.
 func canceled(s *subject) {
 	s.steps("a ~lock; b lock; b unlock; a lock; a save 1; a ~save 2; a save 1; a ~delete; a save 1")
-	a := s.processes["a"].Store
-	got, err := a.Load(ended(), "id")
-	if s.means(err, nil, "Load"); err == nil && !s.same(got, version("id", 1)) {
-		s.Errorf("Load with a context that is done returned %s", describe(got))
-	}
-	ids, err := a.List(ended())
-	if s.means(err, nil, "List"); err == nil && !slices.Equal(ids, []string{"id"}) {
-		s.Errorf("List with a context that is done returned %q", ids)
+	for _, name := range []string{"load", "list"} {
+		got, err := s.call(ended(), s.processes["a"], call{Name: name, ID: "id"})
+		s.means(err, nil, "%s with a context that is done", name)
+		if err == nil && !slices.Equal(got.Token, s.upload("id").saved) && !slices.Equal(got.IDs, []string{"id"}) {
+			s.Errorf("%s with a context that is done returned %s and %q", name, describe(got.Token), got.IDs)
+		}
 	}
 	s.steps("a unlock; b lock")
 }

@@ -541,20 +541,12 @@ func (s *leaser) Lock(ctx context.Context, id string) (unlock func(), err error)
 	}), nil
 }
 
-// own returns the lease of this process, or nil.
+// own returns the lease that this process believes to hold, or nil.
 func (s *leaser) own(id string) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.held(id) {
-		return h
-	}
-	return nil
-}
-
-// held returns the lease that this process believes to hold.
-func (s *leaser) held(id string) []*lease {
 	if l, ok := s.rows[id].holder.(*lease); ok && l.s.store == s.store {
-		return []*lease{l}
+		return l
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,7 @@ type Place struct {
 
 // Process is the handle of one process to a [Place].
 type Process struct {
+	// Store is the Store of a handle. Start does not set it.
 	Store state.Store
 
 	// Kill ends the process as SIGKILL does. The process itself releases nothing: its
@@ -48,6 +50,8 @@ type Process struct {
 	// called. Its requests do not reach the place meanwhile. Calls wait or fail, and
 	// return when their context ends. Pause is required for a [state.Leaser].
 	Pause func() (resume func())
+
+	remote func(context.Context, call) (answer, error) // makes a call in a process of Start
 }
 
 // Feature is an optional part of a Store, or of a Place.
@@ -115,38 +119,36 @@ func (s *subject) check(c check) {
 
 var checks = slices.Concat(tokenChecks, lockChecks, leaseChecks)
 
-// features checks that the features of the Store are those that the Place states.
-func (s *subject) features(p Process) {
+// complete checks that a process is complete, and has the features that the Place states.
+func (s *subject) complete(p *process) {
 	s.Helper()
-	_, lockChecks := p.Store.(state.LockChecker)
-	_, quarantine := p.Store.(state.Quarantine)
-	_, leaser := p.Store.(state.Leaser)
-	has := map[Feature]bool{LockChecks: lockChecks, Quarantine: quarantine, Leases: leaser}
-	if leaser || s.place.OpenAhead != nil {
-		has[Clocks] = s.place.OpenAhead != nil
+	if p.do == nil || p.Kill == nil || s.place.Put == nil {
+		s.Fatalf("Place.Put, Process.Store and Process.Kill are required")
 	}
-	for feature, has := range has {
-		switch without := slices.Contains(s.place.Without, feature); {
-		case has && without:
-			s.Errorf("Place.Without has %q, but the Store has it", feature)
-		case !has && !without:
-			s.Errorf("the Store has no %s: add it, or list it in Place.Without", feature)
+	has, err := s.call(s.Context(), p, call{Name: "features"})
+	if err != nil {
+		s.Fatalf("open the Store: %v", err)
+	}
+	p.features = has.Features
+	leaser := slices.Contains(p.features, Leases)
+	if s.place.OpenAhead != nil {
+		p.features = append(p.features, Clocks)
+	}
+	all := []Feature{LockChecks, Quarantine, Leases, Clocks}
+	for _, f := range all {
+		if has := slices.Contains(p.features, f); has == slices.Contains(s.place.Without, f) && (leaser || f != Clocks) {
+			s.Fatalf("Place.Without must have %q exactly if the Store does not have it, which is %t", f, !has)
 		}
 	}
-	for _, feature := range s.place.Without {
-		if _, known := has[feature]; !known && (feature != Clocks || leaser) {
-			s.Errorf("Place.Without has %q, which is no Feature", feature)
+	for _, f := range s.place.Without {
+		if !slices.Contains(all, f) {
+			s.Fatalf("Place.Without has %q, which is no Feature", f)
 		}
 	}
 	switch {
-	case p.Store == nil || p.Kill == nil || s.place.Put == nil:
-		s.Fatalf("Place.Put, Process.Store and Process.Kill are required")
 	case leaser && (s.place.TTL <= 0 || p.Pause == nil):
 		s.Fatalf("Place.TTL and Process.Pause are required for a state.Leaser")
 	case !leaser && s.place.TTL != 0:
 		s.Fatalf("Place.TTL is %v, but the Store is no state.Leaser", s.place.TTL)
-	}
-	if s.Failed() {
-		s.FailNow()
 	}
 }

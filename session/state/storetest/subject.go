@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,36 +23,34 @@ type subject struct {
 	testing.TB
 	place     Place
 	processes map[string]*process
+	workers   []*worker
 	uploads   map[string]*upload
 	skewed    bool   // the clocks of the processes differ
 	at        string // the step that runs, for messages
-
-	mu   sync.Mutex
-	ends []func()
 }
 
 // process is a process of the place.
 type process struct {
 	Process
-	name   string
-	absent bool // it is dead or paused
-	leases map[string]*held
-	resume func()
+	name     string
+	do       func(context.Context, call) (answer, error)
+	worker   *worker // nil if it is another process
+	features []Feature
+	absent   bool // it is dead or paused
+	resume   func()
 }
 
 // upload is what the contract requires of one upload after the steps so far.
 type upload struct {
 	id      string
-	saved   *state.Token // nil if there is none
-	damage  error        // the error of Load; nil if the upload is not damaged
-	holder  *process     // nil if no process has the lock or lease
-	unsure  bool         // the lease may have ended with Delete
-	request context.Context
-	unlock  func()
-	past    []func()         // earlier results of Lock
+	saved   []byte           // the result of state.Encode; nil if there is none
+	damage  error            // the error of Load; nil if the upload is not damaged
+	holder  *process         // nil if no process has the lock or lease
+	leased  bool             // the holder has it from Acquire
+	unsure  bool             // the lease may have ended with Delete
 	fence   int64            // of the last lease
 	seen    *state.HeldError // of the holder; nil if it was not seen
-	last    *state.HeldError // the latest one of the holder
+	last    *state.HeldError // the latest one of Acquire, since the holder is present or absent
 	earlier *state.HeldError // of an earlier holder
 }
 
@@ -59,11 +58,10 @@ type upload struct {
 func newSubject(t testing.TB, place Place) *subject {
 	s := &subject{TB: t, place: place, processes: make(map[string]*process), uploads: make(map[string]*upload)}
 	t.Cleanup(func() {
-		// Concurrently: those of a dead process may block.
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, end := range s.ends {
-			all.Go(end)
+		for _, w := range s.workers {
+			all.Go(w.end)
 		}
 	})
 	s.upload("none")
@@ -75,9 +73,15 @@ func newSubject(t testing.TB, place Place) *subject {
 // start adds a process, or replaces one of that name.
 func (s *subject) start(name string, p Process) *process {
 	s.Helper()
-	s.features(p)
-	s.processes[name] = &process{Process: p, name: name, leases: make(map[string]*held)}
-	return s.processes[name]
+	started := &process{Process: p, name: name, do: p.remote}
+	if p.Store != nil {
+		started.worker = newWorker(p.Store)
+		started.do = started.worker.do
+		s.workers = append(s.workers, started.worker)
+	}
+	s.complete(started)
+	s.processes[name] = started
+	return started
 }
 
 func (s *subject) upload(id string) *upload {
@@ -87,12 +91,14 @@ func (s *subject) upload(id string) *upload {
 	return s.uploads[id]
 }
 
-// atEnd calls f when the check has ended, even if its process is dead. f frees what
-// is in the memory of this process.
-func (s *subject) atEnd(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ends = append(s.ends, f)
+// call makes a call, and bounds its time. Begin bounds it itself.
+func (s *subject) call(ctx context.Context, p *process, c call) (answer, error) {
+	if c.Name != "begin" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	return p.do(ctx, c)
 }
 
 // Errorf names the step.
@@ -105,13 +111,6 @@ func (s *subject) Errorf(format string, args ...any) {
 func (s *subject) Fatalf(format string, args ...any) {
 	s.Helper()
 	s.TB.Fatalf("%s%s", s.at, fmt.Sprintf(format, args...))
-}
-
-// brief returns a context for one call, which ends after d.
-func (s *subject) brief(d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(s.Context(), d)
-	s.Cleanup(cancel)
-	return ctx
 }
 
 // meanings are the errors that have a meaning in the contract.
@@ -142,68 +141,66 @@ func (s *subject) means(err, want error, format string, args ...any) {
 	}
 }
 
-// observe checks what a process sees of an upload.
-func (s *subject) observe(p *process, u *upload) {
+// observeAll checks what the processes see of all uploads.
+func (s *subject) observeAll() {
 	s.Helper()
-	if p.absent {
-		return
+	s.observe(slices.Collect(maps.Keys(s.uploads))...)
+}
+
+// observe checks what the processes see of some uploads, unless they are dead or paused.
+func (s *subject) observe(ids ...string) {
+	s.Helper()
+	for _, p := range s.processes {
+		if p.absent {
+			continue
+		}
+		for _, id := range ids {
+			s.observeOne(p, s.upload(id))
+		}
+		s.lists(p)
 	}
-	s.loads(u, func(ctx context.Context) (*state.Token, error) { return p.Store.Load(ctx, u.id) })
-	if l := p.leases[u.id]; u.holder == p && l != nil {
-		s.loads(u, l.Load)
+}
+
+// observeOne checks what a process sees of an upload.
+func (s *subject) observeOne(p *process, u *upload) {
+	s.Helper()
+	s.loads(p, u, "load")
+	if u.holder == p && u.leased {
+		s.loads(p, u, "lease-load")
 	}
-	s.lists(p)
-	if checker, ok := p.Store.(state.LockChecker); ok && !u.unsure && (u.holder == nil || !u.holder.absent) {
-		if got, err := checker.Locked(s.brief(patience), u.id); err != nil || got != (u.holder != nil) {
-			s.Fatalf("Locked of %s in process %s returned %v, %v; want %v", u.id, p.name, got, err, u.holder != nil)
+	if slices.Contains(p.features, LockChecks) && !u.unsure && (u.holder == nil || !u.holder.absent) {
+		if got, err := s.call(s.Context(), p, call{Name: "locked", ID: u.id}); err != nil || got.Locked != (u.holder != nil) {
+			s.Fatalf("Locked of %s in process %s returned %v, %v; want %v", u.id, p.name, got.Locked, err, u.holder != nil)
 		}
 	}
 }
 
-// observeAll checks what all processes see of all uploads.
-func (s *subject) observeAll() {
+// loads fails the test unless a call, of a Store or a Lease, returns what is saved.
+func (s *subject) loads(p *process, u *upload, name string) {
 	s.Helper()
-	for _, p := range s.processes {
-		s.observeFrom(p)
-	}
-}
-
-// observeFrom checks what one process sees of all uploads.
-func (s *subject) observeFrom(p *process) {
-	s.Helper()
-	for _, u := range s.uploads {
-		s.observe(p, u)
-	}
-}
-
-// loads fails the test unless load, of a Store or a Lease, returns what is saved. It
-// returns the Token.
-func (s *subject) loads(u *upload, load func(context.Context) (*state.Token, error)) *state.Token {
-	s.Helper()
-	got, err := load(s.brief(patience))
+	got, err := s.call(s.Context(), p, call{Name: name, ID: u.id})
 	want := u.damage
 	if want == nil && u.saved == nil {
 		want = state.ErrNoToken
 	}
 	s.means(err, want, "Load of %s", u.id)
-	if want == nil && (err != nil || !s.same(got, u.saved)) {
-		s.Fatalf("Load of %s returned %s, %v; want %s", u.id, describe(got), err, describe(u.saved))
+	if want == nil && (err != nil || !bytes.Equal(got.Token, u.saved)) {
+		s.Fatalf("Load of %s returned %s, %v; want %s", u.id, describe(got.Token), err, describe(u.saved))
 	}
-	return got
 }
 
 // loadsOneOf fails the test unless one of the Tokens is saved, and returns it. A nil Token
 // stands for ErrNoToken.
-func (s *subject) loadsOneOf(p *process, id string, want ...*state.Token) *state.Token {
+func (s *subject) loadsOneOf(p *process, id string, want ...[]byte) []byte {
 	s.Helper()
-	got, err := p.Store.Load(s.brief(patience), id)
+	got, err := s.call(s.Context(), p, call{Name: "load", ID: id})
 	if errors.Is(err, state.ErrNoToken) {
-		got, err = nil, nil
+		got.Token, err = nil, nil
 	}
-	if err != nil || !slices.ContainsFunc(want, func(w *state.Token) bool { return s.same(got, w) }) {
-		s.Errorf("Load of %s returned %s, %v; want one of %d others", id, describe(got), err, len(want))
+	if err != nil || !slices.ContainsFunc(want, func(w []byte) bool { return bytes.Equal(got.Token, w) }) {
+		s.Errorf("Load of %s returned %s, %v; want one of %d others", id, describe(got.Token), err, len(want))
 	}
-	return got
+	return got.Token
 }
 
 // lists fails the test unless List returns the saved uploads.
@@ -216,32 +213,37 @@ func (s *subject) lists(p *process) {
 		}
 	}
 	slices.Sort(want)
-	if got, err := p.Store.List(s.brief(patience)); err != nil || !slices.Equal(got, want) {
-		s.Errorf("List in process %s returned %q, %v; want %q", p.name, got, err, want)
+	if got, err := s.call(s.Context(), p, call{Name: "list"}); err != nil || !slices.Equal(got.IDs, want) {
+		s.Errorf("List in process %s returned %q, %v; want %q", p.name, got.IDs, err, want)
 	}
 }
 
-// same reports whether two Tokens are equal, including the secret.
-func (s *subject) same(a, b *state.Token) bool {
+// version returns the saved form of a version of a Token, or nil for version 0.
+func (s *subject) version(id string, n int) []byte {
 	s.Helper()
-	return a == nil && b == nil || a != nil && b != nil && bytes.Equal(s.encode(a), s.encode(b))
+	if n == 0 {
+		return nil
+	}
+	return encode(s, version(id, n))
 }
 
-func (s *subject) encode(t *state.Token) []byte {
-	s.Helper()
-	data, err := state.Encode(t)
+// encode returns the saved form of a Token.
+func encode(t testing.TB, token *state.Token) []byte {
+	t.Helper()
+	data, err := state.Encode(token)
 	if err != nil {
-		s.Fatalf("encode a Token: %v", err)
+		t.Fatalf("encode a Token: %v", err)
 	}
 	return data
 }
 
 // describe returns a Token without its secret.
-func describe(t *state.Token) string {
-	if t == nil {
+func describe(data []byte) string {
+	if data == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%.1500s", fmt.Sprintf("%+v", *t))
+	t, err := state.Decode(data)
+	return fmt.Sprintf("%.1500s", fmt.Sprintf("%+v %v", t, err))
 }
 
 // heldError checks that err describes the holder of u: it does not change while the lock
@@ -260,43 +262,21 @@ func (s *subject) heldError(u *upload, err error, acquire bool) {
 	if e.PID < 0 || e.Holder() == "" {
 		s.Errorf("HeldError has the PID %d and the holder %q", e.PID, e.Holder())
 	}
-	if seen := u.seen; seen != nil {
-		if e.Host != seen.Host || e.PID != seen.PID || e.Message != seen.Message || !e.Since.Equal(seen.Since) {
-			s.Errorf("the HeldError of one holder changed from %+v to %+v", *seen, *e)
+	if u.seen == nil {
+		u.seen = e
+		if earlier := u.earlier; earlier != nil && !s.skewed && (e.Since.Before(earlier.Since) || e.Since.IsZero() != earlier.Since.IsZero()) {
+			s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", e.Since, earlier.Since)
 		}
+	}
+	if seen := u.seen; e.Host != seen.Host || e.PID != seen.PID || e.Message != seen.Message || !e.Since.Equal(seen.Since) {
+		s.Errorf("the HeldError of one holder changed from %+v to %+v", *seen, *e)
+	}
+	if last := u.last; last != nil && u.holder != nil && u.holder.absent && (e.Renewal != last.Renewal || e.Left > last.Left) {
+		s.Errorf("the HeldError of a holder that is dead or paused changed from %+v to %+v", *last, *e)
+	}
+	if acquire {
 		u.last = e
-		return
 	}
-	u.seen, u.last = e, e
-	if earlier := u.earlier; earlier != nil && !s.skewed && (e.Since.Before(earlier.Since) || e.Since.IsZero() != earlier.Since.IsZero()) {
-		s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", e.Since, earlier.Since)
-	}
-}
-
-// held is a lease.
-type held struct {
-	state.Lease
-	released bool
-}
-
-// hold releases a lease at the end of the check, unless that was done.
-func (s *subject) hold(l state.Lease) *held {
-	h := &held{Lease: l}
-	s.atEnd(func() {
-		if !h.released {
-			_ = h.Lease.Release(ended(), nil)
-		}
-	})
-	return h
-}
-
-// tryBegin returns the error of Begin under a lease.
-func (s *subject) tryBegin(l *held, d time.Duration) error {
-	_, end, err := l.Begin(s.brief(d))
-	if err == nil {
-		end()
-	}
-	return err
 }
 
 // limit bounds the time after the death of a holder in which its lease must become
@@ -306,9 +286,6 @@ func (s *subject) limit() time.Duration { return 2*s.place.TTL + 2*time.Second }
 // yield lets time pass in a bubble. There, time stands still in a loop that does not
 // wait.
 func (s *subject) yield() { time.Sleep(500 * time.Microsecond) }
-
-// pause waits for a part of a TTL.
-func (s *subject) pause(parts time.Duration) { time.Sleep(s.place.TTL * parts / 16) }
 
 // together calls each writer some times, in a goroutine of its own, and each reader until
 // the writers have ended.

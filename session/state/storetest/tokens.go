@@ -20,11 +20,8 @@ func sessionURI() session.URI {
 	return secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + uploadID)
 }
 
-// version returns version n of a Token, or nil if n is 0. Those of even versions are longer.
+// version returns version n of a Token. Those of even versions are longer.
 func version(id string, n int) *state.Token {
-	if n == 0 {
-		return nil
-	}
 	t := &state.Token{
 		ID: id, Endpoint: session.DefaultEndpoint, Spec: session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"key": "value"}},
 		Session: state.Session{
@@ -129,7 +126,7 @@ var damages = map[string]func(t testing.TB, data []byte) []byte{
 	"zeros":            func(_ testing.TB, data []byte) []byte { return make([]byte, len(data)) },
 	"other text":       func(testing.TB, []byte) []byte { return []byte("not an upload") },
 	"twice":            func(_ testing.TB, data []byte) []byte { return slices.Concat(data, data) },
-	"of another ID":    func(t testing.TB, _ []byte) []byte { return (&subject{TB: t}).encode(version("another", 1)) },
+	"of another ID":    func(t testing.TB, _ []byte) []byte { return encode(t, version("another", 1)) },
 	"an older version": func(t testing.TB, data []byte) []byte { return edited(t, data, "v", 0) },
 	"a changed bit": func(_ testing.TB, data []byte) []byte {
 		data = slices.Clone(data)

@@ -2,6 +2,7 @@ package atrisk
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,12 @@ func TestBoundTogether(t *testing.T) {
 		}
 		if _, bound := amounts(&a); bound < 95*mib || bound > 105*mib {
 			t.Errorf("the bound is %d MiB after 200 MiB in 20 s, want about 100", bound/mib)
+		}
+		session := a.Session()
+		session.of.set(session, Unknown)
+		time.Sleep(time.Minute)
+		if session.Committed(50 * mib); a.bound() != 100*mib { // what a session commits arrived just now
+			t.Errorf("the bound is %d MiB after a session has committed 50 MiB", a.bound()/mib)
 		}
 	})
 }
@@ -287,4 +294,102 @@ func TestBoundNil(t *testing.T) {
 	r.Hold(1)
 	r.Committed(1)
 	r.End()
+}
+
+// queue lets requests wait, in this order, and returns a function that returns the numbers of those that have begun.
+func queue(t *testing.T, ctx context.Context, list ...*Risk) (begun func() []int) {
+	var mu sync.Mutex
+	var order []int
+	for i, r := range list {
+		go func() {
+			if err := r.Take(ctx); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			}
+		}()
+		synctest.Wait()
+	}
+	return func() []int {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(order)
+		return order
+	}
+}
+
+// All that fits begins when bytes are given back, and not one request for each of them: parts and inserts in turn, and sessions.
+func TestBoundAdmitsAllThatFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a Bound
+		first := begins(t, &a, 16*mib)
+		parts, inserts := make([]*Risk, 9), make([]*Risk, 9)
+		for i := range parts {
+			parts[i], inserts[i] = a.Part(2*mib), a.Insert(2*mib)
+		}
+		partsBegun, insertsBegun := queue(t, t.Context(), parts...), queue(t, t.Context(), inserts...)
+		first.End()
+		if p, i := partsBegun(), insertsBegun(); !slices.Equal(p, []int{0, 1, 2, 3}) || !slices.Equal(i, []int{0, 1, 2, 3}) {
+			t.Errorf("parts %v and inserts %v begin in 16 MiB", p, i)
+		}
+		inserts[0].Committed(2 * mib) // raises the bound, to 18 MiB
+		if p, i := partsBegun(), insertsBegun(); len(p) != 4 || !slices.Equal(i, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("parts %v and inserts %v begin in 18 MiB: inserts are first if both have taken as much", p, i)
+		}
+		large := a.Session()
+		if large.Take(t.Context()) != nil {
+			t.Fatal("a session does not begin")
+		}
+		large.Hold(46 * mib) // with the others, 64 MiB
+		sessions := queue(t, t.Context(), a.Session(), a.Session(), a.Session())
+		large.Hold(44 * mib)
+		if got := sessions(); !slices.Equal(got, []int{0, 1}) {
+			t.Errorf("sessions %v begin in 2 MiB", got)
+		}
+		large.End()
+		for _, r := range slices.Concat(parts, inserts) {
+			r.End()
+		}
+		if p, i, s := partsBegun(), insertsBegun(), sessions(); len(p)+len(i)+len(s) != 21 {
+			t.Errorf("parts %v, inserts %v and sessions %v have begun in the end", p, i, s)
+		}
+	})
+}
+
+// TestBoundGivesBack checks that a request whose context ends has taken nothing, even if it could begin at the same time, and that one
+// which has begun takes no less when it begins again.
+func TestBoundGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			var a Bound
+			first := begins(t, &a, 16*mib)
+			ctx, cancel := context.WithCancel(t.Context())
+			begun := queue(t, ctx, a.Insert(5*mib))
+			cancel()
+			first.End() // often before the request notices that its context has ended
+			n := len(begun())
+			if taken, _ := amounts(&a); int64(n)*5*mib != taken {
+				t.Fatalf("%d MiB are taken by %d requests", taken/mib, n)
+			}
+		}
+		var a Bound
+		r := begins(t, &a, 4*mib)
+		for _, test := range []struct{ hold, want int64 }{{6, 6}, {2, 4}, {0, 4}} {
+			r.Hold(test.hold * mib)
+			if err := r.Take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if taken, _ := amounts(&a); taken != test.want*mib {
+				t.Errorf("%d MiB are taken by a request that held %d", taken/mib, test.hold)
+			}
+		}
+		_, before := amounts(&a)
+		for _, n := range []int64{0, -1} {
+			r.Committed(n)
+		}
+		if _, bound := amounts(&a); bound != before {
+			t.Error("a commit of nothing changes the bound")
+		}
+	})
 }

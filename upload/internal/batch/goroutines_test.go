@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestGoroutinesAreReused checks that an idle goroutine runs the next function, that a function
@@ -28,6 +29,33 @@ func TestGoroutinesAreReused(t *testing.T) {
 		synctest.Wait()
 		goroutineOf(g) // synctest fails if a goroutine does not end
 	})
+}
+
+// TestAwait checks that Await waits without an end while ctx lasts, and then for a time only.
+func TestAwait(t *testing.T) {
+	for _, tt := range []struct {
+		done, canceled, took time.Duration
+		want                 bool
+	}{
+		{0, time.Hour, 0, true},
+		{time.Minute, time.Hour, time.Minute, true},
+		{time.Minute + 1, time.Minute, time.Minute + 1, true},
+		{time.Hour, time.Minute, time.Minute + time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.canceled)
+			defer cancel()
+			done, began := make(chan struct{}), time.Now()
+			(*Goroutines)(nil).Run(func() {
+				time.Sleep(tt.done)
+				close(done)
+			})
+			if got := Await(ctx, done, time.Second); got != tt.want || time.Since(began) != tt.took {
+				t.Errorf("%+v: %v after %v", tt, got, time.Since(began))
+			}
+			<-done
+		})
+	}
 }
 
 // goroutineOf returns the name of the goroutine that runs a function of g.

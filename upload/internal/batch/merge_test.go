@@ -197,6 +197,39 @@ func TestMergeWithoutPrefix(t *testing.T) {
 	}
 }
 
+// TestMergeSkips checks how many names are not looked up if few of the listed names are wanted: after three pages
+// that answer one name each, 8 are left out, then 16 after each such page, and so on, up to 1,024. A page that
+// answers eight names starts this over. Positive numbers are names that are looked up.
+func TestMergeSkips(t *testing.T) {
+	pages := &generatedPages{count: 10_000_000, step: 1}
+	m := merge(generatedPrefix, pages.fetch)
+	defer m.Close()
+	n, want := 0, 0
+	for i, run := range []int{3, -8, 1, -16, 1, -32, 1, -64, 1, -128, 1, -256, 1, -512, 1, -1024, 1, -1024, 0, 2, -8, 1, -16, 1} {
+		want += max(run, 0)
+		if run == 0 { // eight names of one page, after which the next one is read ahead
+			want += 2
+			for j := range minServed {
+				if _, listed, err := m.Lookup(string(generatedName(nil, n*2000+j))); !listed || err != nil {
+					t.Fatalf("run %d: %v, %v", i, listed, err)
+				}
+			}
+			n++
+			continue
+		}
+		for range max(run, -run) {
+			object, listed, err := m.Lookup(string(generatedName(nil, n*2000)))
+			if listed != (run > 0) || (object != nil) != listed || err != nil {
+				t.Fatalf("run %d of %d names: name %d is looked up: %v, %v", i, run, n, listed, err)
+			}
+			n++
+		}
+	}
+	if pages.requests != want {
+		t.Errorf("%d requests, want %d", pages.requests, want)
+	}
+}
+
 // generatedPages is a listing of count names that are made on demand.
 type generatedPages struct {
 	count, step int // the names are multiples of step

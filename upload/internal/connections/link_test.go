@@ -63,3 +63,62 @@ func TestLinkNeed(t *testing.T) {
 		want(One, "rate limit")
 	})
 }
+
+// TestMeasure checks when the rate of one connection is known. Over a far link it must send 8 MiB within 16 ms, and over a near one
+// within 125 ms. The first 8 MiB may only fill buffers, so that only those after them count, unless the connection is slow.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	type step struct {
+		mib, ms int64 // sent so far, and how long that took
+		rate    int64 // MiB/s; 0 if it is not known
+	}
+	far, near := 100*time.Millisecond, 2*time.Millisecond
+	for name, test := range map[string]struct {
+		reply time.Duration // 0 if there was none
+		steps []step
+	}{
+		"fast":                    {far, []step{{1, 1, 0}, {7, 7, 0}, {8, 8, 0}, {15, 12, 0}, {16, 16, 1000}}},
+		"slow from the beginning": {far, []step{{1, 8, 0}, {2, 15, 0}, {3, 16, 187}}},
+		"slow at once":            {far, []step{{8, 16, 500}}},
+		"slow later":              {far, []step{{8, 4, 0}, {9, 12, 0}, {10, 20, 125}}},
+		"no reply":                {0, []step{{1, 15, 0}, {2, 16, 125}}},
+		"near":                    {near, []step{{1, 20, 0}, {7, 124, 0}, {8, 124, 0}, {15, 150, 0}, {16, 156, 250}}},
+		"near and slow":           {near, []step{{1, 124, 0}, {2, 125, 16}}},
+		"3 ms are far":            {3 * time.Millisecond, []step{{1, 16, 62}}},
+	} {
+		l := &Link{}
+		if l.Replied(time.Hour); test.reply > 0 {
+			l.Replied(test.reply)
+			l.Replied(time.Hour) // only the fastest one counts
+		}
+		measure := l.Measure()
+		for _, s := range test.steps {
+			rate, done := measure(s.mib*mib, time.Duration(s.ms)*time.Millisecond)
+			if done != (s.rate > 0) || rate/mib != s.rate {
+				t.Errorf("%s: %d MiB/s after %d MiB, known %t; want %d", name, rate/mib, s.mib, done, s.rate)
+			}
+		}
+	}
+}
+
+// TestReplied checks what the response time decides: whether a link is long, and the length of an interval of the tuner.
+func TestReplied(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reply    time.Duration
+		long     bool
+		interval time.Duration
+	}{
+		{0, false, 100 * time.Millisecond}, {25 * time.Millisecond, false, 100 * time.Millisecond}, {50 * time.Millisecond, false, 200 * time.Millisecond},
+		{100*time.Millisecond - 1, false, 400*time.Millisecond - 4}, {100 * time.Millisecond, true, 400 * time.Millisecond}, {time.Second, true, time.Second},
+	} {
+		l := &Link{}
+		if test.reply > 0 {
+			l.Replied(test.reply)
+		}
+		if l.Long() != test.long || l.interval() != test.interval {
+			t.Errorf("after %v: long %t, intervals of %v", test.reply, l.Long(), l.interval())
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package connections
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -284,5 +286,40 @@ func TestTunerBounded(t *testing.T) {
 	observe(trialIntervals+1, firstRaise, true)
 	if tu.level != 2*firstRaise {
 		t.Errorf("level %d, want %d", tu.level, 2*firstRaise)
+	}
+}
+
+// TestTunerSteps checks how many intervals each number of connections lasts. Two more than the names tell do not count: in
+// the first one new connections are opened, and in the second one they fill buffers.
+func TestTunerSteps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		limit   int
+		opening int // intervals
+		rate    func(int) float64
+		want    string
+	}{
+		{"a clear gain: one interval", 32, 0, each, "1 for 3, 4 for 3, 8 for 3, 16 for 3, 32"},
+		{"over a slow link: four", 8, 0, func(n int) float64 { return float64(n) * mibps / 2 }, "1 for 5, 4 for 6, 8"},
+		{"a small gain: eight", 8, 0, func(n int) float64 { return float64(2+n) * mibps / 6 }, "1 for 5, 4 for 10, 8"},
+		{"no gain: eight, and then a hold that doubles from 40 to 240", 32, 0, sharedLink(1), "1 for 3, 4 for 10, 2 for 41, 3 for 10, 2 for 81, 3 for 10, 2 for 161, 3 for 10, 2 for 241, 3 for 10, 2"},
+		{"a gain up to eight", 32, 0, sharedLink(8), "1 for 3, 4 for 3, 8 for 3, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
+		{"up to the limit", 3, 0, each, "1 for 3, 3"},
+		{"connections that do not open: forty", 8, 1000, each, "1 for 3, 4 for 41, 2"},
+	} {
+		n := newNetwork(t, test.limit, test.rate)
+		n.sending, n.opening = 1, test.opening
+		var trace []string
+		last, since := n.tuner.level, 0
+		for i := range 600 {
+			if level := n.pass(1, nil); level != last {
+				trace = append(trace, fmt.Sprintf("%d for %d", last, i+1-since))
+				last, since = level, i+1
+			}
+		}
+		if got := strings.Join(append(trace, fmt.Sprint(last)), ", "); got != test.want {
+			t.Errorf("%s: %s", test.name, got)
+		}
 	}
 }

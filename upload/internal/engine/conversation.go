@@ -22,7 +22,7 @@ type Conversation interface {
 // Converse holds a conversation that begins with the action first, until it ends. An interruption
 // and a refusal are errors.
 func (q *Requester) Converse(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
-	a, err := q.converse(ctx, c, first)
+	a, err := q.loop(ctx, c, first)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		if a.Err == nil || a.Err.Err == nil && a.Err.Status == 0 {
@@ -35,10 +35,10 @@ func (q *Requester) Converse(ctx context.Context, c Conversation, first session.
 	return a, err
 }
 
-// converse is the loop of every conversation: it performs an action, and gets the next one
+// loop is the only loop that makes and repeats requests: it performs an action, and gets the next one
 // from the decision table, until the conversation ends. If ctx is done, the error is its
 // cause, and the action has the last failure.
-func (q *Requester) converse(ctx context.Context, c Conversation, a session.Action) (session.Action, error) {
+func (q *Requester) loop(ctx context.Context, c Conversation, a session.Action) (session.Action, error) {
 	defer q.beginDecision()()
 	for {
 		if a.Wait {

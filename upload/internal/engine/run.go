@@ -165,12 +165,12 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
 	r.Wire.Handed(p.From, reply.Sent)
+	r.state.Sent = max(r.state.Sent, reply.Sent) // even if no decision follows
 	if err := p.Finish(); err != nil {
 		return session.Reply{}, SourceFailed(ctx, err)
 	}
 	if err := r.measurement.failed(); err != nil {
 		r.Wire.memory.stale.Store(false) // the connection broke because the body ended
-		r.state.Sent = max(r.state.Sent, reply.Sent)
 		return reply, err
 	}
 	held, open := reply.Held()

@@ -83,17 +83,6 @@ func TestStallWatchForgivesTheSource(t *testing.T) {
 	})
 }
 
-func TestStallWatchOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, w := watchStall(t.Context(), -1, 64<<10)
-		defer w.stop()
-		time.Sleep(24 * time.Hour)
-		if ctx.Err() != nil {
-			t.Error("the request ended although the watch is off")
-		}
-	})
-}
-
 type slow struct {
 	r io.Reader
 	d time.Duration

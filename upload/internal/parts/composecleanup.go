@@ -41,6 +41,10 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *leftovers) {
 	s := p.state()
 	defer p.Retry.Close()
+	if err := left.outage(); err != nil {
+		left.add(err)
+		return
+	}
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
@@ -68,6 +72,17 @@ type leftovers struct {
 	first error // why the first one could not be removed
 }
 
+// outage returns why the retries of one deletion are spent, or nil. The others would wait as long, a few
+// at a time: hours for a large file that is already complete.
+func (l *leftovers) outage() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.first, session.ErrRetriesExhausted) {
+		return l.first
+	}
+	return nil
+}
+
 // add counts err, unless it is nil.
 func (l *leftovers) add(err error) {
 	if err == nil {
@@ -86,6 +101,10 @@ var errForeign = errors.New("another client may have written it")
 // those that another client may have made.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 	_, _ = c.reduce(func(g span) (span, error) {
+		if err := left.outage(); err != nil {
+			left.add(err)
+			return g, nil
+		}
 		x := c.file.Wire.To(c.file.temporary(g.Name))
 		switch a, err := x.Ask(ctx, session.Request{}, x.Stat); {
 		case err != nil:

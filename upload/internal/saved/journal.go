@@ -238,8 +238,8 @@ func (j *Journal) Old() bool {
 	return j.stored.token != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
-// Save writes the newest Token, unless the store has it. It returns an error if the store has
-// none, or another process has the lease.
+// Save is Persist, but if it fails while the store has an older Token, it only reports that: the upload can
+// be resumed. It returns an error if the store has none, or another process has the lease.
 func (j *Journal) Save(ctx context.Context) error {
 	err := j.Persist(ctx)
 	if err == nil || errors.Is(err, state.ErrInUse) {
@@ -255,7 +255,7 @@ func (j *Journal) Save(ctx context.Context) error {
 	return err
 }
 
-// Persist is Save, but returns every error: the caller needs the newest Token in the store.
+// Persist writes the newest Token to the store, through the lease, unless the store has it. It returns every error.
 func (j *Journal) Persist(ctx context.Context) error {
 	if j.lease == nil {
 		return nil

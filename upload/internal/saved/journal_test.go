@@ -1,7 +1,9 @@
 package saved
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,213 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 )
+
+// TestOpen checks what Open returns for each state of the store, and that no lease remains after an error.
+func TestOpen(t *testing.T) {
+	uri := newService(t).start()
+	identified := newToken(id, uri)
+	identified.SourcePath, identified.SourceIdentity = "", "bucket/o"
+	moving := newToken(id, uri)
+	moving.MovedTo = newID
+	var broken atomic.Bool
+	broken.Store(true)
+	for name, tt := range map[string]struct {
+		saved        *state.Token
+		raw          string // what the store has instead
+		unreadable   bool
+		err, damaged error
+	}{
+		"nothing":    {},
+		"saved":      {saved: newToken(id, uri)},
+		"identified": {saved: identified},
+		"moved":      {saved: moving},
+		"damaged":    {raw: "x", damaged: state.ErrCorruptToken},
+		"newer":      {raw: newer, err: state.ErrTokenVersion},
+		"unreadable": {saved: newToken(id, uri), unreadable: true, err: errFault},
+	} {
+		dir, path := openDir(t)
+		if tt.raw != "" {
+			damage(t, path, id, tt.raw)
+		}
+		store := state.Store(dir)
+		if tt.saved != nil {
+			save(t, dir, tt.saved)
+		}
+		if tt.unreadable {
+			store = failing(dir, "load", &broken)
+		}
+		j, token, damaged, err := Open(t.Context(), Call{Store: store, Running: &Running{}, Last: asItIs, Background: asItIs}, state.Token{ID: id})
+		if !errors.Is(err, tt.err) || !errors.Is(damaged, tt.damaged) {
+			t.Errorf("%s: %v, damaged: %v", name, err, damaged)
+		}
+		if found := tt.saved != nil && tt.err == nil && tt.saved.MovedTo == ""; (token != nil) != found {
+			t.Errorf("%s: the Token is %+v", name, token)
+		} else if found && (!sameURI(token.URI, uri) || !j.Saved() || j.draft.SourcePath != tt.saved.SourcePath || j.draft.SourceIdentity != tt.saved.SourceIdentity) {
+			t.Errorf("%s: the Token is %+v, saved %v, and the next one has the source %q%q", name, token, j.Saved(), j.draft.SourcePath, j.draft.SourceIdentity)
+		}
+		if j != nil {
+			if _, err := dir.Lock(t.Context(), id); !errors.Is(err, state.ErrInUse) {
+				t.Errorf("%s: the lease is not held: %v", name, err)
+			}
+			j.Close()
+		}
+		if unlock, err := dir.Lock(t.Context(), id); err != nil {
+			t.Errorf("%s: the lease is not released: %v", name, err)
+		} else {
+			unlock()
+		}
+		if tt.damaged != nil && idsOf(t, dir) != "" {
+			t.Errorf("%s: the damaged upload was not set aside", name)
+		}
+	}
+}
+
+// TestJournalWhenTheStoreFails checks that an upload needs one save before its first byte. A later save that
+// fails is a warning, once until a save succeeds, and the next save tries again.
+func TestJournalWhenTheStoreFails(t *testing.T) {
+	s := newService(t)
+	dir, _ := openDir(t)
+	var full atomic.Bool
+	full.Store(true)
+	store := failing(dir, "save", &full)
+	warnings := 0
+	j, _ := open(t, store, func(c *Call, _ *state.Token) {
+		c.Stale = func(err error) {
+			if warnings++; !errors.Is(err, errFault) {
+				t.Errorf("warned of %v", err)
+			}
+		}
+	})
+	r := j.RecordFile(fileOf(q))
+	r.Started(s.start(), 0)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, step := range []struct {
+		full, change    bool
+		persist         bool // instead of Save
+		ctx             context.Context
+		err             error
+		warnings, saves int // so far
+	}{
+		{true, false, false, t.Context(), errFault, 0, 1},
+		{false, false, false, t.Context(), nil, 0, 2},
+		{false, false, false, t.Context(), nil, 0, 2}, // the store has it
+		{true, true, true, t.Context(), errFault, 0, 3},
+		{true, false, false, ended, nil, 0, 4}, // the upload is canceled: nobody waits for the warning
+		{false, true, false, t.Context(), nil, 0, 5},
+		{true, true, false, t.Context(), nil, 1, 6},
+		{true, false, false, t.Context(), nil, 1, 7},
+		{false, false, false, t.Context(), nil, 1, 8}, // nothing has changed, but the last save failed
+		{true, true, false, t.Context(), nil, 2, 9},
+	} {
+		full.Store(step.full)
+		if step.change {
+			r.Rejected(int64(i))
+		}
+		write := j.Save
+		if step.persist {
+			write = j.Persist
+		}
+		err := write(step.ctx)
+		if saves := store.calls - 1; !errors.Is(err, step.err) || warnings != step.warnings || saves != step.saves { // Open loads once
+			t.Errorf("step %d: %v, %d warnings, %d saves, want %+v", i, err, warnings, saves, step)
+		}
+		if j.Saved() != (i > 0) || j.Old() != (i > 0) {
+			t.Errorf("step %d: saved %v, old %v", i, j.Saved(), j.Old())
+		}
+	}
+	full.Store(false)
+	if err := j.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	j.Close() // nothing must be saved
+	if token := load(t, dir, id); token.RejectedAt != 10 || warnings != 2 {
+		t.Errorf("saved %+v, %d warnings", token, warnings)
+	}
+}
+
+// TestClose checks which end of an upload leaves which Token.
+func TestClose(t *testing.T) {
+	s := newService(t)
+	for _, tt := range []struct {
+		name    string
+		end     func(j *Journal) error
+		full    bool
+		left    int64 // the committed offset in the store; -1 if it has no upload
+		warning bool
+	}{
+		{"nothing to save", func(*Journal) error { return nil }, false, q, false},
+		{"nothing to save on a full disk", func(*Journal) error { return nil }, true, q, false},
+		{"last save", func(j *Journal) error { j.Keep(); return nil }, false, 2 * q, false},
+		{"last save on a full disk", func(j *Journal) error { j.Keep(); return nil }, true, q, true},
+		{"finished", func(j *Journal) error { j.Keep(); return j.Discard() }, false, -1, false},
+	} {
+		dir, _ := openDir(t)
+		save(t, dir, newToken(id, s.start()))
+		var full atomic.Bool
+		warned := false
+		j, _ := open(t, failing(dir, "save", &full), func(c *Call, _ *state.Token) { c.Stale = func(error) { warned = true } })
+		j.RecordStream().Ended(2 * q)
+		full.Store(tt.full)
+		if err := tt.end(j); err != nil || j.Saved() != (tt.left >= 0) {
+			t.Errorf("%s: %v, saved %v", tt.name, err, j.Saved())
+		}
+		j.Close()
+		left := int64(-1)
+		if token, err := dir.Load(t.Context(), id); err == nil {
+			left = token.Committed
+		}
+		if left != tt.left || warned != tt.warning || j.Deleted(t.Context()) != (left < 0) {
+			t.Errorf("%s: %d committed, warned %v, deleted %v", tt.name, left, warned, j.Deleted(t.Context()))
+		}
+	}
+}
+
+// TestZeroJournal checks that an upload that is not saved has only the state.
+func TestZeroJournal(t *testing.T) {
+	j := &Journal{}
+	j.Adopt(newToken(id, newService(t).start()))
+	r := j.RecordStream()
+	if err := errors.Join(j.Save(t.Context()), j.Persist(t.Context()), r.Sending(t.Context(), 3, 0, 0), j.Discard(), j.LeaseLost()); err != nil {
+		t.Error(err)
+	}
+	ctx, end := j.Guard(t.Context())
+	if j.Saved() || j.Old() || j.Lease() != nil || j.Finished() != 0 || j.Size() != 4*q || j.token.Committed != 3 || ctx.Err() != nil {
+		t.Errorf("saved %v, old %v, %+v, %v", j.Saved(), j.Old(), j.token, ctx.Err())
+	}
+	if end(); ctx.Err() == nil {
+		t.Error("the context has not ended")
+	}
+}
+
+// TestJournalOfParts checks the Token of a new upload in parts, and that it does not share its list of parts with
+// the Token that was adopted, or that is being saved.
+func TestJournalOfParts(t *testing.T) {
+	for size, want := range map[int64]int{q: 1, 2*q - 1: 2, 2 * q: 2, 2*q + 1: 3} {
+		j := &Journal{}
+		key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := spec
+		with.EncryptionKey = key
+		j.SetSpec(with)
+		j.Begin(chunk.Identity{Size: size}, &state.Parts{Size: q})
+		if n := len(j.Parts().List); n != want || j.Size() != size || j.token.Spec.EncryptionKey.HasSecret() || j.token.Spec.EncryptionKey.IsZero() || j.token.Created.IsZero() {
+			t.Errorf("%d bytes: %d parts, want %d: %+v", size, n, want, j.token)
+		}
+		saving := cloned(&j.token)
+		other := &Journal{}
+		other.Adopt(saving)
+		first := other.RecordPart(1, nil)
+		first.Change(func(p *state.Part) { p.Generation = 7 })
+		other.Change(func(p *state.Parts) { p.Over = true })
+		if part := first.Part(); other.Finished() != 1 || j.Finished() != 0 || part.Generation != 7 || saving.Parts.Over || saving.Parts.List[0].Finished() {
+			t.Errorf("%d and %d parts are finished, and the adopted Token has %+v", other.Finished(), j.Finished(), saving.Parts)
+		}
+	}
+}
 
 // oneAtATime is a store that reports two saves at the same time.
 type oneAtATime struct {
@@ -33,20 +242,10 @@ func (s *oneAtATime) Save(ctx context.Context, t *state.Token) error {
 // newest Token in the store.
 func TestJournalSavesOneAtATime(t *testing.T) {
 	const parts = 20
-	dir, err := state.OpenDir(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	const id = "00112233445566778899"
-	same := func(ctx context.Context) context.Context { return ctx }
-	draft := state.Token{ID: id, Endpoint: "http://gcs.test", Spec: session.Spec{Bucket: "bkt", Object: "obj"}, SourcePath: "/source"}
-	j, _, _, err := Open(t.Context(), Call{Running: &Running{}, Store: &oneAtATime{Store: dir, t: t}, Last: same, Background: same}, draft)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, _ := openDir(t)
+	j, _ := open(t, &oneAtATime{Store: dir, t: t})
 	defer j.Close()
-	j.Begin(chunk.Identity{Size: parts * chunk.Granularity}, &state.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/"})
+	j.Begin(chunk.Identity{Size: parts * q}, &state.Parts{Size: q, Prefix: "gcsup-parts/x/"})
 	var saves sync.WaitGroup
 	for i := range parts {
 		saves.Go(func() {
@@ -57,11 +256,7 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 		})
 	}
 	saves.Wait()
-	token, err := dir.Load(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range token.Parts.List {
+	for i, part := range load(t, dir, id).Parts.List {
 		if !part.Finished() {
 			t.Errorf("the store does not have part %d", i)
 		}
@@ -86,7 +281,7 @@ func TestSaveSoonSavesTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &slowLease{}
 		j := &Journal{lease: lease, background: t.Context()}
-		j.Begin(chunk.Identity{Size: chunk.Granularity}, &state.Parts{Size: chunk.Granularity})
+		j.Begin(chunk.Identity{Size: q}, &state.Parts{Size: q})
 		generation := int64(0)
 		changeAndSave := func(times int) {
 			for range times {

@@ -175,7 +175,7 @@ func (r *Record) Rejected(offset int64) {
 	r.journal.edit(func() { r.session().RejectedAt = offset + 1 })
 }
 
-// Ended updates the offsets and the checksums for the last save. The resume then
+// Ended updates the offsets and the checksums, which [Journal.Close] saves. The resume then
 // reads fewer bytes and detects more changes.
 func (r *Record) Ended(committed, sent int64) {
 	r.note(committed, sent, committed)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // tornFile is a file that another process edits while its tail is read: twice, within the
@@ -33,17 +33,11 @@ func (f *tornFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n + m, err
 }
 
+// TestTornTailOfFileThenStream checks that the last bytes of a file do not become the start of a stream if they are of
+// two versions of the file.
 func TestTornTailOfFileThenStream(t *testing.T) {
-	const size = 3*chunk.Granularity + 1000
-	const base = 3 * chunk.Granularity
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	const size, base = 3*q + 1000, 3 * q
+	path := write(t, make([]byte, size))
 	osf, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -54,30 +48,20 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := NewFile(src, "f", func(int64, int64, int64) {})
+	file, err := NewFile(src, "f", silent)
+	if err == nil {
+		err = file.Settle(t.Context(), func() {})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Settle(t.Context(), func() {}); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("racy %v, unsynced %v, ctime %d", file.racy, file.unsynced, file.identity.ChangeTimeNS)
-	mem := chunk.NewMemory(64 << 20)
 	tail := make(chan []byte, 1)
-	stream, err := NewStream(bytes.NewReader(nil), mem, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
-	c := NewFileThenStream(file, stream, tail)
+	c := NewFileThenStream(file, streamOf(t, bytes.NewReader(nil)), tail)
 	b, err := c.Next(t.Context(), 0, 64<<20)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		_, err = io.Copy(io.Discard, b)
 	}
-	if _, err := io.Copy(io.Discard, b); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Finish(); err != nil {
+	if err = errors.Join(err, b.Finish()); err != nil {
 		t.Fatal(err)
 	}
 	c.Committed(base)
@@ -88,16 +72,61 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chtimes(path, old, old); err != nil {
+		if err := os.Chtimes(path, past, past); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err = c.Next(ctx, base, 64<<20)
-	if errors.Is(err, session.ErrSourceChanged) {
-		return
+	if _, err = c.Next(ctx, base, 64<<20); !errors.Is(err, session.ErrSourceChanged) {
+		got := <-tail
+		t.Errorf("Next: %v; the tail begins with %d and ends with %d, and no version of the file is like that (before: 0 and 0, now: 1 and 1)", err, got[0], got[len(got)-1])
 	}
-	got := <-tail
-	t.Errorf("Next: %v; the tail begins with %d and ends with %d, and no version of the file is like that (before: 0 and 0, now: 1 and 1)", err, got[0], got[len(got)-1])
+}
+
+// TestFileThenStream checks what is known of a file that a stream continues, before and after the last bytes of the
+// file are the start of the stream. The walk sends it.
+func TestFileThenStream(t *testing.T) {
+	all := random(4*q + 1000) // the file has the first two units and 1000 bytes
+	const base = 2 * q
+	tail := make(chan []byte, 1)
+	file := FromBytes(all[:base+1000], silent)
+	c := NewFileThenStream(file, streamOf(t, io.MultiReader(&tailReader{tail: tail, ctx: t.Context()}, bytes.NewReader(all[base+1000:]))), tail)
+	if _, err := c.Next(t.Context(), base, q); !errors.Is(err, session.ErrUnexpectedData) {
+		t.Errorf("bytes are committed that were not read: %v", err)
+	}
+	verdict := func(p content.Prefix, want content.Verdict) {
+		t.Helper()
+		if got, err := c.Compare(t.Context(), p, true); got != want || err != nil {
+			t.Errorf("%v: %v, %v, want %v", p, got, err, want)
+		}
+	}
+	b, err := c.Next(t.Context(), q, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = io.Copy(io.Discard, b); errors.Join(err, b.Finish()) != nil {
+		t.Fatal(err)
+	}
+	verdict(prefix(all[:base], "md5"), content.Unknown)
+	verdict(prefix(all[:base], "crc32c"), content.Same)
+	verdict(prefix(all[:base+1], "crc32c"), content.Unknown)
+	if _, err := c.Whole(t.Context()); !c.Replayable() || c.Total() != -1 || !errors.Is(err, session.ErrUnexpectedData) {
+		t.Errorf("before the stream: replayable %v, %d bytes, %v", c.Replayable(), c.Total(), err)
+	}
+	c.Committed(base)
+	b, err = c.Next(t.Context(), base+1, 4*q)
+	if err != nil || b.Range != (chunk.Range{From: base + 1, To: base + 2*q}) || b.Last || c.Replayable() || c.Total() != -1 {
+		t.Errorf("%v, last %v, %v, replayable %v, %d bytes", b.Range, b.Last, err, c.Replayable(), c.Total())
+	}
+	verdict(prefix(all[:base], "other crc32c"), content.Different)
+	verdict(prefix(all[:base+1], "crc32c"), content.Same)
+	verdict(prefix(all[:base+q], "other crc32c"), content.Different)
+	c.Committed(base + 2*q)
+	if b, err = c.Next(t.Context(), base+2*q, q); err != nil || !b.Last || b.CRC32C != chunk.Update(0, all) || c.Total() != int64(len(all)) || c.Changed(t.Context(), 1) != nil {
+		t.Errorf("last %v, %08x, %v, %d bytes", b.Last, b.CRC32C, err, c.Total())
+	}
+	if whole, err := c.Whole(t.Context()); err != nil || whole != (chunk.Checkpoint{Offset: int64(len(all)), CRC32C: chunk.Update(0, all)}) {
+		t.Errorf("%+v, %v", whole, err)
+	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gcsup/fleet/internal/natsserver"
 	"gcsup/fleet/internal/smalldisk"
-	"gcsup/fleet/natsserver"
 )
 
 // token is the secret of the servers of these tests.

@@ -35,8 +35,12 @@ type keyRange struct {
 	recent []float64 // the last recentKeys keys
 }
 
-func newBucket(sequential bool, random *rand.Rand) *bucket {
-	return &bucket{ranges: []*keyRange{newKeyRange(0)}, random: random, sequential: sequential}
+func newBucket(random *rand.Rand) service {
+	return &bucket{ranges: []*keyRange{newKeyRange(0)}, random: random}
+}
+
+func newSequentialBucket(random *rand.Rand) service {
+	return &bucket{ranges: []*keyRange{newKeyRange(0)}, random: random, sequential: true}
 }
 
 func newKeyRange(from float64) *keyRange {

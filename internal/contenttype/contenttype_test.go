@@ -3,7 +3,7 @@ package contenttype_test
 import (
 	"testing"
 
-	"gcsup/upload/contenttype"
+	"gcsup/internal/contenttype"
 )
 
 func TestOf(t *testing.T) {
