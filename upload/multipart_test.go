@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -271,6 +272,7 @@ func TestMultipartStoredAfterTheLastSave(t *testing.T) {
 				if !errors.Is(err, context.Canceled) {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
+				synctest.Wait() // another part of the killed process may still arrive
 				w.http = network
 				stored := func() int64 {
 					held, err := w.uploader(with).Query(w.t.Context(), first.ID)
