@@ -206,7 +206,7 @@ func TestDocumentedTests(t *testing.T) {
 func TestDocumentedLimits(t *testing.T) {
 	page := strings.Join(strings.Fields(documents(t)["../../docs/limits.md"]), " ")
 	for _, c := range []struct{ file, name, text string }{
-		{"backoff/gate.go", "defaultThreshold", "opens after %s failures"},
+		{"internal/breaker/breaker.go", "defaultThreshold", "opens after %s failures"},
 		{"backoff/rate.go", "firstRateMin", "then from %s to"},
 		{"backoff/rate.go", "firstRateMax", "to %s per second"},
 		{"backoff/rate.go", "lowestFound", "never below %s"},
