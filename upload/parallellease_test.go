@@ -24,7 +24,7 @@ type fleeting struct {
 	state.Store
 	lost context.Context
 	lose context.CancelCauseFunc
-	save bool // the next save loses the lease
+	save atomic.Bool // the next save loses the lease
 }
 
 func (f *fleeting) Acquire(ctx context.Context, id string) (state.Lease, error) {
@@ -52,7 +52,7 @@ func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.Can
 }
 
 func (l *fleetingLease) Save(ctx context.Context, t *state.Token) error {
-	if l.f.save {
+	if l.f.save.Load() {
 		l.f.lose(errTaken)
 	}
 	if err := context.Cause(l.f.lost); err != nil {
@@ -145,13 +145,15 @@ func TestPartsLeaseLost(t *testing.T) {
 					id = w.interruptParts(path).ID
 				}
 				f, plain := newFleeting(w.store), w.http
-				f.save = test.save
+				f.save.Store(test.save)
 				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 					if test.at(req) && !test.made {
 						f.lose(errTaken)
 					}
 					resp, err := plain.Transport.RoundTrip(req)
-					f.save = f.save || test.at(req) && test.made
+					if test.made && test.at(req) {
+						f.save.Store(true)
+					}
 					return resp, err
 				})}
 				up := w.uploader(test.with, func(o *upload.Options) { o.Store, o.Restart = f, test.restart })
