@@ -186,10 +186,11 @@ func succeeded(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusPermanentRedirect
 }
 
-// committed returns the greatest committed offset that a reply before a time reported.
+// committed returns the greatest committed offset that a reply before a time reported. Nobody read the reply to
+// a request that was given up: a query meanwhile may have reported less.
 func committed(requests []fakegcs.Request, before time.Time, size int64) (offset int64) {
-	for _, q := range requests {
-		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) {
+	for i, q := range requests {
+		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) || abandoned(q, requests[i+1:]) {
 			continue
 		}
 		var last int64
