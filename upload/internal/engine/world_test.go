@@ -19,7 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
@@ -58,31 +58,18 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		opts.NoIdempotencyTokens = true
-		srv, err := fakegcs.New(&opts)
-		if err == nil {
-			err = srv.CreateBucket(fakegcs.Bucket{Name: "bkt"})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv, transport, stop := cloudtest.Serve(t, &opts)
+		defer stop()
 		w := &world{t: t, srv: srv, record: engine.Unrecorded{}}
-		listener, dial := memnet.Listen()
-		hs := &http.Server{Handler: srv}
-		go hs.Serve(listener)
-		transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			w.dials.Add(1)
 			conn, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
 			return netconn.New(conn), nil // which sends bodies from their memory
-		}}
-		defer func() {
-			transport.CloseIdleConnections()
-			_ = srv.Close()
-			_ = hs.Close()
-			time.Sleep(time.Second) // net/http waits half a second before it closes a connection that it cuts
-		}()
+		}
 		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
 		if err != nil {
 			t.Fatal(err)

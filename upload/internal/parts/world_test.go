@@ -18,7 +18,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -62,31 +62,21 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 	dir := testsize.MemDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		opts.NoIdempotencyTokens = true // no upload may depend on them
-		srv, err := fakegcs.New(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv, network, stop := cloudtest.Serve(t, &opts)
+		defer stop()
 		store, err := state.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ln, dial := memnet.Listen()
-		service := &http.Server{Handler: srv}
-		go service.Serve(ln)
+		defer store.Close()
 		w := &world{
-			T: t, srv: srv, network: &http.Transport{DialContext: dial}, store: store,
+			T: t, srv: srv, network: network, store: store,
 			spec: session.Spec{Bucket: "bkt", Object: "obj"}, options: Options{Connections: 1, Min: q}, memory: 64 * mib, tries: 2, buckets: &Buckets{},
 			link: &connections.Link{Memory: 64 * mib, Held: func() time.Duration { return 0 }, Limited: func() bool { return false }, Failing: func() bool { return false }},
 		}
-		defer func() {
-			w.network.CloseIdleConnections()
-			_, _, _ = srv.Close(), service.Close(), store.Close()
-			time.Sleep(time.Second) // net/http waits before it closes a connection that it cuts
-		}()
 		if w.client, err = session.NewClient(&http.Client{Transport: w}, "http://gcs.test"); err != nil {
 			t.Fatal(err)
 		}
-		w.bucket(fakegcs.Bucket{Name: "bkt"})
 		f(w)
 	})
 }
