@@ -186,8 +186,8 @@ func succeeded(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusPermanentRedirect
 }
 
-// committed returns the greatest committed offset that a reply before a time reported. Nobody read the reply to
-// a request that was given up: a query meanwhile may have reported less.
+// committed returns the greatest committed offset that a worker read in a reply before a time. No worker reads the
+// reply to a request that it gave up, and its query may have reported less.
 func committed(requests []fakegcs.Request, before time.Time, size int64) (offset int64) {
 	for i, q := range requests {
 		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) || abandoned(q, requests[i+1:]) {

@@ -152,7 +152,7 @@ func TestExchangesAreDescribed(t *testing.T) {
 		}
 		w.unwanted = true
 		if x.Stat(w.t.Context()); len(w.exchanges) != 5 {
-			t.Error("an exchange that nobody wants is described")
+			t.Error("an unwanted exchange is described")
 		}
 		w.unwanted = false
 		if x.Stat(w.t.Context()); len(w.exchanges) != 6 || w.exchanges[5].Next != nil {

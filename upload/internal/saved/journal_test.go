@@ -107,7 +107,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 		{false, false, false, t.Context(), nil, 0, 2},
 		{false, false, false, t.Context(), nil, 0, 2}, // the store has it
 		{true, true, true, t.Context(), errFault, 0, 3},
-		{true, false, false, ended, nil, 0, 4}, // the upload is canceled: nobody waits for the warning
+		{true, false, false, ended, nil, 0, 4}, // the upload is canceled, so that no caller waits for the warning
 		{false, true, false, t.Context(), nil, 0, 5},
 		{true, true, false, t.Context(), nil, 1, 6},
 		{true, false, false, t.Context(), nil, 1, 7},
