@@ -422,7 +422,7 @@ func (d *delivery) discard() {
 	if err == nil {
 		err = u.Cancel(ctx, id)
 	}
-	if err != nil && !errors.Is(err, state.ErrNoToken) {
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Sentinel errors, for [errors.Is]. An upload is resumable if the driver keeps its
-// Token, so that the next call for the same source and destination resumes it. Package
+// saved upload, so that the next call for the same source and destination resumes it. Package
 // state has the errors of saved uploads.
 //
 //	sentinel                what happened                                        resumable  what to do

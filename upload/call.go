@@ -115,7 +115,7 @@ func (c *call) identify(id string, spec Spec) {
 	c.setSpec(spec)
 }
 
-// setSpec sets the options of the object, for this upload and for its Token.
+// setSpec sets the options of the object, for this upload and for its saved upload.
 func (c *call) setSpec(spec Spec) {
 	c.spec = spec
 	c.result.label.set(func(n *names) { n.spec = spec })
@@ -133,7 +133,7 @@ func (c *call) storeContext(ctx context.Context) context.Context {
 // openJournal opens the journal of a saved upload. The requests of c then need its
 // lease. waiting, if it is not nil, is called before each wait for the lease. The caller must
 // close the journal.
-func (c *call) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
+func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func(context.Context)) (token *state.Upload, damaged, err error) {
 	draft.Endpoint, draft.SourceVersion = c.u.client.Endpoint(), c.u.version
 	journal, token, damaged, err := saved.Open(ctx, saved.Call{
 		Store: c.u.opts.Store, Running: c.u.running, Interrupt: c.interrupt,
@@ -245,7 +245,7 @@ func (c *call) finish(ctx context.Context, err error) (*Result, error) {
 // because of err: another process has its lease, or this program may not read it.
 func (c *call) withheld(ctx context.Context, err error) bool {
 	unusable := func(err error) bool {
-		return errors.Is(err, state.ErrTokenVersion) || errors.Is(err, state.ErrInsecurePermissions)
+		return errors.Is(err, state.ErrVersion) || errors.Is(err, state.ErrInsecurePermissions)
 	}
 	if !errors.Is(err, state.ErrInUse) {
 		return unusable(err)

@@ -186,7 +186,7 @@ func everyCall(w *world, up *upload.Uploader) map[string]error {
 	_, errs["FS"] = up.FS(ctx, stream, "f", spec)
 	_, errs["Resume"] = up.Resume(ctx, "x")
 	_, errs["Query"] = up.Query(ctx, "x")
-	_, errs["Import"] = up.Import(ctx, &state.Token{}, path)
+	_, errs["Import"] = up.Import(ctx, &state.Upload{}, path)
 	_, errs["TakeOver"] = up.TakeOver(ctx, "x", path)
 	errs["Cancel"] = up.Cancel(ctx, "x")
 	errs["Saved"], errs["Prune"], errs["Lookup"], errs["Files"] = nil, nil, nil, nil

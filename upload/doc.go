@@ -70,7 +70,7 @@
 // # Errors
 //
 // Branch with errors.Is on a sentinel, and with errors.As on a type. The tables at
-// [session.ErrInvalid], [state.ErrNoToken] and [ErrTruncated] list them all: what
+// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list them all: what
 // happened, whether the upload is resumable, and what to do.
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It

@@ -10,7 +10,7 @@ import (
 
 // The sentinel errors of this package, and the other errors of its calls, except the
 // sentinels of packages session and state. The tables at [session.ErrInvalid] and
-// [state.ErrNoToken] have those.
+// [state.ErrNotFound] have those.
 //
 //	error                  what happened                                            resumable  what to do
 //
@@ -36,7 +36,7 @@ import (
 // decides. [3] means yes for a file.
 //
 // Where those tables say driver, they mean the [Uploader]. A call that needs a
-// corrupt saved upload sets it aside ([state.ErrCorruptToken]).
+// corrupt saved upload sets it aside ([state.ErrCorrupt]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the

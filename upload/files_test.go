@@ -136,7 +136,7 @@ type countingStore struct {
 	n *atomic.Int64
 }
 
-func (c countingStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (c countingStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	c.n.Add(1)
 	return c.Store.Load(ctx, id)
 }

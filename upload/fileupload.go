@@ -23,11 +23,11 @@ type fileUpload struct {
 	there *destination
 	know  facts
 
-	want    Spec         // the options of the object if the upload starts over
-	given   Spec         // those of the call, without defaults
-	token   *state.Token // the saved upload; nil if there is none
-	first   Spec         // the options with which it began, with the secret of its key
-	damaged bool         // the saved upload was damaged, and set aside
+	want    Spec          // the options of the object if the upload starts over
+	given   Spec          // those of the call, without defaults
+	token   *state.Upload // the saved upload; nil if there is none
+	first   Spec          // the options with which it began, with the secret of its key
+	damaged bool          // the saved upload was damaged, and set aside
 
 	loaded  content.Loaded // of a small source
 	chosen  *state.Parts   // of a new upload in parts
@@ -86,7 +86,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 		d.setSpec(f.want)
 		return f.run(ctx)
 	}
-	draft := state.Token{ID: d.u.hashID(d.spec, "identity", identity), SourceIdentity: identity}
+	draft := state.Upload{ID: d.u.hashID(d.spec, "identity", identity), SourceIdentity: identity}
 	if identity == "" {
 		var err error
 		if draft.SourcePath, err = filepath.Abs(path); err != nil {
@@ -121,7 +121,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 }
 
 // resumeFile resumes the saved upload of a file.
-func resumeFile(ctx context.Context, c *call, token *state.Token) error {
+func resumeFile(ctx context.Context, c *call, token *state.Upload) error {
 	file, err := openPath(c, token.SourcePath, "")
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (d *destination) newUpload(given Spec) *fileUpload {
 }
 
 // adopt makes f continue the upload that token describes, as the options of the call permit.
-func (f *fileUpload) adopt(token *state.Token) error {
+func (f *fileUpload) adopt(token *state.Upload) error {
 	if f.rule == SkipSameTime {
 		f.given = sameMTime(f.given, token.Spec)
 	}
@@ -156,7 +156,7 @@ func (f *fileUpload) adopt(token *state.Token) error {
 }
 
 // resume makes f continue the upload that token describes.
-func (f *fileUpload) resume(token *state.Token) (err error) {
+func (f *fileUpload) resume(token *state.Upload) (err error) {
 	f.token = token
 	switch {
 	case token.Parts == nil:
@@ -177,7 +177,7 @@ func (f *fileUpload) resume(token *state.Token) (err error) {
 	return err
 }
 
-// warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
+// warnOfLostParts warns of what a damaged upload may have stored in parts. Its saved upload does not
 // tell.
 func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
 	if u.opts.Parallel == nil {
@@ -394,7 +394,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	switch err := f.journal.Discard(); {
 	case err == nil:
 		f.wire().Drop(ctx, drop)
-	case kind == Divided: // the Token of the parts replaces this one
+	case kind == Divided: // the saved upload of the parts replaces this one
 		f.events.post(Event{Kind: Warning, Cause: err.Error()})
 	default:
 		return err

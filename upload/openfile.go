@@ -116,7 +116,7 @@ func (f *openFile) sameBytes(ctx context.Context, object *session.Object) (bool,
 }
 
 // sameSource checks that the file is the one with which a saved upload began.
-func (f *openFile) sameSource(ctx context.Context, token *state.Token) error {
+func (f *openFile) sameSource(ctx context.Context, token *state.Upload) error {
 	doubt, err := f.journal.SameSource(token, f.file.Total(), f.file.Since)
 	switch {
 	case err != nil || doubt == saved.NoDoubt:
@@ -130,7 +130,7 @@ func (f *openFile) sameSource(ctx context.Context, token *state.Token) error {
 }
 
 // sameParts compares the source with the saved checksums of all parts.
-func (f *openFile) sameParts(ctx context.Context, token *state.Token) error {
+func (f *openFile) sameParts(ctx context.Context, token *state.Upload) error {
 	for i, part := range token.Parts.List {
 		rng := token.Parts.Range(i, token.Source.Size)
 		known := part.Checkpoints
@@ -145,8 +145,8 @@ func (f *openFile) sameParts(ctx context.Context, token *state.Token) error {
 	return nil
 }
 
-// savedSource returns what a Token records of the source.
-func savedSource(t *state.Token) source.Saved {
+// savedSource returns what a saved upload records of the source.
+func savedSource(t *state.Upload) source.Saved {
 	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
 }
 
@@ -223,7 +223,7 @@ func (f *openFile) confirmObject(ctx context.Context, made *session.Object) erro
 }
 
 // useless returns the reason why nothing can be sent to the session of a saved upload, or "".
-func useless(u *Uploader, token *state.Token) string {
+func useless(u *Uploader, token *state.Upload) string {
 	if err := state.Adopt(u.client, token); err != nil {
 		return err.Error()
 	}

@@ -409,7 +409,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
-		state.ErrInUse, state.ErrCorruptToken,
+		state.ErrInUse, state.ErrCorrupt,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {

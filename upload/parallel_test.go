@@ -104,7 +104,7 @@ func TestParts(t *testing.T) {
 }
 
 // TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
-// sends only what the service has not committed, even if the Token does not have it.
+// sends only what the service has not committed, even if the saved upload does not have it.
 func TestPartsResume(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {

@@ -51,7 +51,7 @@ func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.Can
 	return l.Lease.Begin(ctx)
 }
 
-func (l *fleetingLease) Save(ctx context.Context, t *state.Token) error {
+func (l *fleetingLease) Save(ctx context.Context, t *state.Upload) error {
 	if l.f.save.Load() {
 		l.f.lose(errTaken)
 	}
@@ -68,7 +68,7 @@ func (l *fleetingLease) Delete(ctx context.Context) error {
 	return l.Lease.Delete(ctx)
 }
 
-func (l *fleetingLease) Release(ctx context.Context, last *state.Token) error {
+func (l *fleetingLease) Release(ctx context.Context, last *state.Upload) error {
 	if err := context.Cause(l.f.lost); err != nil {
 		_ = l.Lease.Release(ctx, nil)
 		return err

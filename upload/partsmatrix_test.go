@@ -611,7 +611,7 @@ func (m *matrixRun) send(method, target string, header http.Header, body string)
 func runMatrixCase(t *testing.T, c *matrixCase) (fired bool) {
 	synctest.Test(t, func(t *testing.T) {
 		// With an MD5, which is the ETag of a part, a part is recognized after a lost reply. In the other
-		// scenes, the Token has the ETag. The MD5 would take half of the time.
+		// scenes, the saved upload has the ETag. The MD5 would take half of the time.
 		opts := &fakegcs.Options{NoMD5: c.of.kind != "part"}
 		if c.way() == "auto" {
 			opts.Latency = 20 * time.Millisecond // a near service gets one connection

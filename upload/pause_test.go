@@ -110,8 +110,8 @@ func TestPause(t *testing.T) {
 				if !tt.spec.Gzip {
 					w.wantOnlyObject(content)
 				}
-				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-					t.Errorf("Pause of a finished upload: %v, want ErrNoToken", err)
+				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+					t.Errorf("Pause of a finished upload: %v, want ErrNotFound", err)
 				}
 			})
 		})
@@ -233,12 +233,12 @@ func TestPauseOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
-			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-				t.Errorf("%s of nothing: %v, want ErrNoToken", name, err)
+			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+				t.Errorf("%s of nothing: %v, want ErrNotFound", name, err)
 			}
 		}
-		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Pause without a store: %v, want ErrNoToken", err)
+		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Pause without a store: %v, want ErrNotFound", err)
 		}
 		_, result := w.begin(other, path, spec)
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {

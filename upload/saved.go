@@ -89,8 +89,8 @@ type Holding struct {
 // earlier state.
 //
 // For a saved upload that cannot be used, it yields only the ID and an error, and
-// continues. The error wraps [state.ErrCorruptToken],
-// [state.ErrInsecurePermissions] or [state.ErrTokenVersion]. If the store cannot
+// continues. The error wraps [state.ErrCorrupt],
+// [state.ErrInsecurePermissions] or [state.ErrVersion]. If the store cannot
 // be listed or ctx is done, the last pair has an error and no ID. Without a store
 // there are no uploads.
 //
@@ -110,7 +110,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		for e := range saved.List(ctx, store) {
 			saved := SavedUpload{ID: e.ID}
 			if e.Err == nil {
-				saved = Describe(e.Token)
+				saved = Describe(e.Upload)
 				saved.InUse = e.InUse
 			}
 			if !yield(saved, e.Err) {
@@ -120,13 +120,13 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	}
 }
 
-// savedStore returns the store. If there is none, the error wraps [state.ErrNoToken].
+// savedStore returns the store. If there is none, the error wraps [state.ErrNotFound].
 func (u *Uploader) savedStore() (state.Store, error) {
 	switch {
 	case u.invalid != nil:
 		return nil, u.invalid
 	case u.opts.Store == nil:
-		return nil, fmt.Errorf("%w: there is no store", state.ErrNoToken)
+		return nil, fmt.Errorf("%w: there is no store", state.ErrNotFound)
 	}
 	return u.opts.Store, nil
 }
@@ -140,9 +140,9 @@ func (u *Uploader) findSaved(ctx context.Context, id string) (string, error) {
 	return saved.Follow(ctx, store, id)
 }
 
-// Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
+// Describe returns the description of a saved upload that [Uploader.Saved] yields. InUse is
 // false. For a stream it looks at the spool.
-func Describe(t *state.Token) SavedUpload {
+func Describe(t *state.Upload) SavedUpload {
 	committed, sent := t.Committed, t.Committed
 	switch {
 	case t.Parts != nil:
@@ -162,7 +162,7 @@ func Describe(t *state.Token) SavedUpload {
 }
 
 // describeSpool adds to the description of a saved stream what its files show.
-func describeSpool(s *SavedUpload, token *state.Token) {
+func describeSpool(s *SavedUpload, token *state.Upload) {
 	s.Spool = filepath.Join(token.Spool.Dir, token.ID)
 	end, err := spool.Ended(token.Spool.Dir, token.ID)
 	switch {
@@ -194,13 +194,13 @@ func describeSpool(s *SavedUpload, token *state.Token) {
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	return changeSaved(ctx, u, "take over", func(ctx context.Context, store state.Store) (string, error) {
-		return saved.Move(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return withSource(u, t, path) })
+		return saved.Move(ctx, store, id, path, func(t *state.Upload) (*state.Upload, error) { return withSource(u, t, path) })
 	})
 }
 
 // withSource returns t with the source at path and the ID for that source. Only the
 // size is compared.
-func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) {
+func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error) {
 	if err := foreign(u, t.ID, t.Endpoint); err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 }
 
 // Import saves an upload that was started on another machine, so that this Uploader
-// can resume it. t is a Token that [state.Encode] wrote there, and that
+// can resume it. t is a saved upload that [state.Encode] wrote there, and that
 // [state.Decode] returned here. path is a copy of its source. Import returns the ID
 // for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
@@ -241,7 +241,7 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 // were never sent may differ: the object has the bytes of the copy.
 //
 // The destination, the options of the object and the session are those of t. Import
-// only a Token that you trust.
+// only a saved upload that you trust.
 //
 // Resume an upload on one machine only. If two machines do, the object is not a
 // mixture, but either may fail with [session.ErrUnexpectedData],
@@ -249,7 +249,7 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 // of the same file to the same destination: the error wraps [fs.ErrExist]. For a
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
-func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
+func (u *Uploader) Import(ctx context.Context, t *state.Upload, path string) (id string, err error) {
 	return changeSaved(ctx, u, "import", func(ctx context.Context, store state.Store) (string, error) {
 		own, err := withSource(u, t, path)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // savedCall is a call that works on a saved upload without sending bytes: it queries it, or removes it.
 type savedCall struct {
 	*call
-	token *state.Token
+	token *state.Upload
 	file  *source.File // nil unless its parts may have to be compared with the source
 }
 
@@ -162,7 +162,7 @@ func (s *savedCall) cancelParts(ctx context.Context) error {
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not
-// made, it was canceled, and the error wraps ErrNoToken.
+// made, it was canceled, and the error wraps ErrNotFound.
 func (s *savedCall) resumeRemoval(ctx context.Context) error {
 	holding, err := s.query(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *savedCall) resumeRemoval(ctx context.Context) error {
 		return err
 	}
 	if holding.State != SessionFinished {
-		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, s.token.ID)
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNotFound, s.token.ID)
 	}
 	s.result.update(func(r *Result) {
 		if r.Object = holding.Object; s.u.removal.wanted {

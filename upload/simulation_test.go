@@ -573,7 +573,7 @@ type process struct {
 
 var errDead = errors.New("the process is dead")
 
-func (p *process) Save(ctx context.Context, token *state.Token) error {
+func (p *process) Save(ctx context.Context, token *state.Upload) error {
 	if p.die != nil && p.saves.Add(-1) == 0 {
 		if token.HighWater%2 == 0 { // before or after the rename
 			_ = p.Store.Save(ctx, token)

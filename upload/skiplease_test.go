@@ -27,9 +27,9 @@ func (s *heldStore) Lock(ctx context.Context, id string) (func(), error) {
 	return unlock, err
 }
 
-func (s *heldStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *heldStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if s.damaged {
-		return nil, state.ErrCorruptToken
+		return nil, state.ErrCorrupt
 	}
 	return s.Store.Load(ctx, id)
 }

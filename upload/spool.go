@@ -74,7 +74,7 @@ func (s *Spool) check(store state.Store) error {
 
 // withSpool returns a function that removes the files of a saved stream, and then calls
 // discard. For another upload it returns discard.
-func withSpool(ctx context.Context, token *state.Token, discard func() error) func() error {
+func withSpool(ctx context.Context, token *state.Upload, discard func() error) func() error {
 	if token.Spool == nil {
 		return discard
 	}
@@ -89,7 +89,7 @@ func withSpool(ctx context.Context, token *state.Token, discard func() error) fu
 // RemoveSpool removes the files of the saved stream that t describes, for a program that deletes t from
 // its store. It does nothing if the source of t is not in a spool. If a process works on the
 // stream, the error wraps [state.ErrInUse].
-func RemoveSpool(ctx context.Context, t *state.Token) error {
+func RemoveSpool(ctx context.Context, t *state.Upload) error {
 	if t.Spool == nil {
 		return nil
 	}
@@ -97,12 +97,12 @@ func RemoveSpool(ctx context.Context, t *state.Token) error {
 }
 
 // spoolWhole reports whether another session can send the stream, or whether that is not known.
-func spoolWhole(token *state.Token) bool {
+func spoolWhole(token *state.Upload) bool {
 	whole, err := spool.Whole(token.Spool.Dir, token.ID)
 	return whole || err != nil
 }
 
 // removeSpool removes the files of a saved stream.
-func removeSpool(ctx context.Context, token *state.Token) error {
+func removeSpool(ctx context.Context, token *state.Upload) error {
 	return spool.Remove(ctx, token.Spool.Dir, token.ID)
 }

@@ -809,7 +809,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 		again error
 	}{
 		{"precondition, all on disk", 5 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, true, nil},
-		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNoToken},
+		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNotFound},
 		{"412 of an open session", 20 * mib, finalWith(412, ""), nil, nil, session.ErrPrecondition, true, nil},
 		{"checksum, all on disk", 5 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
 		{"checksum of an open session", 20 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},

@@ -43,7 +43,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	}
 	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
 	c.identify(id, c.spec)
-	if _, _, err := c.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+	if _, _, err := c.openJournal(ctx, state.Upload{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
 		return err
 	}
 	defer c.journal.Close()
@@ -232,7 +232,7 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
+func resumeSpooled(ctx context.Context, c *call, token *state.Upload) error {
 	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
 }
 
 // resumedRun returns the run that continues the session of token, or begins one.
-func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
+func (s *spooled) resumedRun(token *state.Upload) (*engine.Run, error) {
 	why := useless(s.u, token)
 	switch {
 	case why == "" && !token.URI.IsZero():

@@ -48,7 +48,7 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
+// [state.ErrNotFound] if there is none, and [ErrSourceNeeded] if its source is not a
 // file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	c := newCall(ctx, u, Spec{}, u.newBudget())
@@ -63,7 +63,7 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 		return err
 	}
 	c.identify(id, c.spec)
-	token, damaged, err := c.openJournal(ctx, state.Token{ID: id}, nil)
+	token, damaged, err := c.openJournal(ctx, state.Upload{ID: id}, nil)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 	case damaged != nil:
 		return damaged
 	case token == nil:
-		return fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	c.identify(id, token.Spec)
 	if err := foreign(c.u, id, token.Endpoint); err != nil {

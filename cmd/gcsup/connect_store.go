@@ -80,9 +80,9 @@ func (s *lazyStore) close() {
 }
 
 // Load does not create the directory: without one there is no saved upload.
-func (s *lazyStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *lazyStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if s.missing() {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	ctx, d, err := s.get(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*state.Token, error) {
 	return d.Load(ctx, id)
 }
 
-func (s *lazyStore) Save(ctx context.Context, t *state.Token) error {
+func (s *lazyStore) Save(ctx context.Context, t *state.Upload) error {
 	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err

@@ -249,7 +249,7 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	return nil
 }
 
-// maxSkew is the largest difference of the clocks that is accepted. Tokens of
+// maxSkew is the largest difference of the clocks that is accepted. Saved uploads of
 // service accounts are signed with the local time.
 // https://developers.google.com/identity/protocols/oauth2/service-account#error-codes
 const maxSkew = time.Minute

@@ -19,7 +19,7 @@ import (
 
 // isSource reports whether a file is the source with which a saved upload began, at whatever path. A
 // rename changes the change time, and a mount may change the number of the device.
-func isSource(t *state.Token, file chunk.Identity) bool {
+func isSource(t *state.Upload, file chunk.Identity) bool {
 	return file.Inode != 0 && t.Source.Compare(file) != chunk.Different
 }
 
@@ -27,7 +27,7 @@ func isSource(t *state.Token, file chunk.Identity) bool {
 const maxRenamed = 10_000
 
 // renamed returns the path of the source of t if it has another name in its directory, or "".
-func renamed(t *state.Token) string {
+func renamed(t *state.Upload) string {
 	dir, err := os.Open(filepath.Dir(t.SourcePath))
 	if err != nil {
 		return ""
@@ -49,7 +49,7 @@ func renamed(t *state.Token) string {
 
 // savedFiles returns the saved uploads of files, unless machines share them: then a path is that of
 // another machine, and reading them takes requests.
-func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Token) {
+func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Upload) {
 	if x.saved == nil || x.saved.shared {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Token) {
 // announceMoved prints how to continue the uploads of files that had another path when they were
 // interrupted.
 func (x *explainer) announceMoved(ctx context.Context, named []task) {
-	byInode, own := map[uint64]*state.Token{}, map[string]bool{}
+	byInode, own := map[uint64]*state.Upload{}, map[string]bool{}
 	for _, t := range x.savedFiles(ctx) {
 		if t.Endpoint == x.endpoint {
 			byInode[t.Source.Inode] = t
@@ -101,7 +101,7 @@ func exists(path string) bool {
 }
 
 // storedText returns how much of a saved upload is stored.
-func storedText(t *state.Token) string {
+func storedText(t *state.Upload) string {
 	saved := upload.Describe(t)
 	return readable.Stored(saved.Committed, saved.Size)
 }
@@ -116,7 +116,7 @@ func (x *explainer) resumeFrom(id, path string) string {
 }
 
 // sourceMoved prints how to continue a saved upload whose source does not exist.
-func (x *explainer) sourceMoved(t *state.Token) {
+func (x *explainer) sourceMoved(t *state.Upload) {
 	to := renamed(t)
 	when := "if the source was moved: "
 	if to != "" {
@@ -150,7 +150,7 @@ func (e *occupiedError) Error() string { return e.text }
 func (e *occupiedError) Unwrap() error { return e.err }
 
 // occupied returns the error err for t, which cannot get source because of the upload by.
-func occupied(err error, source string, t, by *state.Token) error {
+func occupied(err error, source string, t, by *state.Upload) error {
 	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are stored of it, and %s of this one", source, t.Spec.URL(), storedText(by), storedText(t))
 	return &occupiedError{text, err, by.ID}
 }

@@ -36,7 +36,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 		}
 	}
 	text := inSizes(withHint(err, x.endpoint).Error(), err, size, file)
-	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNotFound) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
 	block, attrs := process.PrintableError(text, err), failureAttrs(err)
@@ -112,7 +112,7 @@ func (x *explainer) howToDiscard(t task, err error) {
 		}
 	}
 	command := "sessions cancel"
-	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
+	if errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrVersion) {
 		command = "sessions rm" // the session URI is not known
 	}
 	x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, command, t.saved))
@@ -130,7 +130,7 @@ func (x *explainer) resumable(id string) bool {
 		_, err := x.saved.Load(ctx, id)
 		return err
 	})
-	return !errors.Is(err, state.ErrNoToken)
+	return !errors.Is(err, state.ErrNotFound)
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted

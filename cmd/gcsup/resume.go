@@ -206,7 +206,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 }
 
 // takeOver gives a saved upload another source and returns the ID that it has then.
-func takeOver(ctx context.Context, c *connection, t *state.Token, source string) (string, error) {
+func takeOver(ctx context.Context, c *connection, t *state.Upload, source string) (string, error) {
 	// TakeOver makes no request, so it needs no credentials.
 	up, err := c.offline(c.endpoint)
 	if err != nil {

@@ -84,7 +84,7 @@ func (f *targetFlags) openSaved(ctx context.Context, std stdio) (c *connection, 
 
 // aboutUpload returns the message of an error that concerns a saved upload.
 func aboutUpload(id string, err error) string {
-	if errors.Is(err, state.ErrNoToken) { // contains the ID
+	if errors.Is(err, state.ErrNotFound) { // contains the ID
 		return err.Error()
 	}
 	return id + ": " + exit.Text(err)

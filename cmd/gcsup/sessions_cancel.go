@@ -111,7 +111,7 @@ func (x *canceler) cancelMany(ctx context.Context) error {
 	canceled := 0
 	err = forEach(ctx, x.std, x.c, x.json, ids, func(id string) error {
 		err := x.cancel(ctx, id)
-		if errors.Is(err, state.ErrNoToken) {
+		if errors.Is(err, state.ErrNotFound) {
 			return nil // another process finished or removed it meanwhile
 		}
 		if err == nil {
@@ -143,7 +143,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	c, con, out := x.c, x.console, x.std.out
 	token, err := c.saved.Load(ctx, id)
 	switch {
-	case errors.Is(err, state.ErrCorruptToken):
+	case errors.Is(err, state.ErrCorrupt):
 		if _, err := forget(ctx, c.saved, id); err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func unusualOptions(s session.Spec) string {
 	return string(text)
 }
 
-func readExport(r io.Reader) (*state.Token, error) {
+func readExport(r io.Reader) (*state.Upload, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return nil, exit.Usagef("standard input is a terminal: want the output of gcsup sessions export")
 	}

@@ -28,7 +28,7 @@ func exportedToken(t *testing.T, endpoint, source string, spec map[string]any) [
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(token)
-	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"token":%s}`, hex.EncodeToString(sum[:]), token)
+	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"upload":%s}`, hex.EncodeToString(sum[:]), token)
 }
 
 // TestImportUntrusted checks an export from an untrusted source: it cannot choose

@@ -66,7 +66,7 @@ cancel deletes them.`,
 }
 
 // partsText describes what an upload in parts has stored at the service, and where.
-func partsText(t *state.Token) (what, where string) {
+func partsText(t *state.Upload) (what, where string) {
 	if t.Parts.Upload.IsZero() {
 		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", process.Printable(t.Spec.Bucket), t.Parts.Prefix)
 	}
@@ -74,15 +74,15 @@ func partsText(t *state.Token) (what, where string) {
 }
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.
-// The Token is nil if it could not be read.
-func forget(ctx context.Context, store state.Store, id string) (*state.Token, error) {
+// The saved upload is nil if it could not be read.
+func forget(ctx context.Context, store state.Store, id string) (*state.Upload, error) {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	token, err := store.Load(ctx, id)
-	if errors.Is(err, state.ErrNoToken) {
+	if errors.Is(err, state.ErrNotFound) {
 		return nil, err
 	}
 	if err == nil {

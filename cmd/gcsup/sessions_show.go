@@ -77,7 +77,7 @@ const (
 )
 
 // sourceState compares the source with the file that the upload started with.
-func sourceState(token *state.Token) string {
+func sourceState(token *state.Upload) string {
 	switch {
 	case token.Spool != nil && upload.Describe(token).Incomplete:
 		return sourceIncomplete
@@ -103,7 +103,7 @@ func sourceState(token *state.Token) string {
 
 // details is what sessions show prints of an upload.
 type details struct {
-	token   *state.Token
+	token   *state.Upload
 	source  string
 	holding upload.Holding
 	inUse   error // set if another process works on the upload; the service was then not asked

@@ -30,8 +30,8 @@ func openDir(t *testing.T, path string) *state.Dir {
 	return d
 }
 
-// saved returns a store with one Token, and the path of its file.
-func saved(t *testing.T) (*state.Dir, *state.Token, string) {
+// saved returns a store with one saved upload, and the path of its file.
+func saved(t *testing.T) (*state.Dir, *state.Upload, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "sessions")
 	d, token := openDir(t, path), sample(t)
@@ -59,14 +59,14 @@ func files(t *testing.T, dir string) []string {
 func TestDirIDs(t *testing.T) {
 	d, token, _ := saved(t)
 	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
-		if _, err := d.Load(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Load(%q): %v, want ErrNoToken", id, err)
+		if _, err := d.Load(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Load(%q): %v, want ErrNotFound", id, err)
 		}
-		if err := d.Delete(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Delete(%q): %v, want ErrNoToken", id, err)
+		if err := d.Delete(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Delete(%q): %v, want ErrNotFound", id, err)
 		}
-		if _, err := d.Lock(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Lock(%q): %v, want ErrNoToken", id, err)
+		if _, err := d.Lock(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Lock(%q): %v, want ErrNotFound", id, err)
 		}
 		token.ID = id
 		if err := d.Save(t.Context(), token); err == nil {
@@ -79,7 +79,7 @@ func TestDirIDs(t *testing.T) {
 	}
 }
 
-// TestLoadChangesNothing checks that Load does not change a damaged Token or
+// TestLoadChangesNothing checks that Load does not change a damaged saved upload or
 // one of a newer program. Without the lock, a damaged file may already have
 // been replaced by a valid one.
 func TestLoadChangesNothing(t *testing.T) {
@@ -88,12 +88,12 @@ func TestLoadChangesNothing(t *testing.T) {
 		damage func([]byte) []byte
 		want   error
 	}{
-		"empty":                      {func([]byte) []byte { return nil }, state.ErrCorruptToken},
-		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, state.ErrCorruptToken},
-		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, state.ErrCorruptToken},
-		"zeros":                      {func(b []byte) []byte { clear(b); return b }, state.ErrCorruptToken},
-		"a newer version":            {newer, state.ErrTokenVersion},
-		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, state.ErrTokenVersion},
+		"empty":                      {func([]byte) []byte { return nil }, state.ErrCorrupt},
+		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, state.ErrCorrupt},
+		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, state.ErrCorrupt},
+		"zeros":                      {func(b []byte) []byte { clear(b); return b }, state.ErrCorrupt},
+		"a newer version":            {newer, state.ErrVersion},
+		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, state.ErrVersion},
 	} {
 		d, token, path := saved(t)
 		data, err := os.ReadFile(path)
@@ -119,7 +119,7 @@ func TestLoadChangesNothing(t *testing.T) {
 	}
 }
 
-// TestSetAside checks that a damaged Token is kept under another name, and that
+// TestSetAside checks that a damaged saved upload is kept under another name, and that
 // the upload can start over.
 func TestSetAside(t *testing.T) {
 	d, token, path := saved(t)
@@ -135,8 +135,8 @@ func TestSetAside(t *testing.T) {
 	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
 		t.Errorf("kept %q, %v", kept, err)
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNoToken) {
-		t.Errorf("Load: %v, want ErrNoToken", err)
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("Load: %v, want ErrNotFound", err)
 	}
 	if err := d.Save(t.Context(), token); err != nil {
 		t.Errorf("Save: %v", err)
@@ -144,13 +144,13 @@ func TestSetAside(t *testing.T) {
 	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
 		t.Errorf("Load after Save: %v, %v", got, err)
 	}
-	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, state.ErrNoToken) {
-		t.Errorf("SetAside of a path: %v, want ErrNoToken", err)
+	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("SetAside of a path: %v, want ErrNotFound", err)
 	}
 }
 
 // TestSetAsideWithoutQuarantine checks that a Store that cannot keep a damaged
-// Token deletes it.
+// saved upload deletes it.
 func TestSetAsideWithoutQuarantine(t *testing.T) {
 	d, token, path := saved(t)
 	if err := state.SetAside(t.Context(), struct{ state.Store }{d}, token.ID); err != nil {
@@ -161,10 +161,10 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreForgotten checks that damaged Tokens, and those that a killed
+// TestDamagedUploadsAreForgotten checks that damaged saved uploads, and those that a killed
 // process left half saved, are removed after their session has expired. They have a
 // secret. Files of other programs, and of a process that holds the lock, are kept.
-func TestDamagedTokensAreForgotten(t *testing.T) {
+func TestDamagedUploadsAreForgotten(t *testing.T) {
 	d, token, path := saved(t)
 	dir := filepath.Dir(path)
 	saved, err := os.ReadFile(path)
@@ -202,9 +202,9 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestLocalTimeDeletesNoToken checks that a clock that jumps does not delete a
-// Token. Only the service decides what has expired.
-func TestLocalTimeDeletesNoToken(t *testing.T) {
+// TestLocalTimeDeletesNothing checks that a clock that jumps does not delete a
+// saved upload. Only the service decides what has expired.
+func TestLocalTimeDeletesNothing(t *testing.T) {
 	d, token, path := saved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * state.Lifetime), time.Now().Add(100 * state.Lifetime)} {
 		token.Created = created
@@ -230,15 +230,15 @@ func TestLocalTimeDeletesNoToken(t *testing.T) {
 	}
 }
 
-// TestTokenUnderAnotherName checks that a Token in a file with another ID is
+// TestUploadUnderAnotherName checks that a saved upload in a file with another ID is
 // damaged.
-func TestTokenUnderAnotherName(t *testing.T) {
+func TestUploadUnderAnotherName(t *testing.T) {
 	d, _, path := saved(t)
 	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, state.ErrCorruptToken) {
-		t.Errorf("Load = %v, %v, want ErrCorruptToken", got, err)
+	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, state.ErrCorrupt) {
+		t.Errorf("Load = %v, %v, want ErrCorrupt", got, err)
 	}
 }
 
@@ -261,11 +261,11 @@ func TestStaleTemporaryFile(t *testing.T) {
 		t.Errorf("Load = %v, %v, want what was saved", got, err)
 	}
 	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
-		t.Errorf("files %v, want the one of the Token", got)
+		t.Errorf("files %v, want the one of the Upload", got)
 	}
 }
 
-// TestFailedSave checks that a Save that fails keeps the old Token.
+// TestFailedSave checks that a Save that fails keeps the old saved upload.
 func TestFailedSave(t *testing.T) {
 	d, token, path := saved(t)
 	old := *token
@@ -279,7 +279,7 @@ func TestFailedSave(t *testing.T) {
 		t.Errorf("Save: %v, want a *fs.PathError in it", err)
 	}
 	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, &old) {
-		t.Errorf("Load = %v, %v, want the old Token", got, err)
+		t.Errorf("Load = %v, %v, want the old Upload", got, err)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestLaxFileIsRefused checks that Load refuses a Token that other users could
+// TestLaxFileIsRefused checks that Load refuses a saved upload that other users could
 // read or write, and that the file stays.
 func TestLaxFileIsRefused(t *testing.T) {
 	d, token, path := saved(t)
@@ -83,7 +83,7 @@ func TestLaxFileIsRefused(t *testing.T) {
 }
 
 // TestNotAPlainFile checks that Load refuses symbolic links, even to a valid
-// Token, directories and pipes, and that it does not wait for the writer of a
+// saved upload, directories and pipes, and that it does not wait for the writer of a
 // pipe.
 func TestNotAPlainFile(t *testing.T) {
 	for name, plant := range map[string]func(path, good string) error{
@@ -146,7 +146,7 @@ func TestSaveReplacesLinks(t *testing.T) {
 		t.Errorf("the target of the link is %q, %v", data, err)
 	}
 	if !mode(t, path).IsRegular() {
-		t.Error("the Token is still a link")
+		t.Error("the Upload is still a link")
 	}
 	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
 		t.Errorf("Load = %v, %v", got, err)
@@ -187,7 +187,7 @@ func TestOthersFiles(t *testing.T) {
 }
 
 // TestHugeFile checks that Load does not read a file that is too large for a
-// Token.
+// saved upload.
 func TestHugeFile(t *testing.T) {
 	d, token, path := saved(t)
 	if err := os.Truncate(path, 1<<30); err != nil {

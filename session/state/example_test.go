@@ -39,7 +39,7 @@ func ExampleAcquire() {
 		log.Fatal(err)
 	}
 	spec := session.Spec{Bucket: "my-bucket", Object: "disk.img"}
-	err = lease.Release(ctx, &state.Token{
+	err = lease.Release(ctx, &state.Upload{
 		ID: "backup-2026", Endpoint: client.Endpoint(), Spec: spec, SourcePath: "/data/disk.img", Source: chunk.Identity{Size: 1 << 20},
 		Session: state.Session{URI: client.Start(ctx, spec, 1<<20).URI, Created: time.Now()},
 	})
@@ -87,7 +87,7 @@ func ExampleOpenDir() {
 
 	_, err = store.Load(ctx, "backup-2026")
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, state.ErrNoToken))
+	fmt.Println(errors.Is(err, state.ErrNotFound))
 	// Output:
 	// no such saved upload: backup-2026
 	// true

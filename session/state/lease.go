@@ -53,7 +53,7 @@ type Lease interface {
 	SaveInterval() time.Duration
 
 	// Load, Save and Delete are those of the Store for this upload. Load returns what was
-	// last saved. Save returns an error for a Token with another ID.
+	// last saved. Save returns an error for a saved upload with another ID.
 	//
 	// If another process acquired the lease, Save and Delete fail and change nothing:
 	// the check and the change are one step. If the lease only expired, they succeed,
@@ -61,14 +61,14 @@ type Lease interface {
 	//
 	// A Store may store the lease with the upload. The lease then ends with Delete. The
 	// next Begin or Save acquires it again, unless another process has acquired it.
-	Load(ctx context.Context) (*Token, error)
-	Save(ctx context.Context, t *Token) error
+	Load(ctx context.Context) (*Upload, error)
+	Save(ctx context.Context, t *Upload) error
 	Delete(ctx context.Context) error
 
 	// Release saves last, unless it is nil, and ends the lease in the same step, so that
 	// other processes can acquire it. If Release fails, they can acquire it when it has
 	// expired. If the lease was lost, the error wraps ErrInUse and nothing is saved.
-	Release(ctx context.Context, last *Token) error
+	Release(ctx context.Context, last *Upload) error
 }
 
 // Leaser is implemented by a [Store] whose locks are leases. The contract of Store holds,
@@ -124,17 +124,17 @@ func (l *lockLease) Begin(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() {}, nil
 }
 
-func (l *lockLease) Load(ctx context.Context) (*Token, error) { return l.store.Load(ctx, l.id) }
-func (l *lockLease) Delete(ctx context.Context) error         { return l.store.Delete(ctx, l.id) }
+func (l *lockLease) Load(ctx context.Context) (*Upload, error) { return l.store.Load(ctx, l.id) }
+func (l *lockLease) Delete(ctx context.Context) error          { return l.store.Delete(ctx, l.id) }
 
-func (l *lockLease) Save(ctx context.Context, t *Token) error {
+func (l *lockLease) Save(ctx context.Context, t *Upload) error {
 	if t.ID != l.id {
 		return fmt.Errorf("%w: the lease is that of upload %s, not %s", session.ErrInvalid, l.id, t.ID)
 	}
 	return l.store.Save(ctx, t)
 }
 
-func (l *lockLease) Release(ctx context.Context, last *Token) (err error) {
+func (l *lockLease) Release(ctx context.Context, last *Upload) (err error) {
 	if last != nil {
 		err = l.Save(ctx, last)
 	}

@@ -139,7 +139,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 }
 
 // TestLockFile checks that unlock removes the lock file if the upload has no
-// Token, and keeps it otherwise.
+// saved upload, and keeps it otherwise.
 func TestLockFile(t *testing.T) {
 	d, token, path := saved(t)
 	lock := token.ID + ".lock"
@@ -204,7 +204,7 @@ func TestLocked(t *testing.T) {
 		t.Fatal(other.Output())
 	}
 	want("after that", false)
-	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNoToken) {
+	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("Locked of an invalid ID: %v", err)
 	}
 }
@@ -242,8 +242,8 @@ func TestLockedDoesNotDisturb(t *testing.T) {
 	asker.Wait()
 }
 
-// tokenOf returns a Token with an ID.
-func tokenOf(t *testing.T, id string) *state.Token {
+// tokenOf returns a saved upload with an ID.
+func tokenOf(t *testing.T, id string) *state.Upload {
 	token := sample(t)
 	token.ID = id
 	return token

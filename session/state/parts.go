@@ -9,7 +9,7 @@ import (
 	"gcsup/session/internal/secret"
 )
 
-// Parts is the part of a Token that describes a file sent in parts. There are two
+// Parts is the part of a saved upload that describes a file sent in parts. There are two
 // ways to send it. By compose, each part becomes a temporary object through a session
 // of its own, and the temporary objects are composed at the end. By multipart, the
 // parts are those of one multipart upload.

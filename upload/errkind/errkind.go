@@ -6,9 +6,9 @@
 //
 //	interrupted           [context.Canceled]
 //	in_use                [state.ErrInUse], [manifest.ErrLocked]
-//	newer_version         [state.ErrTokenVersion], [manifest.ErrVersion]
-//	no_saved_upload       [state.ErrNoToken]
-//	corrupt_saved_upload  [state.ErrCorruptToken]
+//	newer_version         [state.ErrVersion], [manifest.ErrVersion]
+//	no_saved_upload       [state.ErrNotFound]
+//	corrupt_saved_upload  [state.ErrCorrupt]
 //	state_key             [bucketstore.ErrSealed]
 //	retries_exhausted     [session.ErrRetriesExhausted], [bucketstore.ErrSlow]
 //	usage                 [tree.ErrUsage], [tree.ErrCollision], and the errors of package manifest for a wrong file or call
@@ -73,12 +73,12 @@ var kinds = []struct {
 	{state.ErrOptionsDiffer, "options_differ"},
 	{session.ErrEncryptionKey, "encryption_key"},
 	{bucketstore.ErrSealed, "state_key"},
-	{state.ErrCorruptToken, "corrupt_saved_upload"},
-	{state.ErrTokenVersion, "newer_version"},
+	{state.ErrCorrupt, "corrupt_saved_upload"},
+	{state.ErrVersion, "newer_version"},
 	{chunk.ErrNotRegular, NoInput},
 	{upload.ErrSourceNeeded, NoInput},
 	{upload.ErrTruncated, "truncated"},
-	{state.ErrNoToken, "no_saved_upload"},
+	{state.ErrNotFound, "no_saved_upload"},
 	{session.ErrNotFound, "not_found"},
 	{session.ErrSessionLost, "session_lost"},
 	{session.ErrCanceled, "canceled"},

@@ -14,7 +14,7 @@ import (
 var errAltered = errors.New("the file changed before it was read")
 
 // ofFile are the errors that are about one file, and that no other file is expected to have.
-var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorruptToken, upload.ErrTruncated}
+var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorrupt, upload.ErrTruncated}
 
 // ofService are the errors with which the service refuses one file. If it refuses the first one, the settings
 // may be wrong for all.

@@ -135,7 +135,7 @@ type exploration struct {
 	server   *fakegcs.Server
 	stores   [2]*bucketstore.Store
 	links    [2]link
-	token    *state.Token
+	token    *state.Upload
 	start    time.Time // of the run
 	clocks   func(client int, elapsed time.Duration) (wall, monotonic time.Duration)
 	begin    []string       // of each schedule
@@ -232,7 +232,7 @@ type model struct {
 	t        *testing.T
 	server   *fakegcs.Server
 	id       string
-	token    *state.Token
+	token    *state.Upload
 	clients  [2]*modelClient
 	start    time.Time
 	ctx      context.Context
@@ -759,7 +759,7 @@ func (m *model) mustBeFree(c *modelClient, held *state.HeldError, began time.Tim
 	return m.object.lease != "" && held.Renewal == m.object.generation && !began.Before(free)
 }
 
-// load returns the encoded Token that the lease loads, or "" if there is none.
+// load returns the encoded saved upload that the lease loads, or "" if there is none.
 func (c *modelClient) load(l state.Lease) string {
 	t, err := l.Load(c.m.ctx)
 	if err != nil {
@@ -772,8 +772,8 @@ func (c *modelClient) load(l state.Lease) string {
 	return string(text)
 }
 
-// token returns a Token for the next save of the client.
-func (c *modelClient) token() *state.Token {
+// token returns a saved upload for the next save of the client.
+func (c *modelClient) token() *state.Upload {
 	t := *c.m.token
 	t.Restarts, t.Committed, t.HighWater = c.index, int64(c.saves)<<18, t.Source.Size
 	return &t

@@ -93,7 +93,7 @@ func (s *Store) look(ctx context.Context, id string) (entry, error) {
 }
 
 // read reads the content of a generation of an object; 0 is the current one. The error
-// wraps state.ErrNoToken if it does not exist.
+// wraps state.ErrNotFound if it does not exist.
 func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, error) {
 	var content []byte
 	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
@@ -107,7 +107,7 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	case err != nil:
 		return nil, err
 	case r.Status == 404:
-		return nil, state.ErrNoToken
+		return nil, state.ErrNotFound
 	case content == nil:
 		return nil, s.refusal(r)
 	}

@@ -184,10 +184,10 @@ func days(d time.Duration) string {
 }
 
 // Load reads a saved upload. It needs no lease and changes nothing. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSealed] if it cannot be unsealed.
-func (s *Store) Load(ctx context.Context, id string) (*state.Token, error) {
+// [state.ErrNotFound] if there is none, and [ErrSealed] if it cannot be unsealed.
+func (s *Store) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if !state.ValidID(id) {
-		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
 	content, err := s.read(ctx, id, 0)
 	if err != nil {
@@ -353,7 +353,7 @@ func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 const unlockTimeout = 10 * time.Second
 
 // Save saves an upload whose lease this Store holds. Otherwise the error wraps [state.ErrInUse].
-func (s *Store) Save(ctx context.Context, t *state.Token) error {
+func (s *Store) Save(ctx context.Context, t *state.Upload) error {
 	l, err := s.held(t.ID)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"gcsup/session/state"
 )
 
-// tokenChecks check the saved Tokens.
+// tokenChecks check the saved uploads.
 var tokenChecks = []check{
 	{"round trip", "", roundTrip},
 	{"replace", "", script("b lock other; b save other 9; a lock; a save 1; a save 2; a save 3; a save 3; a unlock; b unlock other")},
@@ -27,29 +27,29 @@ var tokenChecks = []check{
 func roundTrip(s *subject) {
 	for _, want := range full(s) {
 		s.steps("a lock %s", want.ID)
-		s.make(s.processes["a"], s.upload(want.ID), 0, call{Name: "save", ID: want.ID, Token: encode(s, want)})
+		s.make(s.processes["a"], s.upload(want.ID), 0, call{Name: "save", ID: want.ID, Upload: encode(s, want)})
 		s.steps("a unlock %s", want.ID)
 		s.start("a new process", s.place.Open())
 		s.observeAll()
 	}
 }
 
-// pointers checks that the Store keeps no pointer into the Token of Save, does not
-// change it, and returns a new Token from each Load. Only a handle can be checked.
+// pointers checks that the Store keeps no pointer into the saved upload of Save, does not
+// change it, and returns a new saved upload from each Load. Only a handle can be checked.
 func pointers(s *subject) {
 	s.steps("a lock; a save 1")
 	store := s.processes["a"].Store
 	if store == nil {
 		return
 	}
-	change := func(t *state.Token) {
+	change := func(t *state.Upload) {
 		t.ID, t.Committed, t.HighWater = "changed", 7, 7
 		t.Spec.Metadata["key"] = "changed"
 		t.Checkpoints[0].CRC32C++
 	}
 	given := version("id", 1)
 	if err := store.Save(s.Context(), given); err != nil || !slices.Equal(encode(s, given), s.version("id", 1)) {
-		s.Errorf("Save changed the Token, or failed: %v", err)
+		s.Errorf("Save changed the saved upload, or failed: %v", err)
 	}
 	change(given)
 	s.observeAll()
@@ -78,7 +78,7 @@ func invalidIDs(s *subject) {
 	a := s.processes["a"]
 	for _, id := range []string{"", ".", "..", "../id", "a/b", `a\b`, "a.b", "a b", "%", "i*", "ä", "id\x00", strings.Repeat("x", 65)} {
 		_, err := s.call(s.Context(), a, call{Name: "load", ID: id})
-		s.means(err, state.ErrNoToken, "Load of the invalid ID %q", id)
+		s.means(err, state.ErrNotFound, "Load of the invalid ID %q", id)
 		if _, err := s.call(s.Context(), a, call{Name: "lock", ID: id}); err == nil {
 			s.Errorf("Lock of the invalid ID %q succeeded", id)
 		}
@@ -106,7 +106,7 @@ func (s *subject) put(id string, data []byte, damage error) {
 func damaged(s *subject) {
 	for name, damage := range damages {
 		id := "damaged-" + strings.ReplaceAll(name, " ", "-")
-		s.put(id, damage(s, s.version(id, 1)), state.ErrCorruptToken)
+		s.put(id, damage(s, s.version(id, 1)), state.ErrCorrupt)
 		s.steps("a lock %[1]s; a set-aside %[1]s; a set-aside %[1]s; a save %[1]s 2; a delete %[1]s; a unlock %[1]s", id)
 	}
 }
@@ -114,20 +114,20 @@ func damaged(s *subject) {
 // newerVersion checks that an upload of a newer program is reported, and kept.
 func newerVersion(s *subject) {
 	data := s.version("id", 1)
-	s.put("id", edited(s, data, "v", 1000), state.ErrTokenVersion)
+	s.put("id", edited(s, data, "v", 1000), state.ErrVersion)
 	s.steps("a lock; a unlock")
-	s.put("id", edited(s, data, "tomorrow", true), state.ErrTokenVersion)
+	s.put("id", edited(s, data, "tomorrow", true), state.ErrVersion)
 	s.steps("a lock; a unlock")
 }
 
 // concurrent returns a check that goroutines may save the same upload concurrently, or save
-// and delete it, and that a reader without the lock always loads one of the Tokens.
+// and delete it, and that a reader without the lock always loads one of the saved uploads.
 func concurrent(deletes bool) func(*subject) {
 	return func(s *subject) {
 		s.steps("a lock")
 		a, b := s.processes["a"], s.processes["b"]
-		first := call{Name: "save", ID: "id", Token: s.version("id", 1)}
-		other := call{Name: "save", ID: "id", Token: s.version("id", 2)}
+		first := call{Name: "save", ID: "id", Upload: s.version("id", 1)}
+		other := call{Name: "save", ID: "id", Upload: s.version("id", 2)}
 		if deletes {
 			other = call{Name: "delete", ID: "id"}
 		} else {
@@ -138,12 +138,12 @@ func concurrent(deletes bool) func(*subject) {
 				if _, err := s.call(s.Context(), a, c); err != nil {
 					s.Errorf("%s while other goroutines change the same upload: %v", c.Name, err)
 				}
-				s.loadsOneOf(b, "id", first.Token, other.Token)
+				s.loadsOneOf(b, "id", first.Upload, other.Upload)
 			}
 		}
 		read := func(p *process) func() {
 			return func() {
-				s.loadsOneOf(p, "id", first.Token, other.Token)
+				s.loadsOneOf(p, "id", first.Upload, other.Upload)
 				if !deletes {
 					s.lists(p)
 				}
@@ -161,8 +161,8 @@ func canceled(s *subject) {
 	for _, name := range []string{"load", "list"} {
 		got, err := s.call(ended(), s.processes["a"], call{Name: name, ID: "id"})
 		s.means(err, nil, "%s with a context that is done", name)
-		if err == nil && !slices.Equal(got.Token, s.upload("id").saved) && !slices.Equal(got.IDs, []string{"id"}) {
-			s.Errorf("%s with a context that is done returned %s and %q", name, describe(got.Token), got.IDs)
+		if err == nil && !slices.Equal(got.Upload, s.upload("id").saved) && !slices.Equal(got.IDs, []string{"id"}) {
+			s.Errorf("%s with a context that is done returned %s and %q", name, describe(got.Upload), got.IDs)
 		}
 	}
 	s.steps("a unlock; b lock")

@@ -18,8 +18,8 @@ import (
 // store with locks has them, if the check is not for leases only.
 var flaws = map[string][]string{
 	"round trip":                   {"the path is text", "the move is lost", "the compression is lost", "times have seconds"},
-	"replace":                      {"save does not replace", "save replaces all", "a longer Token stays"},
-	"pointers":                     {"save keeps the pointer", "a Token is loaded once", "save changes the Token"},
+	"replace":                      {"save does not replace", "save replaces all", "a longer saved upload stays"},
+	"pointers":                     {"save keeps the pointer", "a saved upload is loaded once", "save changes the saved upload"},
 	"list":                         {"the list has the order of a locale", "the list is one page", "locks are listed"},
 	"delete":                       {"delete of nothing fails", "delete does nothing", "delete deletes all"},
 	"no token":                     {"another error of nothing", "nil of nothing"},
@@ -179,16 +179,16 @@ func TestIncompletePlaces(t *testing.T) {
 // TestEveryField checks that the round trip has a value in every field that is saved.
 func TestEveryField(t *testing.T) {
 	tokens := storetest.Full(t)
-	for name, value := range map[string]func(*state.Token) reflect.Value{
-		"Token": func(t *state.Token) reflect.Value { return reflect.ValueOf(*t) },
-		"Spec":  func(t *state.Token) reflect.Value { return reflect.ValueOf(t.Spec) },
+	for name, value := range map[string]func(*state.Upload) reflect.Value{
+		"Upload": func(t *state.Upload) reflect.Value { return reflect.ValueOf(*t) },
+		"Spec":   func(t *state.Upload) reflect.Value { return reflect.ValueOf(t.Spec) },
 	} {
 		for field := range value(tokens[0]).Type().Fields() {
 			if field.Tag.Get("json") == "-" {
 				continue
 			}
-			if !slices.ContainsFunc(tokens, func(t *state.Token) bool { return !value(t).FieldByIndex(field.Index).IsZero() }) {
-				t.Errorf("no Token has a value in %s.%s", name, field.Name)
+			if !slices.ContainsFunc(tokens, func(t *state.Upload) bool { return !value(t).FieldByIndex(field.Index).IsZero() }) {
+				t.Errorf("no saved upload has a value in %s.%s", name, field.Name)
 			}
 		}
 	}

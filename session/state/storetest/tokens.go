@@ -20,9 +20,9 @@ func sessionURI() session.URI {
 	return secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + uploadID)
 }
 
-// version returns version n of a Token. Those of even versions are longer.
-func version(id string, n int) *state.Token {
-	t := &state.Token{
+// version returns version n of a saved upload. Those of even versions are longer.
+func version(id string, n int) *state.Upload {
+	t := &state.Upload{
 		ID: id, Endpoint: session.DefaultEndpoint, Spec: session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"key": "value"}},
 		Session: state.Session{
 			URI: sessionURI(), Created: time.Date(2026, 11, 22, 10, 11, 12, 131415161, time.UTC),
@@ -38,8 +38,8 @@ func version(id string, n int) *state.Token {
 	return t
 }
 
-// full returns Tokens. Each field has a value in at least one of them.
-func full(t testing.TB) []*state.Token {
+// full returns saved uploads. Each field has a value in at least one of them.
+func full(t testing.TB) []*state.Upload {
 	t.Helper()
 	everything := version("everything", 1)
 	everything.Endpoint = "https://storage.example.com:8443"
@@ -100,10 +100,10 @@ func full(t testing.TB) []*state.Token {
 	stream.Spool = &state.Spool{Dir: "/var/spool/gcsup ü"}
 	zero := version("zero", 1)
 	zero.Committed, zero.HighWater = 0, 0
-	return []*state.Token{everything, bytes, gzip, parts, stream, multipart, version("long", 2), zero}
+	return []*state.Upload{everything, bytes, gzip, parts, stream, multipart, version("long", 2), zero}
 }
 
-// edited returns a saved Token with a changed field in the envelope.
+// edited returns a saved upload with a changed field in the envelope.
 func edited(t testing.TB, data []byte, field string, value any) []byte {
 	t.Helper()
 	var envelope map[string]json.RawMessage

@@ -57,7 +57,7 @@ func (f *dividedFile) part(i int) *filePart {
 	return p
 }
 
-// common returns what the Token describes of all parts together. [saved.Journal.Change]
+// common returns what the saved upload describes of all parts together. [saved.Journal.Change]
 // changes it.
 func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }
 
@@ -123,7 +123,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 	return o.ComponentCount == int64(len(f.parts))
 }
 
-// markOver records in the Token that the upload has ended and only the cleanup is left.
+// markOver records in the saved upload that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
 	if f.Journal.Saved() {
 		f.Journal.Change(func(p *state.Parts) { p.Over, p.Joining = true, false })

@@ -95,7 +95,7 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 		m.file.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
 	}
 	m.fresh = false
-	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
+	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier saved upload: it does not name this upload
 		abortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
 	}
 	return nil, err

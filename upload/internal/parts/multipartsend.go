@@ -127,7 +127,7 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	return same, nil
 }
 
-// has records that the service has a part, whose bytes were all read. The Token is saved in the background, because a
+// has records that the service has a part, whose bytes were all read. The saved upload is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
 func (m *multipart) has(p *filePart, etag string, body *source.Part) {
 	crc32c, _ := body.CRC32C()

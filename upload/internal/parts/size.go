@@ -15,7 +15,7 @@ const (
 	// enough. With several, a slow connection does not delay the end of the upload.
 	perConnection = 4
 
-	// most bounds the parts of a file, and thereby the size of its Token. A multipart
+	// most bounds the parts of a file, and thereby the size of its saved upload. A multipart
 	// upload may have more, see [multipartSize].
 	most = 1024
 

@@ -29,7 +29,7 @@ type Upload struct {
 
 // joiner sends parts and makes one object from them: a [composer] or a [multipart].
 type joiner interface {
-	// begin is called before parts are sent. It saves the Token if necessary, and
+	// begin is called before parts are sent. It saves the saved upload if necessary, and
 	// determines which parts the service has. It returns the object if an earlier request
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
@@ -238,7 +238,7 @@ func (p *Upload) confirm(ctx context.Context) error {
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }
 
-// Finish removes what is left after the object was made. If that fails, the Token records that
+// Finish removes what is left after the object was made. If that fails, the saved upload records that
 // it must be removed.
 func (p *Upload) Finish(ctx context.Context) error {
 	return cleaning(ctx, p.Uplink, func(ctx context.Context) error {
@@ -250,12 +250,12 @@ func (p *Upload) Finish(ctx context.Context) error {
 	})
 }
 
-// Clean removes everything that the service stores for an upload without a Token. The error
+// Clean removes everything that the service stores for an upload without a saved upload. The error
 // describes what is left.
 func (p *Upload) Clean(ctx context.Context) error { return p.joiner.clean(ctx, false) }
 
 // Abandon removes everything that the service stores for an upload that will not be
-// resumed. The error describes what is left. The Token then records that it must be removed.
+// resumed. The error describes what is left. The saved upload then records that it must be removed.
 func (p *Upload) Abandon(ctx context.Context) error {
 	return abandoning(ctx, p.Uplink, func(ctx context.Context) error {
 		p.markOver(ctx)

@@ -173,7 +173,7 @@ func (w *world) division() Division {
 	w.Helper()
 	same := func(ctx context.Context) context.Context { return ctx }
 	call := saved.Call{Store: w.store, Running: &saved.Running{}, Stale: func(error) {}, Last: same, Background: same}
-	journal, token, _, err := saved.Open(w.Context(), call, state.Token{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
+	journal, token, _, err := saved.Open(w.Context(), call, state.Upload{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
 	if err == nil && token != nil {
 		err = state.Adopt(w.client, token)
 	}

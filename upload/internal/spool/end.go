@@ -42,7 +42,7 @@ func decodeEnd(text []byte) (whole chunk.Checkpoint, err error) {
 		return whole, fmt.Errorf("%w: %s: %w", ErrDamaged, endName, err)
 	}
 	if r.V != endVersion {
-		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrTokenVersion, endName, r.V, endVersion)
+		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrVersion, endName, r.V, endVersion)
 	}
 	crc, err := chunk.DecodeCRC32C(r.CRC32C)
 	if err != nil || r.Size < 0 {

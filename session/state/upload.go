@@ -22,10 +22,10 @@ import (
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
 const lifetime = 7 * 24 * time.Hour
 
-// Token has everything that another process needs to resume an upload. Another
+// Upload is a saved upload: it has everything that another process needs to resume it. Another
 // machine with a copy of the source can resume it too, see Uploader.Import of package
 // upload.
-type Token struct {
+type Upload struct {
 	ID       string       `json:"id"`       // derived from source and destination; not a secret
 	Endpoint string       `json:"endpoint"` // scheme and host
 	Spec     session.Spec `json:"spec"`     // the object, as given when the session was started
@@ -39,8 +39,8 @@ type Token struct {
 	SourceVersion  string         `json:"source_version,omitempty"`  // version of the content of a file, given by the caller; "" if there is none
 	Source         chunk.Identity `json:"source"`                    // identity of the source when the session was started; only the size for SourceIdentity
 
-	// MovedTo is the ID under which the session continues. The Token is used only if
-	// there is none under that ID. MovedFrom is the ID of a Token that must be deleted
+	// MovedTo is the ID under which the session continues. The saved upload is used only if
+	// there is none under that ID. MovedFrom is the ID of a saved upload that must be deleted
 	// before this one is used. Both are "" unless Uploader.TakeOver of package upload was
 	// interrupted.
 	MovedTo   string `json:"moved_to,omitempty"`
@@ -59,7 +59,7 @@ type Token struct {
 	Parts *Parts `json:"-"`
 }
 
-// GzipState is the part of a Token that describes a compressed source.
+// GzipState is the part of a saved upload that describes a compressed source.
 type GzipState struct {
 	// Size is the compressed size; 0 until the whole source is compressed.
 	Size int64 `json:"size,omitempty"`
@@ -69,7 +69,7 @@ type GzipState struct {
 	Source chunk.Checkpoint `json:"source"`
 }
 
-// Spool is the part of a Token that describes a stream whose bytes are kept on disk.
+// Spool is the part of a saved upload that describes a stream whose bytes are kept on disk.
 type Spool struct {
 	// Dir is the absolute path of a directory, in which the ID of the upload names the
 	// directory of the stream.
@@ -78,9 +78,9 @@ type Spool struct {
 
 // Expires returns when the service drops the session, for display: a week after
 // it was started. It is zero for a multipart upload, which the service keeps. Do not
-// delete a Token because of it: the local clock may be wrong, and the service
+// delete a saved upload because of it: the local clock may be wrong, and the service
 // decides.
-func (t *Token) Expires() time.Time {
+func (t *Upload) Expires() time.Time {
 	if t.Parts != nil && !t.Parts.Upload.IsZero() {
 		return time.Time{}
 	}
@@ -89,7 +89,7 @@ func (t *Token) Expires() time.Time {
 
 // ObjectSize returns the size of the object, or -1 if it is unknown because the
 // source is not completely compressed yet, or is a stream.
-func (t *Token) ObjectSize() int64 {
+func (t *Upload) ObjectSize() int64 {
 	switch {
 	case t.Spool != nil:
 		return -1
@@ -102,20 +102,20 @@ func (t *Token) ObjectSize() int64 {
 }
 
 const (
-	tokenVersion = 1
-	tokenBegin   = `{"v":` // the first bytes of each encoded Token
+	version = 1
+	beginning   = `{"v":` // the first bytes of each encoded saved upload
 )
 
-// envelope is the saved form of a Token. The digest covers the exact bytes of
-// the Token, so that Decode detects a flipped bit or a truncated file. It is
+// envelope is the saved form of a saved upload. The digest covers the exact bytes of
+// the saved upload, so that Decode detects a flipped bit or a truncated file. It is
 // not a signature: any writer of the file can compute it.
 type envelope struct {
 	Version int             `json:"v"`
 	SHA256  string          `json:"sha256"`
-	Token   json.RawMessage `json:"token"`
+	Upload  json.RawMessage `json:"upload"`
 }
 
-// savedToken is a Token with its secrets. plainToken has no method MarshalJSON.
+// savedToken is a saved upload with its secrets. plainToken has no method MarshalJSON.
 type savedToken struct {
 	plainToken
 	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts
@@ -123,18 +123,18 @@ type savedToken struct {
 	Parts      *savedParts `json:"parts,omitempty"`
 }
 
-type plainToken Token
+type plainToken Upload
 
-// MarshalJSON always returns an error. Without the secret, a Token cannot be
+// MarshalJSON always returns an error. Without the secret, a saved upload cannot be
 // resumed; with the secret, it could get into logs. Use [Encode].
-func (t Token) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("cannot marshal a Token, which has a secret: use state.Encode")
+func (t Upload) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("cannot marshal an Upload, which has a secret: use state.Encode")
 }
 
-// Encode encodes a Token with its secret. Any reader of the result can write to
+// Encode encodes a saved upload with its secret. Any reader of the result can write to
 // the session. Store it where only the owner can read it (mode 0600). Encode
-// returns an error for a Token that [Decode] would refuse.
-func Encode(t *Token) ([]byte, error) {
+// returns an error for a saved upload that [Decode] would refuse.
+func Encode(t *Upload) ([]byte, error) {
 	if t == nil {
 		return nil, errors.New("token: nil")
 	}
@@ -150,7 +150,7 @@ func Encode(t *Token) ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(token)
-	out, err := json.Marshal(envelope{Version: tokenVersion, SHA256: hex.EncodeToString(sum[:]), Token: token})
+	out, err := json.Marshal(envelope{Version: version, SHA256: hex.EncodeToString(sum[:]), Upload: token})
 	if err != nil {
 		return nil, err
 	}
@@ -158,44 +158,44 @@ func Encode(t *Token) ([]byte, error) {
 }
 
 // Decode decodes the result of [Encode]. For other data the error wraps
-// [ErrTokenVersion] or [ErrCorruptToken], and does not quote the data. The
+// [ErrVersion] or [ErrCorrupt], and does not quote the data. The
 // session URI of the result is not trusted until [Adopt] has checked it.
-func Decode(data []byte) (*Token, error) {
+func Decode(data []byte) (*Upload, error) {
 	// The version first: a newer one may use the other names for other things.
 	var v struct {
 		Version int `json:"v"`
 	}
 	if err := single(data, &v, false); err != nil {
-		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorrupt)
 	}
 	switch {
-	case v.Version > tokenVersion:
-		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, v.Version, tokenVersion)
-	case v.Version != tokenVersion:
-		return nil, fmt.Errorf("%w: invalid version %d", ErrCorruptToken, v.Version)
+	case v.Version > version:
+		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrVersion, v.Version, version)
+	case v.Version != version:
+		return nil, fmt.Errorf("%w: invalid version %d", ErrCorrupt, v.Version)
 	}
 	var e envelope
 	if err := single(data, &e, false); err != nil {
-		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorrupt)
 	}
-	sum := sha256.Sum256(e.Token)
+	sum := sha256.Sum256(e.Upload)
 	if e.SHA256 != hex.EncodeToString(sum[:]) {
-		return nil, fmt.Errorf("%w: digest mismatch", ErrCorruptToken)
+		return nil, fmt.Errorf("%w: digest mismatch", ErrCorrupt)
 	}
 	var s savedToken
-	if err := single(e.Token, &s, false); err != nil {
-		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
+	if err := single(e.Upload, &s, false); err != nil {
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorrupt)
 	}
-	if single(data, &envelope{}, true) != nil || single(e.Token, &savedToken{}, true) != nil {
-		return nil, fmt.Errorf("%w: unknown field", ErrTokenVersion)
+	if single(data, &envelope{}, true) != nil || single(e.Upload, &savedToken{}, true) != nil {
+		return nil, fmt.Errorf("%w: unknown field", ErrVersion)
 	}
-	t := Token(s.plainToken)
+	t := Upload(s.plainToken)
 	t.URI, t.Parts = secret.NewURI(s.SessionURI), s.Parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}
 	if err := t.sound(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorruptToken, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return &t, nil
 }
@@ -216,8 +216,8 @@ func single(data []byte, v any, strict bool) error {
 	return nil
 }
 
-// sound checks the invariants of a saved Token.
-func (t *Token) sound() error {
+// sound checks the invariants of a saved upload.
+func (t *Upload) sound() error {
 	size := t.ObjectSize()
 	if size == -1 && (t.Gzip != nil || t.Spool != nil) {
 		size = math.MaxInt64
@@ -258,7 +258,7 @@ func (t *Token) sound() error {
 // Adopt checks that the session URIs of t belong to the client's endpoint and the bucket of
 // t. If not, the error wraps [session.ErrURIMismatch]. Call it before the first request with
 // a URI.
-func Adopt(client *session.Client, t *Token) error {
+func Adopt(client *session.Client, t *Upload) error {
 	if t.Spool != nil && t.URI.IsZero() {
 		if t.Endpoint != client.Endpoint() {
 			return fmt.Errorf("%w: the stream is for %s, the endpoint is %s", session.ErrURIMismatch, t.Endpoint, client.Endpoint())

@@ -29,10 +29,10 @@ func testKey(t testing.TB, b byte) session.EncryptionKey {
 	return k
 }
 
-// sample returns a Token with all fields that can be set together.
-func sample(t testing.TB) *state.Token {
+// sample returns a saved upload with all fields that can be set together.
+func sample(t testing.TB) *state.Upload {
 	generation, metageneration := int64(0), int64(3)
-	return &state.Token{
+	return &state.Upload{
 		ID: "a1-B_2", Endpoint: session.DefaultEndpoint,
 		Spec: session.Spec{
 			Bucket: "bucket", Object: "dir/ö \"x\" <&>.bin", ContentType: "text/plain", ContentEncoding: "gzip",
@@ -57,8 +57,8 @@ func sample(t testing.TB) *state.Token {
 	}
 }
 
-// same reports whether two Tokens are equal, including the secret.
-func same(t testing.TB, a, b *state.Token) bool {
+// same reports whether two saved uploads are equal, including the secret.
+func same(t testing.TB, a, b *state.Upload) bool {
 	t.Helper()
 	x, err := state.Encode(a)
 	if err != nil {
@@ -71,7 +71,7 @@ func same(t testing.TB, a, b *state.Token) bool {
 	return bytes.Equal(x, y)
 }
 
-// encoded returns a saved Token after an edit, with a valid digest, as a writer
+// encoded returns a saved upload after an edit, with a valid digest, as a writer
 // of the file could plant it.
 func encoded(t testing.TB, edit func(map[string]any)) []byte {
 	t.Helper()
@@ -83,7 +83,7 @@ func encoded(t testing.TB, edit func(map[string]any)) []byte {
 	for _, step := range []func() error{
 		func() error { return unmarshal(data, &envelope) },
 		func() error {
-			raw, err := json.Marshal(envelope["token"])
+			raw, err := json.Marshal(envelope["upload"])
 			return errors.Join(err, unmarshal(raw, &token))
 		},
 	} {
@@ -106,12 +106,12 @@ func unmarshal(data []byte, v any) error {
 }
 
 func seal(version int, token []byte) []byte {
-	return fmt.Appendf(nil, `{"v":%d,"sha256":"%x","token":%s}`, version, sha256.Sum256(token), token)
+	return fmt.Appendf(nil, `{"v":%d,"sha256":"%x","upload":%s}`, version, sha256.Sum256(token), token)
 }
 
-func TestTokenRoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	full := sample(t)
-	least := &state.Token{ID: "x", Spec: session.Spec{Bucket: "abc", Object: "o"}, Session: state.Session{Created: time.Unix(0, 0), URI: secrettest.URI(session.DefaultEndpoint)}, SourcePath: "/"}
+	least := &state.Upload{ID: "x", Spec: session.Spec{Bucket: "abc", Object: "o"}, Session: state.Session{Created: time.Unix(0, 0), URI: secrettest.URI(session.DefaultEndpoint)}, SourcePath: "/"}
 	bytesInPath := sample(t)
 	bytesInPath.SourcePath = "/data/\xff\xfe\x80 not UTF-8"
 	zipped := sample(t)
@@ -125,7 +125,7 @@ func TestTokenRoundTrip(t *testing.T) {
 		Bucket: "bucket", Object: "o", PredefinedACL: "private", KMSKeyName: "k",
 		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(5)),
 	}
-	for name, token := range map[string]*state.Token{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "compressed": zipped, "now": local} {
+	for name, token := range map[string]*state.Upload{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "compressed": zipped, "now": local} {
 		data, err := state.Encode(token)
 		if err != nil {
 			t.Errorf("%s: Encode: %v", name, err)
@@ -158,9 +158,9 @@ func TestEncodeHasTheSecret(t *testing.T) {
 	}
 }
 
-// TestDamagedTokens checks that Decode detects each truncation and each flipped
-// bit, or returns the same Token.
-func TestDamagedTokens(t *testing.T) {
+// TestDamagedUploads checks that Decode detects each truncation and each flipped
+// bit, or returns the same saved upload.
+func TestDamagedUploads(t *testing.T) {
 	token := sample(t)
 	data, err := state.Encode(token)
 	if err != nil {
@@ -173,12 +173,12 @@ func TestDamagedTokens(t *testing.T) {
 		case err == nil && same(t, got, token):
 			identical++
 		case err == nil:
-			t.Errorf("%s: Decode returns another Token: %+v", what, got)
-		case errors.Is(err, state.ErrTokenVersion) && bytes.HasPrefix(damaged, []byte(`{"v":`)) && damaged[5] != '1':
+			t.Errorf("%s: Decode returns another Upload: %+v", what, got)
+		case errors.Is(err, state.ErrVersion) && bytes.HasPrefix(damaged, []byte(`{"v":`)) && damaged[5] != '1':
 			// The damage is in the version. No other damage looks like a newer
 			// program.
-		case !errors.Is(err, state.ErrCorruptToken):
-			t.Errorf("%s: %v, want ErrCorruptToken", what, err)
+		case !errors.Is(err, state.ErrCorrupt):
+			t.Errorf("%s: %v, want ErrCorrupt", what, err)
 		case secrettest.In(err.Error()):
 			t.Errorf("%s: %v: contains the secret", what, err)
 		}
@@ -199,8 +199,8 @@ func TestDamagedTokens(t *testing.T) {
 		}
 	}
 	for _, more := range []string{"x", "{}", "}", "]", "null", string(data), "\x00"} {
-		if _, err := state.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, state.ErrCorruptToken) {
-			t.Errorf("followed by %.10q: %v, want ErrCorruptToken", more, err)
+		if _, err := state.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf("followed by %.10q: %v, want ErrCorrupt", more, err)
 		}
 	}
 	t.Logf("%d bytes; %d of the damages changed nothing (white space, case of a key)", len(data), identical)
@@ -209,9 +209,9 @@ func TestDamagedTokens(t *testing.T) {
 	}
 }
 
-// TestPlantedTokens checks that Decode refuses invalid Tokens with a valid
+// TestPlantedUploads checks that Decode refuses invalid saved uploads with a valid
 // digest.
-func TestPlantedTokens(t *testing.T) {
+func TestPlantedUploads(t *testing.T) {
 	set := func(key string, value any) func(map[string]any) { return func(m map[string]any) { m[key] = value } }
 	drop := func(key string) func(map[string]any) { return func(m map[string]any) { delete(m, key) } }
 	spec := func(key string, value any) func(map[string]any) {
@@ -282,17 +282,17 @@ func TestPlantedTokens(t *testing.T) {
 		"a fraction":                  set("committed", 1.5),
 		"another type":                set("committed", "5"),
 	} {
-		if got, err := state.Decode(encoded(t, edit)); !errors.Is(err, state.ErrCorruptToken) || secrettest.In(err.Error()) {
-			t.Errorf("%s: %+v, %v, want ErrCorruptToken", name, got, err)
+		if got, err := state.Decode(encoded(t, edit)); !errors.Is(err, state.ErrCorrupt) || secrettest.In(err.Error()) {
+			t.Errorf("%s: %+v, %v, want ErrCorrupt", name, got, err)
 		}
 	}
 }
 
-func TestTokenVersions(t *testing.T) {
+func TestVersions(t *testing.T) {
 	token := encoded(t, func(map[string]any) {})
-	_, raw, _ := bytes.Cut(token, []byte(`"token":`))
+	_, raw, _ := bytes.Cut(token, []byte(`"upload":`))
 	raw = bytes.TrimSuffix(raw, []byte("}"))
-	for version, want := range map[int]error{0: state.ErrCorruptToken, 1: nil, 2: state.ErrTokenVersion, 1000: state.ErrTokenVersion, -1: state.ErrCorruptToken} {
+	for version, want := range map[int]error{0: state.ErrCorrupt, 1: nil, 2: state.ErrVersion, 1000: state.ErrVersion, -1: state.ErrCorrupt} {
 		if _, err := state.Decode(seal(version, raw)); !errors.Is(err, want) {
 			t.Errorf("version %d: %v, want %v", version, err, want)
 		} else if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) {
@@ -301,25 +301,25 @@ func TestTokenVersions(t *testing.T) {
 	}
 }
 
-// TestNewerVersionMayHaveAnyForm checks that only the version of a Token decides
-// whether a newer program saved it, even if the rest has another form. Such a Token
+// TestNewerVersionMayHaveAnyForm checks that only the version of a saved upload decides
+// whether a newer program saved it, even if the rest has another form. Such a saved upload
 // was set aside as damaged.
 func TestNewerVersionMayHaveAnyForm(t *testing.T) {
 	for _, form := range []string{
-		`{"v":%d,"sha256":{"tree":["ab","cd"]},"token":{}}`,
-		`{"v":%d,"sha256":["ab"],"token":"c2VhbGVk"}`,
+		`{"v":%d,"sha256":{"tree":["ab","cd"]},"upload":{}}`,
+		`{"v":%d,"sha256":["ab"],"upload":"c2VhbGVk"}`,
 		`{"v":%d}`,
 	} {
-		if _, err := state.Decode(fmt.Appendf(nil, form, 2)); !errors.Is(err, state.ErrTokenVersion) {
-			t.Errorf(form+": %v, want ErrTokenVersion", 2, err)
+		if _, err := state.Decode(fmt.Appendf(nil, form, 2)); !errors.Is(err, state.ErrVersion) {
+			t.Errorf(form+": %v, want ErrVersion", 2, err)
 		}
-		if _, err := state.Decode(fmt.Appendf(nil, form, 1)); !errors.Is(err, state.ErrCorruptToken) {
-			t.Errorf(form+": %v, want ErrCorruptToken", 1, err)
+		if _, err := state.Decode(fmt.Appendf(nil, form, 1)); !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf(form+": %v, want ErrCorrupt", 1, err)
 		}
 	}
 }
 
-// TestFieldsOfANewerVersion checks that a Token with an unknown field is not
+// TestFieldsOfANewerVersion checks that a saved upload with an unknown field is not
 // reported as damaged, unless it is damaged too.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	for name, edit := range map[string]func(map[string]any){
@@ -328,32 +328,32 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 		"in the source": func(m map[string]any) { m["source"].(map[string]any)["tomorrow"] = 1 },
 	} {
 		data := encoded(t, edit)
-		if _, err := state.Decode(data); !errors.Is(err, state.ErrTokenVersion) || errors.Is(err, state.ErrCorruptToken) || secrettest.In(err.Error()) {
-			t.Errorf("%s: %v, want ErrTokenVersion", name, err)
+		if _, err := state.Decode(data); !errors.Is(err, state.ErrVersion) || errors.Is(err, state.ErrCorrupt) || secrettest.In(err.Error()) {
+			t.Errorf("%s: %v, want ErrVersion", name, err)
 		}
 		data[len(data)/2] ^= 1
-		if _, err := state.Decode(data); !errors.Is(err, state.ErrCorruptToken) {
-			t.Errorf("%s, and damaged: %v, want ErrCorruptToken", name, err)
+		if _, err := state.Decode(data); !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf("%s, and damaged: %v, want ErrCorrupt", name, err)
 		}
 	}
 	data := append([]byte(`{"tomorrow":1,`), encoded(t, func(map[string]any) {})[1:]...)
-	if _, err := state.Decode(data); !errors.Is(err, state.ErrTokenVersion) {
-		t.Errorf("around the token: %v, want ErrTokenVersion", err)
+	if _, err := state.Decode(data); !errors.Is(err, state.ErrVersion) {
+		t.Errorf("around the token: %v, want ErrVersion", err)
 	}
 }
 
 // TestEncodeRefusesWhatDecodeRefuses checks that Encode returns an error for a
-// Token that Decode would refuse.
+// saved upload that Decode would refuse.
 func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
-	for name, edit := range map[string]func(*state.Token){
-		"no id":                 func(t *state.Token) { t.ID = "" },
-		"no object":             func(t *state.Token) { t.Spec.Object = "" },
-		"no session":            func(t *state.Token) { t.URI = session.URI{} },
-		"no source":             func(t *state.Token) { t.SourcePath = "" },
-		"no time":               func(t *state.Token) { t.Created = time.Time{} },
-		"committed above sent":  func(t *state.Token) { t.Committed = t.HighWater + 1 },
-		"sent above the size":   func(t *state.Token) { t.HighWater = t.Source.Size + 1 },
-		"unordered checkpoints": func(t *state.Token) { t.Checkpoints = []chunk.Checkpoint{{Offset: 2}, {Offset: 1}} },
+	for name, edit := range map[string]func(*state.Upload){
+		"no id":                 func(t *state.Upload) { t.ID = "" },
+		"no object":             func(t *state.Upload) { t.Spec.Object = "" },
+		"no session":            func(t *state.Upload) { t.URI = session.URI{} },
+		"no source":             func(t *state.Upload) { t.SourcePath = "" },
+		"no time":               func(t *state.Upload) { t.Created = time.Time{} },
+		"committed above sent":  func(t *state.Upload) { t.Committed = t.HighWater + 1 },
+		"sent above the size":   func(t *state.Upload) { t.HighWater = t.Source.Size + 1 },
+		"unordered checkpoints": func(t *state.Upload) { t.Checkpoints = []chunk.Checkpoint{{Offset: 2}, {Offset: 1}} },
 	} {
 		token := sample(t)
 		edit(token)
@@ -363,11 +363,11 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotMarshaled checks that json.Marshal of a Token returns an
+// TestUploadIsNotMarshaled checks that json.Marshal of a saved upload returns an
 // error.
-func TestTokenIsNotMarshaled(t *testing.T) {
+func TestUploadIsNotMarshaled(t *testing.T) {
 	token := sample(t)
-	for _, v := range []any{token, *token, []any{token}, struct{ T state.Token }{*token}} {
+	for _, v := range []any{token, *token, []any{token}, struct{ T state.Upload }{*token}} {
 		if data, err := json.Marshal(v); err == nil || !strings.Contains(err.Error(), "state.Encode") {
 			t.Errorf("Marshal(%T) = %s, %v, want an error that names state.Encode", v, data, err)
 		}
@@ -375,7 +375,7 @@ func TestTokenIsNotMarshaled(t *testing.T) {
 }
 
 func TestExpires(t *testing.T) {
-	token := state.Token{Session: state.Session{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}}
+	token := state.Upload{Session: state.Session{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}}
 	if want := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); !token.Expires().Equal(want) {
 		t.Errorf("%v, want %v", token.Expires(), want)
 	}
@@ -437,7 +437,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestTokenHasTheSHA256 checks that a key of a decoded Token can only be compared.
+// TestTokenHasTheSHA256 checks that a key of a decoded saved upload can only be compared.
 func TestTokenHasTheSHA256(t *testing.T) {
 	k, token := testKey(t, 'K'), sample(t)
 	token.Spec.EncryptionKey = k
@@ -464,8 +464,8 @@ func TestTokenHasTheSHA256(t *testing.T) {
 		if sum == "" {
 			continue // no key
 		}
-		if !errors.Is(err, state.ErrCorruptToken) {
-			t.Errorf("SHA-256 %v: %v, want ErrCorruptToken", sum, err)
+		if !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf("SHA-256 %v: %v, want ErrCorrupt", sum, err)
 		}
 	}
 }
@@ -486,28 +486,28 @@ func TestAdoptParts(t *testing.T) {
 		"a part elsewhere":       {g, state.Parts{List: []state.Part{{}, {Session: state.Session{URI: evil}}}}, false},
 		"a session as an upload": {g, state.Parts{Upload: secrettest.URI(g)}, false},
 	} {
-		token := &state.Token{Endpoint: c.endpoint, Spec: session.Spec{Bucket: "bucket", Object: "object"}, Parts: &c.parts}
+		token := &state.Upload{Endpoint: c.endpoint, Spec: session.Spec{Bucket: "bucket", Object: "object"}, Parts: &c.parts}
 		if err := state.Adopt(new(session.Client), token); c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s: %v, want ok = %v", name, err, c.ok)
 		}
 	}
 }
 
-// TestTokenIsRedacted checks that the secret is in no text of a Token or of its parts.
-func TestTokenIsRedacted(t *testing.T) {
+// TestUploadIsRedacted checks that the secret is in no text of a saved upload or of its parts.
+func TestUploadIsRedacted(t *testing.T) {
 	uri := secrettest.URI(session.DefaultEndpoint)
-	token := &state.Token{ID: "id", Session: state.Session{URI: uri}}
+	token := &state.Upload{ID: "id", Session: state.Session{URI: uri}}
 	part := state.Part{Session: token.Session}
 	parts := state.Parts{Upload: uri, List: []state.Part{part}}
 	type private struct{ session state.Session }
 	secrettest.Check(t, map[string]any{
-		"a Token": token, "its value": *token, "a Session": token.Session, "a pointer to one": &token.Session, "an unexported field": private{token.Session},
-		"a Part": part, "a pointer to a Part": &part, "Parts": parts, "a pointer to Parts": &parts, "a Token with Parts": state.Token{Parts: &parts},
+		"a Upload": token, "its value": *token, "a Session": token.Session, "a pointer to one": &token.Session, "an unexported field": private{token.Session},
+		"a Part": part, "a pointer to a Part": &part, "Parts": parts, "a pointer to Parts": &parts, "a Upload with Parts": state.Upload{Parts: &parts},
 	}, secrettest.In)
 }
 
-// TestTokenKeepsTheKeySecret checks that a saved upload has only the SHA-256 of a key.
-func TestTokenKeepsTheKeySecret(t *testing.T) {
+// TestUploadKeepsTheKeySecret checks that a saved upload has only the SHA-256 of a key.
+func TestUploadKeepsTheKeySecret(t *testing.T) {
 	k, token := testKey(t, 'K'), sample(t)
 	token.Spec.EncryptionKey = k
 	saved, err := state.Encode(token)
@@ -523,7 +523,7 @@ func TestTokenKeepsTheKeySecret(t *testing.T) {
 	}
 }
 
-// FuzzDecode changes the file, and the Token inside it with a new digest, which
+// FuzzDecode changes the file, and the saved upload inside it with a new digest, which
 // a fuzzer cannot guess.
 func FuzzDecode(f *testing.F) {
 	token := sample(f)
@@ -531,23 +531,23 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	var file struct{ Token json.RawMessage }
+	var file struct{ Upload json.RawMessage }
 	if err := json.Unmarshal(data, &file); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte(file.Token))
+	f.Add([]byte(file.Upload))
 	f.Add(data[:len(data)/2])
 	f.Add(encoded(f, func(m map[string]any) { m["committed"] = -1 }))
-	f.Add([]byte(`{"v":1,"sha256":"","token":null}`))
+	f.Add([]byte(`{"v":1,"sha256":"","upload":null}`))
 	f.Add([]byte("null"))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, data := range [][]byte{data, seal(1, data)} {
 			token, err := state.Decode(data)
 			if err != nil {
-				if !errors.Is(err, state.ErrCorruptToken) && !errors.Is(err, state.ErrTokenVersion) || len(err.Error()) > 300 {
-					t.Errorf("%v, want ErrCorruptToken", err)
+				if !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, state.ErrVersion) || len(err.Error()) > 300 {
+					t.Errorf("%v, want ErrCorrupt", err)
 				}
 				continue
 			}
