@@ -158,5 +158,5 @@ func occupied(err error, source string, t, by *state.Upload) error {
 // chooseOne prints how to continue one of two uploads of a source.
 func (x *explainer) chooseOne(by *occupiedError) {
 	x.console.Fail("to continue the upload of that source: " + x.command.resume(by.id))
-	x.console.Fail("to continue this one instead, discard that one, and run the same command again: " + savedCommand(process.Words(), x.command.given, "sessions cancel", by.id))
+	x.console.Fail("to continue this one instead, discard that one, and run the same command again: " + savedCommand(process.Words(), x.command.given, "uploads cancel", by.id))
 }

@@ -15,7 +15,7 @@ import (
 	"gcsup/upload"
 )
 
-func newSessionsRm(std stdio) *cobra.Command {
+func newUploadsRm(std stdio) *cobra.Command {
 	var target targetFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -25,8 +25,8 @@ func newSessionsRm(std stdio) *cobra.Command {
 week after the upload started; they cost nothing. The temporary objects of an upload
 that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
 cancel deletes them.`,
-		Example:           `  gcsup sessions rm 5f0c2f7d`,
-		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Example:           `  gcsup uploads rm 5f0c2f7d`,
+		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, con, err := target.openSaved(cmd.Context(), std)
