@@ -262,7 +262,7 @@ func (c *matrixCase) want() (want matrixOutcome) {
 //	go test ./upload -run 'TestPartsMatrix/multipart/part/403$/service/before/once'
 func TestPartsMatrix(t *testing.T) {
 	t.Parallel()
-	cases, every := matrixCases(), testsize.Full(1, 5)
+	cases, every := matrixCases(), testsize.Raced(20, testsize.Full(1, 5))
 	page, err := os.ReadFile("../docs/reliability.md")
 	text := fmt.Sprintf("%d replies to %d kinds of requests, %d,%03d combinations", len(matrixReplies), len(matrixScenes), len(cases)/1000, len(cases)%1000)
 	if err != nil || !strings.Contains(string(page), text) {

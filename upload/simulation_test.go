@@ -32,7 +32,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Raced(16, testsize.Full(200, 32))), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 

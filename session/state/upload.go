@@ -102,8 +102,8 @@ func (t *Upload) ObjectSize() int64 {
 }
 
 const (
-	version = 1
-	beginning   = `{"v":` // the first bytes of each encoded saved upload
+	version   = 1
+	beginning = `{"v":` // the first bytes of each encoded saved upload
 )
 
 // envelope is the saved form of a saved upload. The digest covers the exact bytes of
