@@ -11,7 +11,7 @@ import (
 // the network.
 func (c *Client) do(ctx context.Context, x call) Reply {
 	var data *detachableBody
-	if x.body != nil && x.op.carriesData() {
+	if x.data && x.body != nil {
 		data = &detachableBody{r: x.body}
 		x.body = data
 	}

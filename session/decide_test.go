@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -508,8 +509,8 @@ func TestOffsetErrors(t *testing.T) {
 // the error has its target.
 func TestRedirectedStart(t *testing.T) {
 	for _, code := range []string{"302 Found", "308 Permanent Redirect"} {
-		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
-		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		w := wiretest.New(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
+		r := w.Client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
 		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 		if want := "start: destination not found: " + code + ": a proxy redirects to https://portal.example"; describe(a) != "ErrNotFound" || a.Err.Error() != want {
 			t.Errorf("%s: %v, want %s", code, a.Err, want)
@@ -520,8 +521,8 @@ func TestRedirectedStart(t *testing.T) {
 // TestMalformedRedirect checks that a redirect to no URL is a redirect. net/http
 // returns an error that has the whole Location.
 func TestMalformedRedirect(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secrettest.ID+"\nContent-Length: 0\n\n")
-	r := w.client().Query(t.Context(), w.uri())
+	w := wiretest.New(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secrettest.ID+"\nContent-Length: 0\n\n")
+	r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 	if r.Status != 302 || r.Redirect != "a malformed URL" {
 		t.Errorf("%+v, want the redirect", r)
 	}
@@ -535,8 +536,8 @@ func TestMalformedRedirect(t *testing.T) {
 // a session.
 func TestStartWithoutLocation(t *testing.T) {
 	for _, header := range []string{"", "Location: http://[::1\n"} {
-		w := newWire(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
-		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		w := wiretest.New(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
+		r := w.Client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
 		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 		if describe(a) != "wait begin" || !strings.Contains(a.Err.Error(), "Location header") {
 			t.Errorf("%q: %s, %v, want wait begin", header, describe(a), a.Err)

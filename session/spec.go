@@ -36,7 +36,7 @@ type Spec struct {
 	Retention          *Retention        `json:"retention,omitempty"`
 	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
 	ACL                []ACLRule         `json:"acl,omitempty"`            // not with PredefinedACL
-	PredefinedACL      string            `json:"predefined_acl,omitempty"` // one of PredefinedACLs
+	PredefinedACL      string            `json:"predefined_acl,omitempty"` // such as publicRead or bucketOwnerRead
 	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
 	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has only its SHA-256
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
@@ -48,7 +48,7 @@ type Spec struct {
 	MD5    []byte  `json:"md5,omitempty"`
 	CRC32C *uint32 `json:"crc32c,omitempty"`
 	// Gzip means that the object is the source compressed with gzip. Its content encoding
-	// is gzip. If the source is a file, the metadata has UncompressedSizeKey. A Client
+	// is gzip. If the source is a file, the metadata has its uncompressed size. A Client
 	// does not compress: package upload does.
 	Gzip bool `json:"gzip,omitempty"`
 

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"sync"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -52,7 +52,7 @@ func (d *deleter) object(x *engine.Requester) error {
 		return fmt.Errorf("%w: the generation of %s is not known", session.ErrInvalid, x.Spec.URL())
 	}
 	_, err := x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return c.Delete(ctx, x.Spec) })
+		return x.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return bucket.Delete(ctx, c, x.Spec) })
 	})
 	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
 		err = d.replaced(x)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
@@ -40,7 +41,7 @@ func (d *destination) skipped(ctx context.Context, listed bool, object *session.
 	case modified.UnixNano() == 0: // the source has none
 		rule = SkipIdentical
 	case !batch.Recent(modified):
-		d.spec = withMetadata(d.spec, session.FileModTimeKey, modified.Unix())
+		d.spec = withMetadata(d.spec, objectmeta.FileModTime, modified.Unix())
 	}
 	want := d.spec
 	d.setSpec(want.Resolved())

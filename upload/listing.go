@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -48,8 +48,9 @@ type Listing struct {
 	UserProject string // project that is billed, for requester-pays buckets
 }
 
-// List yields the objects of a listing in the order of the raw bytes of their names, with the
-// fields that a [bucket.Page] has. Its memory is constant: it keeps two pages of 1,000 objects. It
+// List yields the objects of a listing in the order of the raw bytes of their names. They have the fields
+// Bucket, Name, Generation, Size, CRC32C, Created, FileModTime, Gzip and UncompressedSize. Its memory is
+// constant: it keeps two pages of 1,000 objects. It
 // reads one page ahead while the caller processes objects. A failed request is retried like that of
 // an upload. If the listing fails, or if its names are not in order, the last pair has the error.
 func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Object, error] {

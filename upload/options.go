@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
@@ -275,12 +276,12 @@ func withPOSIX(spec Spec, info fs.FileInfo) Spec {
 	if info == nil {
 		return spec
 	}
-	spec = withMetadata(spec, session.FileModTimeKey, info.ModTime().Unix())
+	spec = withMetadata(spec, objectmeta.FileModTime, info.ModTime().Unix())
 	if p, ok := source.POSIXOf(info); ok {
-		spec.Metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.Accessed, 10)
-		spec.Metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.UID), 10)
-		spec.Metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.GID), 10)
-		spec.Metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+		spec.Metadata[objectmeta.FileAccessTime] = strconv.FormatInt(p.Accessed, 10)
+		spec.Metadata[objectmeta.FileUID] = strconv.FormatUint(uint64(p.UID), 10)
+		spec.Metadata[objectmeta.FileGID] = strconv.FormatUint(uint64(p.GID), 10)
+		spec.Metadata[objectmeta.FileMode] = fmt.Sprintf("%03o", info.Mode().Perm())
 	}
 	return spec
 }

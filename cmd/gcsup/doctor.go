@@ -17,13 +17,13 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )

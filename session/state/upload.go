@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"time"
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
@@ -102,8 +104,8 @@ func (t *Upload) ObjectSize() int64 {
 }
 
 const (
-	version = 1
-	beginning   = `{"v":` // the first bytes of each encoded saved upload
+	version   = 1
+	beginning = `{"v":` // the first bytes of each encoded saved upload
 )
 
 // envelope is the saved form of a saved upload. The digest covers the exact bytes of
@@ -272,7 +274,7 @@ func Adopt(client *session.Client, t *Upload) error {
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", session.ErrURIMismatch, t.Endpoint, client.Endpoint())
 	}
 	if !t.Parts.Upload.IsZero() {
-		return client.AdoptMultipart(t.Parts.Upload, t.Spec)
+		return adoptMultipart(client.Endpoint(), t)
 	}
 	for i := range t.Parts.List {
 		if uri := t.Parts.List[i].URI; !uri.IsZero() {
@@ -280,6 +282,16 @@ func Adopt(client *session.Client, t *Upload) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// adoptMultipart checks that the URI of the multipart upload of t is that of its object.
+func adoptMultipart(endpoint string, t *Upload) error {
+	raw := secret.Reveal(t.Parts.Upload)
+	u, err := url.Parse(raw)
+	if err != nil || u.Query().Get("uploadId") == "" || raw != multipart.URL(endpoint, t.Spec, u.Query().Get("uploadId")) {
+		return fmt.Errorf("%w: not a multipart upload of %s at %s", session.ErrURIMismatch, t.Spec.URL(), endpoint)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 	"gcsup/session/state"
@@ -485,6 +486,9 @@ func TestAdoptParts(t *testing.T) {
 		"another endpoint":       {"https://evil.example", state.Parts{List: make([]state.Part, 2)}, false},
 		"a part elsewhere":       {g, state.Parts{List: []state.Part{{}, {Session: state.Session{URI: evil}}}}, false},
 		"a session as an upload": {g, state.Parts{Upload: secrettest.URI(g)}, false},
+		"an upload":              {g, state.Parts{Upload: wiretest.URI(t, g, "/bucket/object?uploadId=x")}, true},
+		"of another object":      {g, state.Parts{Upload: wiretest.URI(t, g, "/bucket/other?uploadId=x")}, false},
+		"an upload elsewhere":    {g, state.Parts{Upload: wiretest.URI(t, "https://evil.example", "/bucket/object?uploadId=x")}, false},
 	} {
 		token := &state.Upload{Endpoint: c.endpoint, Spec: session.Spec{Bucket: "bucket", Object: "object"}, Parts: &c.parts}
 		if err := state.Adopt(new(session.Client), token); c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {

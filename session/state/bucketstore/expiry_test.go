@@ -9,7 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session/bucket"
+	"gcsup/internal/bucket"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -165,7 +166,7 @@ func TestSaveBehindAnotherWrite(t *testing.T) {
 func TestObjectDeleted(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		l := take(t, w.start("first"), "a")
-		if r := w.client.Delete(t.Context(), session.Spec{Bucket: "state", Object: "uploads/a.gcsup"}); r.Status != 204 {
+		if r := bucket.Delete(t.Context(), w.client, session.Spec{Bucket: "state", Object: "uploads/a.gcsup"}); r.Status != 204 {
 			t.Fatal(r.Status, r.Err)
 		}
 		err := l.Save(t.Context(), newToken(t, w.client, "a"))

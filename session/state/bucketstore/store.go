@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/session/state"
 )
 

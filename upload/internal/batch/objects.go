@@ -6,8 +6,8 @@ import (
 	"iter"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // Objects yields all objects of a listing in the order of the raw bytes of their names. It keeps

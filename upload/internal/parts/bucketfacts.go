@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/engine"
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -16,11 +17,11 @@ type composer struct{ file *dividedFile }
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
-	session.Component
+	bucket.Component
 	size   int64
 	crc32c uint32
-	parts  int64               // how many it was composed from, as in Object.ComponentCount
-	from   []session.Component // nil if it is a part
+	parts  int64              // how many it was composed from, as in Object.ComponentCount
+	from   []bucket.Component // nil if it is a part
 }
 
 // begin does nothing: each part has its own session, which its record saves.
@@ -40,7 +41,7 @@ func (c *composer) join(ctx context.Context) (*session.Object, error) {
 func (c *composer) spans() (level []span) {
 	for _, p := range c.file.parts {
 		s := p.state()
-		level = append(level, span{session.Component{Name: c.file.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
+		level = append(level, span{bucket.Component{Name: c.file.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
 	}
 	return level
 }
@@ -60,9 +61,9 @@ func composed(name string, spans []span) (g span) {
 // compose the rest.
 func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) {
 	level = c.spans()
-	for depth := 1; len(level) > session.ComposeMax; depth++ {
+	for depth := 1; len(level) > bucket.ComposeMax; depth++ {
 		var above []span
-		for spans := range slices.Chunk(level, session.ComposeMax) {
+		for spans := range slices.Chunk(level, bucket.ComposeMax) {
 			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.file.common().Prefix, depth, len(above)), spans))
 			if err != nil {
 				return nil, err
@@ -119,7 +120,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 // compose makes the object of x from those of g.
 func compose(ctx context.Context, x *engine.Requester, g span, deleteSources bool) session.Reply {
 	return x.Plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.Compose(ctx, x.Spec, g.from, g.crc32c, deleteSources)
+		return bucket.Compose(ctx, c, x.Spec, g.from, g.crc32c, deleteSources)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -129,7 +130,7 @@ func (c *composer) delete(ctx context.Context, x *engine.Requester, generation i
 	defer own.Retry.Close()
 	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
 		return own.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
-			return c.DeleteGeneration(ctx, spec, generation)
+			return bucket.DeleteGeneration(ctx, c, spec, generation)
 		})
 	})
 	return err

@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
@@ -75,7 +77,7 @@ func (p *Planner) facts() (f facts) {
 		}
 	}
 	if p.Multipart {
-		consider(&f.multipart, p.Wire.Spec.NotMultipart())
+		consider(&f.multipart, multipart.Unsupported(p.Wire.Spec))
 	}
 	if p.Compose {
 		consider(&f.compose, notComposed(p.Wire.Spec))
@@ -197,7 +199,7 @@ func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free
 	}
 	if f.config != nil && f.config.SoftDelete > 0 || f.minimum(p.Wire.Spec.StorageClass) > 0 {
 		chosen.DeleteSources = true
-		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+bucket.ComposeMax-1)/bucket.ComposeMax)) // one compose
 	}
 	return "", nil
 }

@@ -65,7 +65,7 @@ func NewUpload(d Division, fresh bool) *Upload {
 		f.parts = append(f.parts, f.part(i))
 	}
 	if f.isMultipart() {
-		return &Upload{dividedFile: f, joiner: &multipart{file: f, fresh: fresh}}
+		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
 	}
 	return &Upload{dividedFile: f, joiner: &composer{f}}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // TestConfig checks that the properties of a bucket are parsed, and that other

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"gcsup/session/bucket"
+	"gcsup/internal/bucket"
 )
 
 func TestNames(t *testing.T) {

@@ -2,8 +2,6 @@ package bucket
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,7 +45,7 @@ func ReadConfig(ctx context.Context, client *session.Client, name, userProject s
 		Namespace namespace `json:"hierarchicalNamespace"`
 	}
 	q := url.Values{"fields": {configFields}, "userProject": {userProject}}
-	r := read(ctx, client, session.OpBucket, q, []string{"b", name}, &b)
+	r := get(ctx, client, session.OpBucket, q, []string{"b", name}, &b)
 	if r.Status != http.StatusOK || r.Err != nil {
 		return nil, r
 	}
@@ -82,7 +80,7 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 		Items []Notification `json:"items"`
 	}
 	q := url.Values{"fields": {"items(event_types,object_name_prefix)"}, "userProject": {userProject}}
-	r := read(ctx, client, session.OpNotifications, q, []string{"b", bucket, "notificationConfigs"}, &list)
+	r := get(ctx, client, session.OpNotifications, q, []string{"b", bucket, "notificationConfigs"}, &list)
 	return list.Items, r
 }
 
@@ -99,20 +97,6 @@ func test(ctx context.Context, client *session.Client, userProject string, permi
 		Permissions []string `json:"permissions"`
 	}
 	q := url.Values{"permissions": permissions, "userProject": {userProject}}
-	r := read(ctx, client, session.OpPermissions, q, path, &has)
+	r := get(ctx, client, session.OpPermissions, q, path, &has)
 	return has.Permissions, r
-}
-
-// bodyLimit bounds the body of a reply other than a page.
-const bodyLimit = 1 << 20
-
-// read reads the resource at a path into v.
-func read(ctx context.Context, client *session.Client, op session.Op, q url.Values, path []string, v any) session.Reply {
-	return client.Get(ctx, op, q, path, func(_ *session.Reply, body io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
-		if err == nil {
-			err = json.Unmarshal(text, v)
-		}
-		return err
-	})
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // This example lists the objects of a bucket, two on each page.

@@ -22,7 +22,7 @@ func Hierarchical(ctx context.Context, client *session.Client, bucket, prefix, u
 		Namespace namespace `json:"hierarchicalNamespace"`
 	}
 	q := url.Values{"prefix": {prefix}, "userProject": {userProject}}
-	r := read(ctx, client, session.OpBucket, q, []string{"b", bucket, "storageLayout"}, &layout)
+	r := get(ctx, client, session.OpBucket, q, []string{"b", bucket, "storageLayout"}, &layout)
 	return layout.Namespace.Enabled, r
 }
 
@@ -54,15 +54,17 @@ func FolderPermissions(ctx context.Context, client *session.Client, bucket, fold
 }
 
 // DeleteFolder deletes a folder that is empty, unless it is a managed folder, which has an IAM policy of its own: the
-// service would delete both. It therefore asks first, each time, because a retry can come hours later. It needs the permissions
-// storage.managedFolders.get and storage.folders.delete. The reply is that of the last request. managed is valid only if
-// its status is 200 or 204. https://cloud.google.com/storage/docs/json_api/v1/managedFolder/get
+// service would delete both. It therefore asks first, each time, because a retry can come hours later. The name
+// ends in a slash. It needs the permissions storage.managedFolders.get and storage.folders.delete. The reply is that of
+// the last request: status 204 means success, and 409 that the folder is not empty. managed is valid only if its status
+// is 200 or 204. https://cloud.google.com/storage/docs/json_api/v1/managedFolder/get
 func DeleteFolder(ctx context.Context, client *session.Client, bucket, folder, userProject string) (managed bool, r session.Reply) {
 	var resource struct{}
 	q := url.Values{"fields": {"name"}, "userProject": {userProject}}
-	r = read(ctx, client, session.OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
+	r = get(ctx, client, session.OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
 	if r.Status != http.StatusNotFound || !r.FromService {
 		return true, r
 	}
-	return false, client.DeleteFolder(ctx, bucket, folder, userProject)
+	q = url.Values{"userProject": {userProject}}
+	return false, client.Do(ctx, request(session.OpFolderDelete, http.MethodDelete, q, "b", bucket, "folders", folder))
 }

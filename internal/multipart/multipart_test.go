@@ -1,4 +1,4 @@
-package session_test
+package multipart_test
 
 import (
 	"errors"
@@ -10,20 +10,30 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/multipart"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
-	"gcsup/session/internal/secrettest"
 )
 
-// uploadPath is the path of the multipart upload of the tests.
-const uploadPath = "/bucket/dir%2Fo%20bject?uploadId=" + secrettest.ID
+// uploadID is the ID of the multipart upload of the tests.
+const uploadID = "ABPtcPqS3cretUpl0adId_-x7"
 
-var multipartSpec = session.Spec{
+func noUpload(r session.Reply) bool {
+	return r.Status == 404 && r.FromService && r.Reason == "NoSuchUpload"
+}
+
+func hasID(text string) bool { return strings.Contains(text, uploadID) }
+
+// uploadPath is the path of the multipart upload of the tests.
+const uploadPath = "/bucket/dir%2Fo%20bject?uploadId=" + uploadID
+
+var spec = session.Spec{
 	Bucket: "bucket", Object: "dir/o bject", ContentType: "text/plain", ContentDisposition: "inline", CacheControl: "no-store",
 	StorageClass: "NEARLINE", Metadata: map[string]string{"owner": "Ann"}, CustomTime: time.Unix(1e9, 0), UserProject: "payer",
 	KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
 }
 
-const started = "<?xml version='1.0'?><InitiateMultipartUploadResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Bucket>bucket</Bucket><Key>dir/o bject</Key><UploadId>" + secrettest.ID + "</UploadId></InitiateMultipartUploadResult>"
+const started = "<?xml version='1.0'?><InitiateMultipartUploadResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Bucket>bucket</Bucket><Key>dir/o bject</Key><UploadId>" + uploadID + "</UploadId></InitiateMultipartUploadResult>"
 
 // xmlReply returns the bytes of a reply.
 func xmlReply(status int, header, body string) string {
@@ -31,9 +41,9 @@ func xmlReply(status int, header, body string) string {
 }
 
 // upload starts a multipart upload with the first reply of w, and returns its URI.
-func (w *wire) upload(t *testing.T) session.URI {
+func upload(t *testing.T, w *wiretest.Wire) session.URI {
 	t.Helper()
-	r := w.client().StartMultipart(t.Context(), multipartSpec)
+	r := multipart.Start(t.Context(), w.Client(), spec)
 	if r.Status != 200 || r.URI.IsZero() {
 		t.Fatalf("start: %+v", r)
 	}
@@ -41,35 +51,35 @@ func (w *wire) upload(t *testing.T) session.URI {
 }
 
 // Each exchange of a multipart upload has the documented method, URL, headers and body.
-func TestMultipartRequests(t *testing.T) {
+func TestRequests(t *testing.T) {
 	t.Parallel()
-	w := newWire(t, xmlReply(200, "", started),
+	w := wiretest.New(t, xmlReply(200, "", started),
 		xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAQ==\n", ""),
 		xmlReply(200, "", "<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>3</PartNumber><ETag>\"abc\"</ETag><Size>5</Size></Part></ListPartsResult>"),
 		xmlReply(200, "X-Goog-Generation: 7\nX-Goog-Hash: crc32c=AAAAAQ==\n", "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"),
 		xmlReply(204, "", ""))
-	c := w.client()
-	uri := w.upload(t)
-	etag, r := c.PutPart(t.Context(), multipartSpec, uri, 3, 5, 1, strings.NewReader("bytes"))
+	c := w.Client()
+	uri := upload(t, w)
+	etag, r := multipart.PutPart(t.Context(), c, spec, uri, 3, 5, 1, strings.NewReader("bytes"))
 	if etag != `"abc"` || r.Status != 200 || r.Sent != 5 || r.Err != nil {
 		t.Errorf("part: %q, %+v", etag, r)
 	}
-	parts, more, r := c.ListParts(t.Context(), multipartSpec, uri, 2)
-	if want := (session.UploadedPart{Number: 3, ETag: `"abc"`, Size: 5}); r.Status != 200 || !more || len(parts) != 1 || parts[0] != want {
+	parts, more, r := multipart.List(t.Context(), c, spec, uri, 2)
+	if want := (multipart.Part{Number: 3, ETag: `"abc"`, Size: 5}); r.Status != 200 || !more || len(parts) != 1 || parts[0] != want {
 		t.Errorf("parts: %+v, %v, %+v", parts, more, r)
 	}
-	r = c.CompleteMultipart(t.Context(), multipartSpec, uri, parts)
+	r = multipart.Complete(t.Context(), c, spec, uri, parts)
 	if o := r.Object; r.Status != 200 || o == nil || o.Generation != 7 || o.Size != 5 || !o.HasCRC32C || o.CRC32C != 1 {
 		t.Errorf("complete: %+v", r)
 	}
-	if r := c.AbortMultipart(t.Context(), multipartSpec, uri); r.Status != 204 || r.Err != nil || r.Retryable() {
+	if r := multipart.Abort(t.Context(), c, spec, uri); r.Status != 204 || r.Err != nil || r.Retryable() {
 		t.Errorf("abort: %+v", r)
 	}
 	want := []string{
 		"POST /bucket/dir%2Fo%20bject?uploads HTTP/1.1", "PUT " + uploadPath + "&partNumber=3 HTTP/1.1", "GET " + uploadPath + "&part-number-marker=2 HTTP/1.1",
 		"POST " + uploadPath + " HTTP/1.1", "DELETE " + uploadPath + " HTTP/1.1",
 	}
-	for i, request := range w.got() {
+	for i, request := range w.Got() {
 		if !strings.HasPrefix(request, want[i]) || !strings.Contains(request, "\nX-Goog-User-Project: payer\n") {
 			t.Errorf("request %d:\n%s\nwant %s", i, request, want[i])
 		}
@@ -83,8 +93,8 @@ func TestMultipartRequests(t *testing.T) {
 		3: {"<CompleteMultipartUpload><Part><PartNumber>3</PartNumber><ETag>&#34;abc&#34;</ETag></Part></CompleteMultipartUpload>"},
 	} {
 		for _, header := range headers {
-			if !strings.Contains(w.got()[i], "\n"+header) {
-				t.Errorf("request %d has no %s:\n%s", i, header, w.got()[i])
+			if !strings.Contains(w.Got()[i], "\n"+header) {
+				t.Errorf("request %d has no %s:\n%s", i, header, w.Got()[i])
 			}
 		}
 	}
@@ -92,15 +102,15 @@ func TestMultipartRequests(t *testing.T) {
 
 // A reply that is not from the service, that is cut, or that has an error after its status counts
 // as lost.
-func TestMultipartLostReplies(t *testing.T) {
+func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	const portal = "<html>log in</html>"
 	for _, body := range []string{"", portal, "<Error><Code>InternalError</Code></Error>", started[:len(started)-9]} {
-		w := newWire(t, xmlReply(200, "", started), xmlReply(200, "", body))
-		uri, c := w.upload(t), w.client()
-		_, part := c.PutPart(t.Context(), multipartSpec, uri, 1, 5, 1, strings.NewReader("bytes"))
-		_, _, list := c.ListParts(t.Context(), multipartSpec, uri, 0)
-		for op, r := range map[string]session.Reply{"start": c.StartMultipart(t.Context(), multipartSpec), "part": part, "parts": list, "complete": c.CompleteMultipart(t.Context(), multipartSpec, uri, nil)} {
+		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(200, "", body))
+		uri, c := upload(t, w), w.Client()
+		_, part := multipart.PutPart(t.Context(), c, spec, uri, 1, 5, 1, strings.NewReader("bytes"))
+		_, _, list := multipart.List(t.Context(), c, spec, uri, 0)
+		for op, r := range map[string]session.Reply{"start": multipart.Start(t.Context(), c, spec), "part": part, "parts": list, "complete": multipart.Complete(t.Context(), c, spec, uri, nil)} {
 			if r.Status != 0 || r.Err == nil || !r.URI.IsZero() || r.Object != nil {
 				t.Errorf("%q: %s: %+v, want no reply", body, op, r)
 			}
@@ -110,23 +120,23 @@ func TestMultipartLostReplies(t *testing.T) {
 		xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAg==\n", ""), // of other bytes
 		xmlReply(200, "ETag: "+strings.Repeat("x", 300)+"\n", ""),
 	} {
-		w := newWire(t, xmlReply(200, "", started), reply)
-		if etag, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes")); etag != "" || r.Status != 0 {
+		w := wiretest.New(t, xmlReply(200, "", started), reply)
+		if etag, r := multipart.PutPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, 1, strings.NewReader("bytes")); etag != "" || r.Status != 0 {
 			t.Errorf("%s: %q, %+v", reply, etag, r)
 		}
 	}
 	for sum, known := range map[uint32]bool{1: false, 2: true} { // not all bytes were sent, and others
 		for _, reported := range []string{"X-Goog-Hash: crc32c=AAAAAQ==\n", ""} {
-			w := newWire(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\n"+reported, ""))
-			etag, r := w.client().StreamPart(t.Context(), multipartSpec, w.upload(t), 1, 5, func() (uint32, bool) { return sum, known }, strings.NewReader("bytes"))
+			w := wiretest.New(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\n"+reported, ""))
+			etag, r := multipart.StreamPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, func() (uint32, bool) { return sum, known }, strings.NewReader("bytes"))
 			if etag != "" || r.Status != 0 || !r.Differs || r.Err == nil || errors.Is(r.Err, session.ErrChecksum) {
 				t.Errorf("%d, %v, %q: %q, %+v", sum, known, reported, etag, r)
 			}
 		}
 	}
-	w := newWire(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAQ==\n", ""))
-	etag, r := w.client().StreamPart(t.Context(), multipartSpec, w.upload(t), 1, 5, func() (uint32, bool) { return 1, true }, strings.NewReader("bytes"))
-	if etag == "" || r.Status != 200 || strings.Contains(strings.Join(w.got(), ""), "X-Goog-Hash") {
+	w := wiretest.New(t, xmlReply(200, "", started), xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAQ==\n", ""))
+	etag, r := multipart.StreamPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, func() (uint32, bool) { return 1, true }, strings.NewReader("bytes"))
+	if etag == "" || r.Status != 200 || strings.Contains(strings.Join(w.Got(), ""), "X-Goog-Hash") {
 		t.Errorf("%q, %+v", etag, r)
 	}
 	for _, part := range []string{
@@ -134,8 +144,8 @@ func TestMultipartLostReplies(t *testing.T) {
 		"<PartNumber>1</PartNumber><Size>5</Size>", "<PartNumber>10001</PartNumber><ETag>x</ETag><Size>5</Size>",
 		"<PartNumber>1</PartNumber><ETag>x</ETag><Size>5</Size></Part><Part><PartNumber>1</PartNumber><ETag>x</ETag><Size>5</Size>",
 	} {
-		w := newWire(t, xmlReply(200, "", started), xmlReply(200, "", "<ListPartsResult><Part>"+part+"</Part></ListPartsResult>"))
-		if _, _, r := w.client().ListParts(t.Context(), multipartSpec, w.upload(t), 0); r.Status != 0 || r.Err == nil {
+		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(200, "", "<ListPartsResult><Part>"+part+"</Part></ListPartsResult>"))
+		if _, _, r := multipart.List(t.Context(), w.Client(), spec, upload(t, w), 0); r.Status != 0 || r.Err == nil {
 			t.Errorf("%s: %+v", part, r)
 		}
 	}
@@ -143,7 +153,7 @@ func TestMultipartLostReplies(t *testing.T) {
 
 // A Reply has the reason and the message of an error of the XML API, and whether the service sent
 // it.
-func TestMultipartErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	t.Parallel()
 	const body = "<?xml version='1.0'?><Error><Code>%s</Code><Message>about %s</Message></Error>"
 	for _, test := range []struct {
@@ -159,70 +169,47 @@ func TestMultipartErrors(t *testing.T) {
 		{403, "SlowDown", "rateLimitExceeded", false, true, false},
 		{503, "InternalError", "InternalError", false, true, false},
 	} {
-		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secrettest.ID)))
-		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
-		if r.Status != test.status || r.Reason != test.reason || !r.FromService || session.NoUpload(r) != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
+		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, uploadID)))
+		_, r := multipart.PutPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, 1, strings.NewReader("bytes"))
+		if r.Status != test.status || r.Reason != test.reason || !r.FromService || noUpload(r) != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
 			t.Errorf("%s: %+v", test.code, r)
 		}
 		if r.Message != "about [redacted]" {
 			t.Errorf("%s: message %q", test.code, r.Message)
 		}
 	}
-	w := newWire(t, xmlReply(200, "", started), xmlReply(404, "", "<html>no such page</html>"))
-	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || session.NoUpload(r) || !r.Retryable() {
+	w := wiretest.New(t, xmlReply(200, "", started), xmlReply(404, "", "<html>no such page</html>"))
+	if r := multipart.Abort(t.Context(), w.Client(), spec, upload(t, w)); r.FromService || noUpload(r) || !r.Retryable() {
 		t.Errorf("a proxy's 404: %+v", r)
 	}
 }
 
 // A tracing transport does not see the body that has the upload ID.
-func TestMultipartSecret(t *testing.T) {
+func TestSecret(t *testing.T) {
 	t.Parallel()
-	w := newWire(t, xmlReply(200, "", started))
-	uri := newClient(t, &http.Client{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+	w := wiretest.New(t, xmlReply(200, "", started))
+	uri := multipart.Start(t.Context(), wiretest.NewClient(t, &http.Client{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		return wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)
 			if err != nil {
 				return nil, err
 			}
 			body, err := io.ReadAll(resp.Body)
-			if err != nil || secrettest.In(string(body)) {
+			if err != nil || hasID(string(body)) {
 				t.Errorf("the tracing transport read %q, %v", body, err)
 			}
 			return resp, nil
 		})
-	}, nil)}, w.endpoint()).StartMultipart(t.Context(), multipartSpec).URI
-	if uri.IsZero() || secrettest.In(fmt.Sprintf("%v %+v %#v", uri, uri, uri)) {
+	}, nil)}, w.Endpoint()), spec).URI
+	if uri.IsZero() || hasID(fmt.Sprintf("%v %+v %#v", uri, uri, uri)) {
 		t.Errorf("the upload is %v", uri)
 	}
 }
 
-// uploadURI returns the URI of a multipart upload.
-func uploadURI(t *testing.T) session.URI {
-	t.Helper()
-	return newWire(t, xmlReply(200, "", started)).upload(t)
-}
-
-// A saved multipart upload must belong to the endpoint and the object.
-func TestMultipartAdopt(t *testing.T) {
+// Unsupported rejects what a header cannot have and what the XML API does not support.
+func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	w := newWire(t, xmlReply(200, "", started))
-	uri, other := w.upload(t), multipartSpec
-	if err := w.client().AdoptMultipart(uri, multipartSpec); err != nil {
-		t.Error(err)
-	}
-	other.Object = "other"
-	if err := w.client().AdoptMultipart(uri, other); !errors.Is(err, session.ErrURIMismatch) {
-		t.Errorf("another object: %v", err)
-	}
-	if err := newClient(t, nil, session.DefaultEndpoint).AdoptMultipart(uri, multipartSpec); !errors.Is(err, session.ErrURIMismatch) {
-		t.Errorf("another host: %v", err)
-	}
-}
-
-// NotMultipart rejects what a header cannot have and what the XML API does not support.
-func TestNotMultipart(t *testing.T) {
-	t.Parallel()
-	if why := multipartSpec.NotMultipart(); why != "" {
+	if why := multipart.Unsupported(spec); why != "" {
 		t.Error(why)
 	}
 	for name, change := range map[string]func(*session.Spec){
@@ -240,12 +227,12 @@ func TestNotMultipart(t *testing.T) {
 		"attribute":         func(s *session.Spec) { s.ContentDisposition = "attachment; filename=ä" },
 		"gzip":              func(s *session.Spec) { s.Gzip = true },
 	} {
-		s := multipartSpec
+		s := spec
 		change(&s)
-		if s.NotMultipart() == "" {
+		if multipart.Unsupported(s) == "" {
 			t.Errorf("%s: can be made", name)
 		}
-		if r := newClient(t, nil, "http://127.0.0.1:1").StartMultipart(t.Context(), s); !errors.Is(r.Err, session.ErrInvalid) {
+		if r := multipart.Start(t.Context(), wiretest.NewClient(t, nil, "http://127.0.0.1:1"), s); !errors.Is(r.Err, session.ErrInvalid) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -260,15 +247,15 @@ func FuzzMultipart(f *testing.F) {
 	f.Add("<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>")
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, status := range []int{200, 404} {
-			c := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-				return response(status, nil, body), nil
+			c := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
+				return wiretest.Response(status, http.Header{}, body), nil
 			})}, "")
-			r := c.StartMultipart(t.Context(), multipartSpec)
+			r := multipart.Start(t.Context(), c, spec)
 			if (r.Status == 200) == (r.URI.IsZero()) {
 				t.Errorf("start: %+v", r)
 			}
-			uri := freshURI(t)
-			parts, more, r := c.ListParts(t.Context(), multipartSpec, uri, 0)
+			uri := wiretest.URI(t, session.DefaultEndpoint, "/upload?upload_id=x")
+			parts, more, r := multipart.List(t.Context(), c, spec, uri, 0)
 			if r.Status == 0 && r.Err == nil || r.Status != 200 && len(parts) > 0 || more && len(parts) == 0 {
 				t.Errorf("parts: %v, %+v", parts, r)
 			}
@@ -279,7 +266,7 @@ func FuzzMultipart(f *testing.F) {
 				}
 				last = p.Number
 			}
-			if r := c.CompleteMultipart(t.Context(), multipartSpec, uri, parts); (r.Status == 200) == (r.Object == nil) {
+			if r := multipart.Complete(t.Context(), c, spec, uri, parts); (r.Status == 200) == (r.Object == nil) {
 				t.Errorf("complete: %+v", r)
 			}
 		}
@@ -288,7 +275,7 @@ func FuzzMultipart(f *testing.F) {
 
 // The Details of an error of the XML API are part of its message: only they name the principal,
 // the permission or the object.
-func TestMultipartErrorDetails(t *testing.T) {
+func TestErrorDetails(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		status      int
@@ -301,8 +288,8 @@ func TestMultipartErrorDetails(t *testing.T) {
 		{429, "<Code>SlowDown</Code><Message>Please reduce your request rate.</Message><Details>Changing object b/o too quickly, please slow down</Details>", "Changing object b/o too quickly, please slow down (Please reduce your request rate)", true},
 		{429, "<Code>SlowDown</Code><Message>Please reduce your request rate.</Message>", "Please reduce your request rate.", false},
 	} {
-		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", "<?xml version='1.0'?><Error>"+test.body+"</Error>"))
-		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
+		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(test.status, "", "<?xml version='1.0'?><Error>"+test.body+"</Error>"))
+		_, r := multipart.PutPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, 1, strings.NewReader("bytes"))
 		if r.Message != test.message || backoff.ObjectRateLimit(r.Status, r.Reason, r.Message) != test.objectLimit {
 			t.Errorf("message %q, want %q; limit of an object %t", r.Message, test.message, !test.objectLimit)
 		}

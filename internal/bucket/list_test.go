@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // roundTrip is a function that implements http.RoundTripper.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
 
@@ -68,8 +70,9 @@ func List(ctx context.Context, client *session.Client, query Query) (*Page, sess
 		"pageToken": {query.PageToken}, "userProject": {query.UserProject},
 	}
 	var page *Page
-	reply := client.Get(ctx, session.OpList, q, []string{"b", query.Bucket, "o"}, func(r *session.Reply, body io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(body, listLimit+1))
+	x := request(session.OpList, http.MethodGet, q, "b", query.Bucket, "o")
+	x.Read = func(r *session.Reply, resp *http.Response) error {
+		text, err := io.ReadAll(io.LimitReader(resp.Body, listLimit+1))
 		if err != nil {
 			return fmt.Errorf("read the listing: %w", err)
 		}
@@ -81,7 +84,8 @@ func List(ctx context.Context, client *session.Client, query Query) (*Page, sess
 		}
 		r.Err = err
 		return nil
-	})
+	}
+	reply := client.Do(ctx, x)
 	return page, reply
 }
 
@@ -105,7 +109,7 @@ type objectMetadata struct {
 
 // metadataFields selects the fields of an objectMetadata, and the content encoding,
 // in a request.
-const metadataFields = "contentEncoding,metadata/" + session.FileModTimeKey + ",metadata/" + session.UncompressedSizeKey
+const metadataFields = "contentEncoding,metadata/" + objectmeta.FileModTime + ",metadata/" + objectmeta.UncompressedSize
 
 // decimal is an integer that is a string or a number in JSON.
 type decimal int64
@@ -147,8 +151,8 @@ func parsePage(bucket string, body []byte) (*Page, error) {
 		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}
-		o.Created, o.FileModTime = item.Created, session.ParseFileModTime(item.Metadata.FileModTime)
-		o.SetGzip(item.Encoding, item.Metadata.UncompressedSize)
+		o.Created, o.FileModTime = item.Created, objectmeta.ParseFileModTime(item.Metadata.FileModTime)
+		o.UncompressedSize, o.Gzip = objectmeta.ParseGzip(item.Encoding, item.Metadata.UncompressedSize)
 	}
 	return page, nil
 }
