@@ -102,7 +102,7 @@ func (s *State) decide(r *Reply) Action {
 	if r.Op == OpStat {
 		return s.checked(r)
 	}
-	if _, open := r.Held(); open && r.Differs {
+	if r.Open() && r.Differs {
 		return s.restart(r, ErrChecksum)
 	}
 	status := r.Status

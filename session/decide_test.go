@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -46,7 +47,7 @@ func describe(a session.Action) string {
 	if a.RetryAfter > 0 {
 		words = append(words, a.RetryAfter.String())
 	}
-	return strings.Join(append(words, a.Step.String()), " ")
+	return strings.Join(append(words, string(a.Step)), " ")
 }
 
 const gapMessage = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
@@ -586,6 +587,9 @@ func stat(r session.Reply) session.Reply {
 	return r
 }
 
+// stranger returns the refusal of a server that is not the service.
+func stranger(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
+
 func held(n int64) session.Reply { return session.Reply{Status: 308, Committed: n} }
 func status(code int) session.Reply {
 	return session.Reply{Status: code, Committed: -1, FromService: code >= 400}
@@ -965,10 +969,11 @@ func TestRetryable(t *testing.T) {
 		}
 	}
 	// The success of a delete is 204. Other requests have no such reply.
-	for op, want := range map[session.Op]bool{session.OpDelete: false, session.OpStat: true, session.OpInsert: true} {
-		r := status(204)
-		if r.Op, r.Reached = op, true; r.Retryable() != want {
-			t.Errorf("%s, 204 after the service answered: Retryable() = %v, want %v", op, r.Retryable(), want)
+	c := wiretest.New(t, "HTTP/1.1 204 No Content\n\n").Client()
+	for method, want := range map[string]bool{http.MethodDelete: false, http.MethodGet: true, http.MethodPost: true} {
+		r := c.Do(t.Context(), session.Exchange{Op: "other", Method: method, Path: []string{"x"}})
+		if r.Reached = true; r.Status != 204 || r.Retryable() != want {
+			t.Errorf("%s, %d after the service answered: Retryable() = %v, want %v", method, r.Status, r.Retryable(), want)
 		}
 	}
 }
@@ -989,15 +994,6 @@ func TestNoError(t *testing.T) {
 	_, a := session.Decide(session.State{Size: -1}, query(held(-1)))
 	if errors.Is(a.Err, session.ErrSessionLost) || a.Err.Unwrap() != nil {
 		t.Errorf("%+v is an error", a.Err)
-	}
-}
-
-func TestStepString(t *testing.T) {
-	want := []string{"begin", "send", "finish", "query", "check", "repeat", "inspect", "absent", "done", "fail", "Step(10)"}
-	for i, w := range want {
-		if got := session.Step(i).String(); got != w {
-			t.Errorf("Step(%d) = %q, want %q", i, got, w)
-		}
 	}
 }
 

@@ -63,6 +63,7 @@ func (c *Client) Do(ctx context.Context, x Exchange) Reply {
 		}
 	}
 	r := c.do(ctx, own)
+	r.deletes, r.Reached = x.Method == http.MethodDelete, !x.URI.IsZero()
 	r.Sent = min(r.Sent, x.Size)
 	return r
 }

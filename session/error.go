@@ -16,12 +16,6 @@ type Wait struct {
 	Cause string // such as "503" or "connection reset by peer"
 }
 
-// PermissionCreate is the permission to create objects.
-const PermissionCreate = "storage.objects.create"
-
-// PermissionDelete is the permission to delete objects, and to replace them.
-const PermissionDelete = "storage.objects.delete"
-
 // Error describes a failed exchange and the progress of the upload. It wraps
 // Kind, a sentinel error of this package, and Err, the cause.
 type Error struct {
@@ -175,7 +169,7 @@ func (r *Reply) fail(kind error) *Error {
 	case err != nil:
 	case r.Redirect != "":
 		err = redirectError(r.Redirect)
-	case r.fromStranger():
+	case r.FromProxy():
 		err = errStranger
 	case r.Differs:
 		err = differsError{}

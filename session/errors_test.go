@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 )
 
@@ -58,9 +59,9 @@ func TestErrorTable(t *testing.T) {
 // TestRefusedPermission checks that an Error has the permission that the service names.
 func TestRefusedPermission(t *testing.T) {
 	for message, want := range map[string]string{
-		"me@p.iam.gserviceaccount.com does not have storage.objects.delete access to the Google Cloud Storage object.": session.PermissionDelete,
+		"me@p.iam.gserviceaccount.com does not have storage.objects.delete access to the Google Cloud Storage object.": bucket.PermissionDelete,
 		"Permission 'storage.objects.create' denied on resource (or it may not exist).":                                "storage.objects.create",
-		"x lacks storage.objects.delete":          session.PermissionDelete,
+		"x lacks storage.objects.delete":          bucket.PermissionDelete,
 		"the object storage.objects. is not one":  "",
 		"Access denied at storage.googleapis.com": "",
 		"": "",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
@@ -158,8 +159,8 @@ func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *l
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	_, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return s.requests.To(s.prefix).Plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err := s.requests.Ask(ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return s.requests.To(s.prefix).Plain(ctx, bucket.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			page, r = bucket.List(ctx, c, q)
 			return r
 		})
@@ -170,7 +171,7 @@ func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error)
 	case err != nil:
 		return nil, err
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
-		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
+		return nil, &session.Error{Op: bucket.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
 	s.requests.Retry.Succeeded()
 	s.requests.Progressed()

@@ -45,7 +45,7 @@ func ReadConfig(ctx context.Context, client *session.Client, name, userProject s
 		Namespace namespace `json:"hierarchicalNamespace"`
 	}
 	q := url.Values{"fields": {configFields}, "userProject": {userProject}}
-	r := get(ctx, client, session.OpBucket, q, []string{"b", name}, &b)
+	r := get(ctx, client, OpConfig, q, []string{"b", name}, &b)
 	if r.Status != http.StatusOK || r.Err != nil {
 		return nil, r
 	}
@@ -80,9 +80,15 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 		Items []Notification `json:"items"`
 	}
 	q := url.Values{"fields": {"items(event_types,object_name_prefix)"}, "userProject": {userProject}}
-	r := get(ctx, client, session.OpNotifications, q, []string{"b", bucket, "notificationConfigs"}, &list)
+	r := get(ctx, client, OpNotifications, q, []string{"b", bucket, "notificationConfigs"}, &list)
 	return list.Items, r
 }
+
+// Permissions to create objects, and to delete and replace them.
+const (
+	PermissionCreate = "storage.objects.create"
+	PermissionDelete = "storage.objects.delete"
+)
 
 // Permissions returns which of the permissions the caller has for a bucket and its
 // objects. No permission is necessary to ask. The list is valid only if the status of
@@ -97,6 +103,6 @@ func test(ctx context.Context, client *session.Client, userProject string, permi
 		Permissions []string `json:"permissions"`
 	}
 	q := url.Values{"permissions": permissions, "userProject": {userProject}}
-	r := get(ctx, client, session.OpPermissions, q, path, &has)
+	r := get(ctx, client, OpPermissions, q, path, &has)
 	return has.Permissions, r
 }

@@ -4,7 +4,8 @@
 // which reads the settings that concern new objects. [Notifications] and [Permissions]
 // show whether temporary objects would disturb others, and could be deleted.
 //
-// Each function makes one exchange and changes nothing in the bucket. None of them
+// Each function makes one exchange. None of them
 // loops, waits or retries. Each returns a [session.Reply], even if no reply arrived.
-// [session.DecideRequest] decides whether the request is repeated.
+// Package decide has the table that decides whether a request is repeated. The functions that delete,
+// and Compose, change something.
 package bucket

@@ -22,7 +22,7 @@ func Hierarchical(ctx context.Context, client *session.Client, bucket, prefix, u
 		Namespace namespace `json:"hierarchicalNamespace"`
 	}
 	q := url.Values{"prefix": {prefix}, "userProject": {userProject}}
-	r := get(ctx, client, session.OpBucket, q, []string{"b", bucket, "storageLayout"}, &layout)
+	r := get(ctx, client, OpConfig, q, []string{"b", bucket, "storageLayout"}, &layout)
 	return layout.Namespace.Enabled, r
 }
 
@@ -61,10 +61,10 @@ func FolderPermissions(ctx context.Context, client *session.Client, bucket, fold
 func DeleteFolder(ctx context.Context, client *session.Client, bucket, folder, userProject string) (managed bool, r session.Reply) {
 	var resource struct{}
 	q := url.Values{"fields": {"name"}, "userProject": {userProject}}
-	r = get(ctx, client, session.OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
+	r = get(ctx, client, OpManagedFolder, q, []string{"b", bucket, "managedFolders", folder}, &resource)
 	if r.Status != http.StatusNotFound || !r.FromService {
 		return true, r
 	}
 	q = url.Values{"userProject": {userProject}}
-	return false, client.Do(ctx, request(session.OpFolderDelete, http.MethodDelete, q, "b", bucket, "folders", folder))
+	return false, client.Do(ctx, request(OpDeleteFolder, http.MethodDelete, q, "b", bucket, "folders", folder))
 }

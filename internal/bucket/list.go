@@ -70,7 +70,7 @@ func List(ctx context.Context, client *session.Client, query Query) (*Page, sess
 		"pageToken": {query.PageToken}, "userProject": {query.UserProject},
 	}
 	var page *Page
-	x := request(session.OpList, http.MethodGet, q, "b", query.Bucket, "o")
+	x := request(OpList, http.MethodGet, q, "b", query.Bucket, "o")
 	x.Read = func(r *session.Reply, resp *http.Response) error {
 		text, err := io.ReadAll(io.LimitReader(resp.Body, listLimit+1))
 		if err != nil {

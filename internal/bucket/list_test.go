@@ -61,7 +61,7 @@ func TestList(t *testing.T) {
 	page, r := bucket.List(t.Context(), listing(t, 200, body, &u), bucket.Query{
 		Bucket: "my_bucket", Prefix: "a/ü", StartOffset: "a/ü&", PageToken: "Q2c=", MaxResults: 5, UserProject: "payer",
 	})
-	if r.Op != session.OpList || r.Status != 200 || r.Err != nil {
+	if r.Op != bucket.OpList || r.Status != 200 || r.Err != nil {
 		t.Fatalf("reply %+v", r)
 	}
 	want := &bucket.Page{NextPageToken: "Q2c=", Objects: []session.Object{

@@ -18,7 +18,7 @@ func Names(ctx context.Context, client *session.Client, project, prefix string) 
 		} `json:"items"`
 	}
 	q := url.Values{"project": {project}, "prefix": {prefix}, "fields": {"items(name)"}, "maxResults": {strconv.Itoa(PageMax)}}
-	r := get(ctx, client, session.OpBucket, q, []string{"b"}, &list)
+	r := get(ctx, client, OpConfig, q, []string{"b"}, &list)
 	names := make([]string, len(list.Items))
 	for i, item := range list.Items {
 		names[i] = item.Name

@@ -27,7 +27,7 @@ func Read(ctx context.Context, client *session.Client, spec session.Spec, genera
 	if generation != 0 {
 		q.Set("generation", strconv.FormatInt(generation, 10))
 	}
-	x := request(session.OpRead, http.MethodGet, q, "b", spec.Bucket, "o", spec.Object)
+	x := request(OpRead, http.MethodGet, q, "b", spec.Bucket, "o", spec.Object)
 	var content []byte
 	x.Read = func(r *session.Reply, resp *http.Response) error {
 		text, err := io.ReadAll(io.LimitReader(resp.Body, contentLimit+1))
@@ -66,7 +66,7 @@ func DeleteGeneration(ctx context.Context, client *session.Client, spec session.
 
 func remove(ctx context.Context, client *session.Client, spec session.Spec, q url.Values) session.Reply {
 	q.Set("userProject", spec.UserProject)
-	return client.Do(ctx, request(session.OpDelete, http.MethodDelete, q, "b", spec.Bucket, "o", spec.Object))
+	return client.Do(ctx, request(OpDelete, http.MethodDelete, q, "b", spec.Bucket, "o", spec.Object))
 }
 
 // ComposeMax is the largest number of objects that one request composes.
@@ -106,7 +106,7 @@ func Compose(ctx context.Context, client *session.Client, spec session.Spec, com
 	made.Object, made.CRC32C = "", &crc32c
 	resource, err := made.Resource()
 	if err != nil {
-		return unsent(session.OpCompose, err)
+		return unsent(OpCompose, err)
 	}
 	body := composeRequest{Kind: "storage#composeRequest", Destination: resource, DeleteSources: deleteSources}
 	for _, component := range components {
@@ -114,13 +114,13 @@ func Compose(ctx context.Context, client *session.Client, spec session.Spec, com
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return unsent(session.OpCompose, err)
+		return unsent(OpCompose, err)
 	}
 	q := spec.Conditions()
 	q.Set("destinationPredefinedAcl", spec.PredefinedACL)
 	q.Set("kmsKeyName", spec.KMSKeyName)
 	q.Set("userProject", spec.UserProject)
-	x := request(session.OpCompose, http.MethodPost, q, "b", spec.Bucket, "o", spec.Object, "compose")
+	x := request(OpCompose, http.MethodPost, q, "b", spec.Bucket, "o", spec.Object, "compose")
 	x.Header, x.Content = map[string]string{"Content-Type": "application/json; charset=UTF-8"}, data
 	return client.Do(ctx, x)
 }

@@ -16,13 +16,14 @@ var imports = map[string]string{
 	"chunk":                       "internal/nolink",
 	"session":                     "backoff chunk internal/objectmeta session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/objectmeta session",
+	"internal/decide":             "backoff internal/bucket internal/multipart session",
 	"internal/multipart":          "chunk internal/objectmeta session",
 	"internal/objectmeta":         "chunk",
 	"session/internal/...":        "",
 	"session/state":               "backoff chunk internal/multipart session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
 	"session/state/bucketstore":   "backoff chunk internal/bucket session session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
-	"upload":                      "backoff chunk internal/bucket internal/objectmeta session session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
+	"upload":                      "backoff chunk internal/bucket internal/decide internal/objectmeta session session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
 	"internal/contenttype":        "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
@@ -30,16 +31,16 @@ var imports = map[string]string{
 	"upload/internal/batch":       "backoff internal/bucket session golang.org/x/sync/semaphore internal/grace", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                     // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk internal/bucket internal/decide internal/multipart session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
-	"upload/internal/parts":       "chunk internal/bucket internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
+	"upload/internal/parts":       "chunk internal/bucket internal/decide internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
 	"upload/internal/runsort":     "",
 	"upload/internal/saved":       "chunk session session/state internal/grace",
 	"upload/internal/source":      "chunk session upload/internal/content",
 	"upload/internal/spool":       "chunk session session/state upload/internal/content",
 	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
 	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
+	"upload/outbox":               "backoff chunk internal/decide internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
@@ -47,7 +48,7 @@ var imports = map[string]string{
 	"internal/breaker":            "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
-	"internal/cli/...":            "backoff chunk internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
+	"internal/cli/...":            "backoff chunk internal/bucket internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
 	"cmd/gcsup":                   "internal/bucket internal/contenttype backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
 }

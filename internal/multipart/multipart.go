@@ -28,6 +28,15 @@ const (
 	MaxParts = 10_000  // maximum number of parts, and the greatest part number
 )
 
+// Ops of the exchanges of this package.
+const (
+	OpStart    session.Op = "multipart-start" // open a multipart upload
+	OpPart     session.Op = "part"            // one part
+	OpList     session.Op = "parts"           // list the parts that the service has
+	OpComplete session.Op = "complete"        // make an object from the parts
+	OpAbort    session.Op = "abort"           // end the upload and drop its parts
+)
+
 const (
 	uploadIDLimit = 1200    // bytes
 	bodyLimit     = 1 << 20 // of a reply
@@ -88,9 +97,9 @@ type Part struct {
 // https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func Start(ctx context.Context, c *session.Client, spec session.Spec) session.Reply {
 	if why := Unsupported(spec); why != "" {
-		return unsent(session.OpMultipartStart, fmt.Errorf("%w: %s", session.ErrInvalid, why))
+		return unsent(OpStart, fmt.Errorf("%w: %s", session.ErrInvalid, why))
 	}
-	x := exchange(session.OpMultipartStart, http.MethodPost, spec)
+	x := exchange(OpStart, http.MethodPost, spec)
 	x.Path, x.Query = []string{spec.Bucket, spec.Object}, "uploads"
 	customTime := ""
 	if !spec.CustomTime.IsZero() {
@@ -154,7 +163,7 @@ func StreamPart(ctx context.Context, c *session.Client, spec session.Spec, uri s
 
 // partExchange returns the request for a part, without its body.
 func partExchange(spec session.Spec, uri session.URI, number int) session.Exchange {
-	x := exchange(session.OpPart, http.MethodPut, spec)
+	x := exchange(OpPart, http.MethodPut, spec)
 	x.URI, x.Query = uri, "partNumber="+strconv.Itoa(number)
 	return x
 }
@@ -190,7 +199,7 @@ func ValidETag(etag string) bool { return etag != "" && len(etag) <= 256 && isHe
 // the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
 func List(ctx context.Context, c *session.Client, spec session.Spec, uri session.URI, after int) (parts []Part, more bool, r session.Reply) {
-	x := exchange(session.OpParts, http.MethodGet, spec)
+	x := exchange(OpList, http.MethodGet, spec)
 	x.URI = uri
 	if after > 0 {
 		x.Query = "part-number-marker=" + strconv.Itoa(after)
@@ -242,9 +251,9 @@ func Complete(ctx context.Context, c *session.Client, spec session.Spec, uri ses
 	}
 	data, err := xml.Marshal(body)
 	if err != nil {
-		return unsent(session.OpComplete, err)
+		return unsent(OpComplete, err)
 	}
-	x := exchange(session.OpComplete, http.MethodPost, spec)
+	x := exchange(OpComplete, http.MethodPost, spec)
 	x.URI, x.Content, x.Header["Content-Type"] = uri, data, "application/xml"
 	x.Read = func(r *session.Reply, resp *http.Response) error {
 		var made struct {
@@ -265,7 +274,7 @@ func Complete(ctx context.Context, c *session.Client, spec session.Spec, uri ses
 // if it succeeds. An upload that does not exist was completed or aborted.
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func Abort(ctx context.Context, c *session.Client, spec session.Spec, uri session.URI) session.Reply {
-	x := exchange(session.OpAbort, http.MethodDelete, spec)
+	x := exchange(OpAbort, http.MethodDelete, spec)
 	x.URI = uri
 	return c.Do(ctx, x)
 }

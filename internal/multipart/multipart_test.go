@@ -160,18 +160,17 @@ func TestErrors(t *testing.T) {
 		status       int
 		code, reason string
 		gone, again  bool
-		damaged      bool
 	}{
-		{404, "NoSuchUpload", "NoSuchUpload", true, false, false},
-		{404, "NoSuchBucket", "NoSuchBucket", false, false, false},
-		{400, "BadDigest", "BadDigest", false, false, true},
-		{403, "AccessDenied", "AccessDenied", false, false, false},
-		{403, "SlowDown", "rateLimitExceeded", false, true, false},
-		{503, "InternalError", "InternalError", false, true, false},
+		{404, "NoSuchUpload", "NoSuchUpload", true, false},
+		{404, "NoSuchBucket", "NoSuchBucket", false, false},
+		{400, "BadDigest", "BadDigest", false, false},
+		{403, "AccessDenied", "AccessDenied", false, false},
+		{403, "SlowDown", "rateLimitExceeded", false, true},
+		{503, "InternalError", "InternalError", false, true},
 	} {
 		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, uploadID)))
 		_, r := multipart.PutPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, 1, strings.NewReader("bytes"))
-		if r.Status != test.status || r.Reason != test.reason || !r.FromService || noUpload(r) != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
+		if r.Status != test.status || r.Reason != test.reason || !r.FromService || noUpload(r) != test.gone || r.Retryable() != test.again {
 			t.Errorf("%s: %+v", test.code, r)
 		}
 		if r.Message != "about [redacted]" {

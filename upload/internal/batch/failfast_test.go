@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 )
 
@@ -30,7 +31,7 @@ func TestFailFastOfABucket(t *testing.T) {
 		{"some objects denied", []error{denied, denied, nil, denied, denied}, nil},
 		{"a success after it", []error{denied, denied, denied, nil}, nil},
 		{"a success after there was no bucket", []error{fails(session.ErrNotFound, ""), nil}, session.ErrNotFound},
-		{"existing objects may not be deleted", []error{fails(session.ErrPermission, session.PermissionDelete), fails(session.ErrPermission, session.PermissionDelete), fails(session.ErrPermission, session.PermissionDelete)}, nil},
+		{"existing objects may not be deleted", []error{fails(session.ErrPermission, bucket.PermissionDelete), fails(session.ErrPermission, bucket.PermissionDelete), fails(session.ErrPermission, bucket.PermissionDelete)}, nil},
 		{"checksums", []error{fails(session.ErrChecksum, ""), fails(session.ErrChecksum, ""), fails(session.ErrChecksum, "")}, nil},
 		{"no replies", []error{session.ErrNotFound, context.Canceled}, nil},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -25,7 +26,7 @@ func (p *Precondition) Look(ctx context.Context, x *Requester) error {
 	if p == nil || p.Looked || !x.Spec.Conditional() {
 		return nil
 	}
-	a, err := x.Ask(ctx, session.Request{Optional: true}, x.Stat)
+	a, err := x.Ask(ctx, decide.Request{Optional: true}, x.Stat)
 	if err != nil && !Refusal(err) {
 		return err
 	}
@@ -33,7 +34,7 @@ func (p *Precondition) Look(ctx context.Context, x *Requester) error {
 	switch a.Step {
 	case session.Done:
 		return p.compare(x, a.Object)
-	case session.Absent:
+	case decide.Absent:
 		p.missing = p.compare(x, nil)
 	}
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"sync/atomic"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/netconn"
 )
@@ -75,12 +76,12 @@ func (q *Requester) client() *session.Client {
 // answered records the reply to a request.
 func (q *Requester) answered(r session.Reply) {
 	q.uplink.Tally.Requests.Add(1)
-	if load := r.Load(); q.uplink.Place != nil && (load == session.LoadTooFast || load == session.LoadUnavailable) {
+	if load := decide.LoadOf(&r); q.uplink.Place != nil && (load == decide.LoadTooFast || load == decide.LoadUnavailable) {
 		q.uplink.Place.Refused()
 	}
 	q.Retry.attempts++
 	q.memory.aim.learn(r)
-	if r.Reused && r.Lost() {
+	if r.Reused && r.Status == 0 {
 		q.memory.stale.Store(true)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -85,7 +86,7 @@ func (s *span) matches(o *session.Object) bool {
 func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	spec := c.file.temporary(g.Name)
 	by := &joining{
-		file: c.file, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
+		file: c.file, spec: spec, state: decide.Join{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
 			return compose(ctx, c.file.Wire.To(spec), g, false)
 		},
@@ -105,7 +106,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
-		file: c.file, spec: spec, state: session.JoinState{Seen: c.file.common().Seen, Pinned: pinned, MayExist: c.file.common().Joining},
+		file: c.file, spec: spec, state: decide.Join{Seen: c.file.common().Seen, Pinned: pinned, MayExist: c.file.common().Joining},
 		made: c.file.made, inspect: c.inspect, size: c.file.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
 			if !pinned {
@@ -119,7 +120,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 
 // compose makes the object of x from those of g.
 func compose(ctx context.Context, x *engine.Requester, g span, deleteSources bool) session.Reply {
-	return x.Plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
+	return x.Plain(ctx, bucket.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
 		return bucket.Compose(ctx, c, x.Spec, g.from, g.crc32c, deleteSources)
 	})
 }
@@ -131,7 +132,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.file.parts {
 		generation := p.state().Generation
-		a, err := c.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+		a, err := c.file.Wire.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply {
 			r := c.file.Wire.To(p.Spec).Stat(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
@@ -139,7 +140,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case a.Step == session.Absent:
+		case a.Step == decide.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
 			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.Spec.URL())

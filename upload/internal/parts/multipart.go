@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/decide"
 	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
 	"gcsup/session"
@@ -34,12 +35,12 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Requester) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, decide.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, grace.Requests)
 		defer cancel()
-		r := x.Plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return multipart.Start(ctx, c, x.Spec) })
+		r := x.Plain(longer, multipart.OpStart, func(ctx context.Context, c *session.Client) session.Reply { return multipart.Start(ctx, c, x.Spec) })
 		uri = r.URI
 		return r
 	})
@@ -59,10 +60,10 @@ func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Requester, ur
 	}
 }
 
-// abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
+// abortMultipart aborts a multipart upload to the object of x. known is as in [decide.Request].
 func abortMultipart(ctx context.Context, x *engine.Requester, uri session.URI, known bool) error {
-	_, err := x.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply {
+	_, err := x.Ask(ctx, decide.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, multipart.OpAbort, func(ctx context.Context, c *session.Client) session.Reply {
 			return multipart.Abort(ctx, c, x.Spec, uri)
 		})
 	})
@@ -122,10 +123,10 @@ func (m *multipartUpload) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.file, spec: m.file.Wire.Spec, state: session.JoinState{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
+		file: m.file, spec: m.file.Wire.Spec, state: decide.Join{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
 		made: m.file.made, inspect: m.inspect, size: m.file.size, crc32c: m.file.crc32c(),
 		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
-			r := m.file.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+			r := m.file.Wire.Plain(ctx, multipart.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
 				return multipart.Complete(ctx, c, m.file.Wire.Spec, m.file.common().Upload, parts)
 			})
 			m.completed = r.Object != nil
@@ -163,7 +164,7 @@ func (m *multipartUpload) list(ctx context.Context) (map[int]multipart.Part, err
 	held := map[int]multipart.Part{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+		a, err := m.file.Wire.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply {
 			parts, further, r := listParts(ctx, m.file.Wire, m.file.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
@@ -181,7 +182,7 @@ func (m *multipartUpload) list(ctx context.Context) (map[int]multipart.Part, err
 		switch {
 		case err != nil:
 			return nil, err
-		case a.Step == session.Absent:
+		case a.Step == decide.Absent:
 			return nil, errUploadGone
 		}
 		after = last
@@ -191,7 +192,7 @@ func (m *multipartUpload) list(ctx context.Context) (map[int]multipart.Part, err
 
 // listParts lists the parts of a multipart upload whose numbers are greater than after.
 func listParts(ctx context.Context, x *engine.Requester, uri session.URI, after int) (parts []multipart.Part, more bool, _ session.Reply) {
-	r := x.Plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	r := x.Plain(ctx, multipart.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		parts, more, r = multipart.List(ctx, c, x.Spec, uri, after)
 		return r
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"gcsup/internal/decide"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -20,7 +21,7 @@ type sending struct {
 	part      *filePart
 	body      *source.Part
 	etag      string // of the part, once the service has it
-	state     session.PartState
+	state     decide.Part
 }
 
 // send sends a part, unless the service has it already from an earlier process.
@@ -54,7 +55,7 @@ func (m *multipartUpload) send(ctx context.Context, p *filePart, slot *connectio
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	case err != nil:
 		return err
-	case a.Step == session.Absent:
+	case a.Step == decide.Absent:
 		return errUploadGone
 	}
 	m.has(p, s.etag, body)
@@ -77,7 +78,7 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	reader, finish := s.body.Open()
 	metered := s.Meter(reader)
 	defer metered.Close()
-	r := s.Wire.Send(ctx, session.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+	r := s.Wire.Send(ctx, multipart.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
 		upload, number, size := s.multipart.file.common().Upload, s.part.i+1, s.part.rng.Len()
 		if known {
 			s.etag, r = multipart.PutPart(ctx, c, s.Wire.Spec, upload, number, size, crc32c, body)
@@ -112,7 +113,7 @@ func (s *sending) query(ctx context.Context) (session.Reply, error) {
 }
 
 func (s *sending) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	s.state, a = session.DecidePart(s.state, r)
+	s.state, a = s.state.Decide(r)
 	return a, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -104,7 +105,7 @@ func (p *Planner) destination(ctx context.Context) (generation int64, is readabl
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, readIt, nil
 	}
-	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, decide.Request{Optional: true}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		return 0, unreadable, nil

@@ -1,4 +1,4 @@
-package session_test
+package decide_test
 
 import (
 	"io"
@@ -6,17 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
 // repeated returns the actions if every request of a conversation gets the same reply:
 // "wait repeat, absent". A conversation that does not end has "...".
-func repeated(s session.Request, r session.Reply) string {
+func repeated(s decide.Request, r session.Reply) string {
 	var words []string
 	for range 5 {
 		var a session.Action
-		s, a = session.DecideRequest(s, r)
-		if words = append(words, describe(a)); a.Step.Ends() {
+		s, a = s.Decide(r)
+		if words = append(words, describe(a)); decide.Ends(a.Step) {
 			return strings.Join(words, ", ")
 		}
 		if len(words) > 1 && words[len(words)-1] == words[len(words)-2] {
@@ -36,29 +39,29 @@ func because(code int, reason string) session.Reply {
 	return r
 }
 
-// requests are the exchanges that DecideRequest serves, with their success. The service
+// requests are the exchanges that Request.Decide serves, with their success. The service
 // may not have been reached before those up to OpMultipartStart.
 var requests = []struct {
 	op      session.Op
 	success session.Reply
 }{
-	{session.OpStat, made(1)}, {session.OpList, status(200)}, {session.OpRead, status(200)}, {session.OpDelete, status(204)},
-	{session.OpBucket, status(200)}, {session.OpNotifications, status(200)}, {session.OpPermissions, status(200)},
-	{session.OpManagedFolder, status(200)}, {session.OpFolderDelete, status(204)},
-	{session.OpMultipartStart, session.Reply{}}, // its success has a URI
-	{session.OpParts, status(200)}, {session.OpAbort, status(204)}, {session.OpCancel, status(499)},
+	{session.OpStat, made(1)}, {bucket.OpList, status(200)}, {bucket.OpRead, status(200)}, {bucket.OpDelete, status(204)},
+	{bucket.OpConfig, status(200)}, {bucket.OpNotifications, status(200)}, {bucket.OpPermissions, status(200)},
+	{bucket.OpManagedFolder, status(200)}, {bucket.OpDeleteFolder, status(204)},
+	{multipart.OpStart, session.Reply{}}, // its success has a URI
+	{multipart.OpList, status(200)}, {multipart.OpAbort, status(204)}, {session.OpCancel, status(499)},
 }
 
-// TestDecideRequest checks the table of DecideRequest: each reply to each request, at first
+// TestRequest checks the table of Request: each reply to each request, at first
 // contact, once the service has answered, and if the service has what the request is about.
-func TestDecideRequest(t *testing.T) {
+func TestRequest(t *testing.T) {
 	const again = "wait repeat, ..."
 	always := func(what string) [3]string { return [3]string{what, what, what} }
 	confirmed := func(what string) [3]string { return [3]string{what, what, "wait repeat, " + what} }
 	// A stranger's reply at first contact means that the destination may be wrong.
 	strangers := [3]string{"ErrNotFound", again, again}
-	stat := []session.Op{session.OpStat, session.OpRead, session.OpDelete, session.OpManagedFolder, session.OpFolderDelete}
-	upload := []session.Op{session.OpParts, session.OpAbort}
+	stat := []session.Op{session.OpStat, bucket.OpRead, bucket.OpDelete, bucket.OpManagedFolder, bucket.OpDeleteFolder}
+	upload := []session.Op{multipart.OpList, multipart.OpAbort}
 	for _, row := range []struct {
 		name  string
 		reply session.Reply
@@ -80,7 +83,7 @@ func TestDecideRequest(t *testing.T) {
 		{"429", status(429), always(again), nil, [3]string{}},
 		{"429 of a stranger", stranger(429), always(again), nil, [3]string{}},
 		{"500", status(500), always(again), nil, [3]string{}},
-		{"501", status(501), always(again), []session.Op{session.OpMultipartStart}, always("ErrNotFound")},
+		{"501", status(501), always(again), []session.Op{multipart.OpStart}, always("ErrNotFound")},
 		{"503", status(503), always(again), nil, [3]string{}},
 		{"503 of a stranger", stranger(503), always(again), nil, [3]string{}},
 		{"403 rateLimitExceeded", because(403, "rateLimitExceeded"), always(again), nil, [3]string{}},
@@ -121,11 +124,11 @@ func TestDecideRequest(t *testing.T) {
 				}
 			}
 			switch request.op {
-			case session.OpParts, session.OpAbort, session.OpCancel:
+			case multipart.OpList, multipart.OpAbort, session.OpCancel:
 				first, refused = false, "ErrProtocol" // the service has been reached
 			}
-			for i, s := range []session.Request{{}, {}, {Known: true}} {
-				if s.Known && request.op == session.OpMultipartStart {
+			for i, s := range []decide.Request{{}, {}, {Known: true}} {
+				if s.Known && request.op == multipart.OpStart {
 					continue // it is about nothing that the service has
 				}
 				r := row.reply
@@ -135,7 +138,7 @@ func TestDecideRequest(t *testing.T) {
 					wanted = want[1]
 				}
 				wanted = strings.ReplaceAll(wanted, "refused", refused)
-				if request.op == session.OpMultipartStart && (r.Status == 410 || r.Status == 501) {
+				if request.op == multipart.OpStart && (r.Status == 410 || r.Status == 501) {
 					wanted = strings.ReplaceAll(wanted, "ErrNotFound", "ErrInvalid") // the server has no XML API
 				}
 				if got := repeated(s, r); got != wanted {
@@ -146,22 +149,22 @@ func TestDecideRequest(t *testing.T) {
 	}
 }
 
-// TestDecideRequestSuccess checks the success of each request, and replies that lack what the
+// TestRequestSuccess checks the success of each request, and replies that lack what the
 // success must have.
-func TestDecideRequestSuccess(t *testing.T) {
+func TestRequestSuccess(t *testing.T) {
 	for _, request := range requests {
 		success := request.success
-		if success.Op = request.op; request.op == session.OpMultipartStart {
+		if success.Op = request.op; request.op == multipart.OpStart {
 			success.Status, success.URI = 200, freshURI(t)
 		}
-		for _, s := range []session.Request{{}, {Known: true}} {
+		for _, s := range []decide.Request{{}, {Known: true}} {
 			for _, reached := range []bool{false, true} {
 				r := success
 				r.Reached = reached
 				if got := repeated(s, r); got != "done" {
 					t.Errorf("%s, known %v, reached %v: %s, want done", r.Op, s.Known, reached, got)
 				}
-				if _, a := session.DecideRequest(s, r); a.Object != r.Object {
+				if _, a := s.Decide(r); a.Object != r.Object {
 					t.Errorf("%s: object %v, want %v", r.Op, a.Object, r.Object)
 				}
 				// An answer that differs from what is known counts if it is given twice.
@@ -174,7 +177,7 @@ func TestDecideRequestSuccess(t *testing.T) {
 				}
 				// The reply was cut, or is the page of a captive portal.
 				switch request.op {
-				case session.OpList, session.OpRead, session.OpBucket, session.OpNotifications, session.OpPermissions, session.OpManagedFolder, session.OpParts:
+				case bucket.OpList, bucket.OpRead, bucket.OpConfig, bucket.OpNotifications, bucket.OpPermissions, bucket.OpManagedFolder, multipart.OpList:
 					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Reached: reached}
 				default:
 					r = session.Reply{Op: request.op, Status: 200, Reached: reached}
@@ -187,13 +190,13 @@ func TestDecideRequestSuccess(t *testing.T) {
 	}
 	finished := made(1)
 	finished.Op = session.OpCancel
-	if got := repeated(session.Request{Known: true}, finished); got != "done" {
+	if got := repeated(decide.Request{Known: true}, finished); got != "done" {
 		t.Errorf("the session to be canceled made the object: %s, want done", got)
 	}
 }
 
-// TestDecideRequestStories checks decisions of DecideRequest that depend on several replies.
-func TestDecideRequestStories(t *testing.T) {
+// TestRequestStories checks decisions of Request that depend on several replies.
+func TestRequestStories(t *testing.T) {
 	differs := status(200)
 	differs.Differs = true
 	later := status(503)
@@ -203,40 +206,40 @@ func TestDecideRequestStories(t *testing.T) {
 		op    session.Op
 		turns []turn
 	}{
-		{"another answer is a new doubt", session.OpDelete, []turn{
+		{"another answer is a new doubt", bucket.OpDelete, []turn{
 			{status(404), "wait repeat"}, {status(412), "wait repeat"}, {status(404), "wait repeat"}, {status(404), "absent"},
 		}},
-		{"another reason is another answer", session.OpAbort, []turn{
+		{"another reason is another answer", multipart.OpAbort, []turn{
 			{because(404, "NoSuchBucket"), "wait repeat"}, {because(404, "NoSuchUpload"), "wait repeat"}, {because(404, "NoSuchUpload"), "absent"},
 		}},
-		{"failures between two equal answers", session.OpDelete, []turn{
+		{"failures between two equal answers", bucket.OpDelete, []turn{
 			{status(404), "wait repeat"}, {later, "wait 5s repeat"}, {stranger(412), "wait repeat"}, {status(401), "repeat"},
 			{broken(errTrust), "wait repeat"}, {status(404), "absent"},
 		}},
-		{"the answer was wrong", session.OpParts, []turn{{because(404, "NoSuchUpload"), "wait repeat"}, {status(200), "done"}}},
-		{"the difference was wrong", session.OpParts, []turn{{differs, "wait repeat"}, {status(200), "done"}}},
-		{"a difference, a refusal, a difference", session.OpParts, []turn{
+		{"the answer was wrong", multipart.OpList, []turn{{because(404, "NoSuchUpload"), "wait repeat"}, {status(200), "done"}}},
+		{"the difference was wrong", multipart.OpList, []turn{{differs, "wait repeat"}, {status(200), "done"}}},
+		{"a difference, a refusal, a difference", multipart.OpList, []turn{
 			{differs, "wait repeat"}, {status(400), "wait repeat"}, {differs, "wait repeat"}, {differs, "done"},
 		}},
-		{"a difference, an outage, a difference", session.OpParts, []turn{{differs, "wait repeat"}, {status(503), "wait repeat"}, {differs, "done"}}},
-		{"the credentials expire in an outage", session.OpDelete, []turn{
+		{"a difference, an outage, a difference", multipart.OpList, []turn{{differs, "wait repeat"}, {status(503), "wait repeat"}, {differs, "done"}}},
+		{"the credentials expire in an outage", bucket.OpDelete, []turn{
 			{status(401), "repeat"}, {status(503), "wait repeat"}, {status(401), "repeat"}, {status(401), "ErrCredentials"},
 		}},
-		{"a proxy does not know the request", session.OpMultipartStart, []turn{{stranger(404), "wait repeat"}, {stranger(404), "ErrNotFound"}}},
+		{"a proxy does not know the request", multipart.OpStart, []turn{{stranger(404), "wait repeat"}, {stranger(404), "ErrNotFound"}}},
 		{"an outage between two answers of a proxy", session.OpStat, []turn{
 			{stranger(404), "wait repeat"}, {status(503), "wait repeat"}, {stranger(502), "wait repeat"}, {stranger(405), "wait repeat"}, {stranger(405), "ErrNotFound"},
 		}},
 		{"a proxy that requires a password", session.OpStat, []turn{{stranger(407), "wait repeat"}, {stranger(407), "wait repeat"}}},
 	} {
-		s := session.Request{Known: true}
+		s := decide.Request{Known: true}
 		if strings.Contains(story.name, "prox") {
-			s = session.Request{Optional: true}
+			s = decide.Request{Optional: true}
 		}
 		for i, turn := range story.turns {
 			r := turn.reply
 			r.Op, r.Reached = story.op, true
 			var a session.Action
-			if s, a = session.DecideRequest(s, r); describe(a) != turn.want {
+			if s, a = s.Decide(r); describe(a) != turn.want {
 				t.Errorf("%s: turn %d: %s, want %s", story.name, i, describe(a), turn.want)
 				break
 			}

@@ -1,4 +1,4 @@
-package session_test
+package decide_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 )
@@ -36,7 +38,7 @@ type partsWalk struct {
 	t             *testing.T
 	way           way
 	pinned        bool // the caller requires that there is no object at the destination
-	unconditional bool // as in JoinState
+	unconditional bool // as in decide.Join
 	uri           session.URI
 	every         int // give one of this many answers of a service that does not work
 
@@ -87,7 +89,7 @@ type site struct {
 	phase    phase
 	talk     int32 // the state of the table
 	step     session.Step
-	join     int32 // the JoinState while parts are inspected and sent again; 0 if there is none
+	join     int32 // the decide.Join while parts are inspected and sent again; 0 if there is none
 	resent   bool  // the conversation with that state is a new one
 	rounds   int8  // how often parts were inspected
 	starts   int8  // how often the multipart upload was replaced
@@ -414,12 +416,12 @@ func (w *partsWalk) reply(e event) (next site, free bool) {
 	var a session.Action
 	var after any
 	switch table := w.tables[s.talk].(type) {
-	case session.Request:
-		after, a = boxed(session.DecideRequest(table, e.reply))
-	case session.PartState:
-		after, a = boxed(session.DecidePart(table, e.reply))
-	case session.JoinState:
-		state, action := session.DecideJoin(table, e.reply)
+	case decide.Request:
+		after, a = boxed(table.Decide(e.reply))
+	case decide.Part:
+		after, a = boxed(table.Decide(e.reply))
+	case decide.Join:
+		state, action := table.Decide(e.reply)
 		after, a = state, action
 		s.joining = state.MayExist && !w.pinned
 	case session.State:
@@ -443,18 +445,14 @@ func (w *partsWalk) reply(e event) (next site, free bool) {
 	case a.Wait && a.Err == nil:
 		w.t.Error("a wait without its cause")
 	case a.Step == session.Fail:
-		n := 0
-		for _, kind := range sentinels {
-			n += count(errors.Is(a.Err, kind))
-		}
-		if n != 1 {
+		if n := sentinelsOf(a.Err); n != 1 {
 			w.t.Errorf("%v has %d sentinels, want one", a.Err, n)
 		}
 		if s.phase == toSend && errors.Is(a.Err, session.ErrSessionLost) {
 			s.parts[0] &^= begun
 		}
 		return w.way.run(w, *s), false
-	case a.Step.Ends():
+	case decide.Ends(a.Step):
 		next = w.way.ended(w, e, a)
 		return next, !a.Wait && next.phase != atEnd
 	}
@@ -472,7 +470,7 @@ func (w *partsWalk) sentAgain(e event) {
 	if s.phase != toSend || s.parts[0]&stored == 0 || s.step != session.Send && s.step != session.Begin {
 		return
 	}
-	answered := r.Status > 0 && r.Status < 400 || r.Status < 500 && r.FromService && (r.Op != session.OpPart || r.Reason == "BadDigest")
+	answered := r.Status > 0 && r.Status < 400 || r.Status < 500 && r.FromService && (r.Op != multipart.OpPart || r.Reason == "BadDigest")
 	if !answered && r.Op != session.OpStart && r.Status != 401 && !r.Unsent {
 		w.t.Error("a part is sent again although the service may have it")
 	}
@@ -523,7 +521,7 @@ func outcomes(s, done site, op session.Op, answer session.Reply, denials ...sess
 // written returns the states after another client deleted the object at the destination, or wrote
 // another one, or one with the bytes of the source.
 func (w *partsWalk) written(s site) (next []site) {
-	table, ok := w.tables[s.talk].(session.JoinState)
+	table, ok := w.tables[s.talk].(decide.Join)
 	newer := ok && table.Seen == otherGeneration
 	if newer {
 		again := s
@@ -543,10 +541,10 @@ func (w *partsWalk) written(s site) (next []site) {
 
 // join begins to join the parts.
 func (w *partsWalk) join(s site) site {
-	state := session.JoinState{Pinned: w.pinned, Unconditional: w.unconditional, MayExist: s.joining}
+	state := decide.Join{Pinned: w.pinned, Unconditional: w.unconditional, MayExist: s.joining}
 	same := false
 	if s.join != 0 {
-		state, _ = w.tables[s.join].(session.JoinState)
+		state, _ = w.tables[s.join].(decide.Join)
 		same = !s.resent
 	}
 	s.join, s.resent = 0, false
@@ -555,7 +553,7 @@ func (w *partsWalk) join(s site) site {
 
 // settle asks what is at the destination, because an earlier process may have joined the parts.
 func (w *partsWalk) settle(s site) site {
-	return w.begin(s, toCheck, session.Check, session.JoinState{MayExist: true, Unconditional: true})
+	return w.begin(s, toCheck, session.Check, decide.Join{MayExist: true, Unconditional: true})
 }
 
 // joins returns the events of a request that joins the parts, and that the service executes. done is
@@ -576,7 +574,7 @@ func (w *partsWalk) joins(s, done site, op session.Op, denials ...session.Reply)
 
 // inspected stores the state with which the parts are joined after they were inspected.
 func (w *partsWalk) inspected(s site) site {
-	if join, ok := w.tables[s.join].(session.JoinState); ok {
+	if join, ok := w.tables[s.join].(decide.Join); ok {
 		s.resent = !s.all(finished)
 		s.join = w.intern(rejoin(join, s.resent))
 	}

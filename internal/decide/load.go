@@ -1,9 +1,10 @@
-package session
+package decide
 
 import (
 	"fmt"
 
 	"gcsup/backoff"
+	"gcsup/session"
 )
 
 // Load is what a reply shows about the load of the service.
@@ -26,17 +27,17 @@ func (l Load) String() string {
 	return names[l]
 }
 
-// Load returns what the reply shows about the load of the service. The limit of an
+// LoadOf returns what a reply shows about the load of the service. The limit of an
 // object, and a quota that is exhausted for today, concern other requests as little as a missing
 // permission does.
-func (r *Reply) Load() Load {
+func LoadOf(r *session.Reply) Load {
 	transient := backoff.Status(r.Status, r.Reason) == backoff.Transient
 	switch {
 	case r.Status == 503:
 		return LoadUnavailable
-	case r.Status == 0, r.Status == 408, r.Status >= 500, r.Redirect != "", r.fromStranger() && !transient:
+	case r.Status == 0, r.Status == 408, r.Status >= 500, r.Redirect != "", r.FromProxy() && !transient:
 		return LoadUnknown
-	case transient && !r.exhausted() && !backoff.ObjectRateLimit(r.Status, r.Reason, r.Message):
+	case transient && r.Reason != "quotaExceeded" && !backoff.ObjectRateLimit(r.Status, r.Reason, r.Message):
 		return LoadTooFast
 	}
 	return LoadAccepted

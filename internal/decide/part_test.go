@@ -1,4 +1,4 @@
-package session_test
+package decide_test
 
 import (
 	"errors"
@@ -6,30 +6,36 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
 // sentPart returns the reply to a part of a multipart upload.
 func sentPart(r session.Reply) session.Reply {
-	r.Op = session.OpPart
+	r.Op = multipart.OpPart
 	return r
 }
 
 // listed returns the reply to the question which parts the service has.
 func listed(r session.Reply) session.Reply {
-	r.Op = session.OpParts
+	r.Op = multipart.OpList
 	return r
 }
 
 // noUpload is the answer that the multipart upload does not exist.
+func noUploadReply(r session.Reply) bool {
+	return r.Status == 404 && r.FromService && r.Reason == "NoSuchUpload"
+}
+
 func noUpload() session.Reply { return because(404, "NoSuchUpload") }
 
 // badDigest is the answer that the bytes of a part arrived damaged.
 func badDigest() session.Reply { return because(400, "BadDigest") }
 
-// TestDecidePart checks the table of DecidePart: each reply to a part, twice, with an answer
+// TestPart checks the table of Part: each reply to a part, twice, with an answer
 // in between that the service does not have the part.
-func TestDecidePart(t *testing.T) {
+func TestPart(t *testing.T) {
 	unsent, reused := broken(errReset), broken(io.EOF)
 	unsent.Unsent, reused.Reused = true, true
 	for _, row := range []struct {
@@ -84,17 +90,17 @@ func TestDecidePart(t *testing.T) {
 		{"412", status(412), "wait query", "ErrProtocol"},
 		{"416", status(416), "wait query", "ErrProtocol"},
 	} {
-		s, a := session.DecidePart(session.PartState{}, sentPart(row.reply))
+		s, a := (decide.Part{}).Decide(sentPart(row.reply))
 		if describe(a) != row.first {
 			t.Errorf("%s: %s, want %s", row.name, describe(a), row.first)
 		}
 		if a.Step == session.Query {
-			if s, a = session.DecidePart(s, listed(status(200))); describe(a) != "send" {
+			if s, a = s.Decide(listed(status(200))); describe(a) != "send" {
 				t.Errorf("%s, and the part is not listed: %s, want send", row.name, describe(a))
 			}
 		}
 		if row.second != "" {
-			if _, a = session.DecidePart(s, sentPart(row.reply)); describe(a) != row.second {
+			if _, a = s.Decide(sentPart(row.reply)); describe(a) != row.second {
 				t.Errorf("%s, again: %s, want %s", row.name, describe(a), row.second)
 			}
 		}
@@ -104,9 +110,9 @@ func TestDecidePart(t *testing.T) {
 	}
 }
 
-// TestDecidePartQuestion checks the replies to the question which parts the service has, each
+// TestPartQuestion checks the replies to the question which parts the service has, each
 // twice.
-func TestDecidePartQuestion(t *testing.T) {
+func TestPartQuestion(t *testing.T) {
 	has := status(200)
 	has.Ours = true
 	for _, row := range []struct {
@@ -139,23 +145,23 @@ func TestDecidePartQuestion(t *testing.T) {
 		{"405", status(405), "send", "send"},
 		{"412", status(412), "send", "send"},
 	} {
-		s, a := session.DecidePart(session.PartState{}, listed(row.reply))
+		s, a := (decide.Part{}).Decide(listed(row.reply))
 		if describe(a) != row.first {
 			t.Errorf("%s: %s, want %s", row.name, describe(a), row.first)
 		}
 		if row.second != "" {
-			if _, a = session.DecidePart(s, listed(row.reply)); describe(a) != row.second {
+			if _, a = s.Decide(listed(row.reply)); describe(a) != row.second {
 				t.Errorf("%s, again: %s, want %s", row.name, describe(a), row.second)
 			}
 		}
-		if a.Step == session.Absent && !errors.Is(a.Err, session.ErrSessionLost) {
+		if a.Step == decide.Absent && !errors.Is(a.Err, session.ErrSessionLost) {
 			t.Errorf("%s: %v, want ErrSessionLost", row.name, a.Err)
 		}
 	}
 }
 
-// TestDecidePartStories checks decisions of DecidePart that depend on several replies.
-func TestDecidePartStories(t *testing.T) {
+// TestPartStories checks decisions of Part that depend on several replies.
+func TestPartStories(t *testing.T) {
 	has := status(200)
 	has.Ours = true
 	reused := broken(io.EOF)
@@ -204,24 +210,24 @@ func TestDecidePartStories(t *testing.T) {
 			{sentPart(broken(errReset)), "wait query"}, {listed(status(403)), "send"}, {sentPart(status(200)), "done"},
 		}},
 	} {
-		var s session.PartState
+		var s decide.Part
 		for i, turn := range story.turns {
 			var a session.Action
-			if s, a = session.DecidePart(s, turn.reply); describe(a) != turn.want {
+			if s, a = s.Decide(turn.reply); describe(a) != turn.want {
 				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
 				break
 			}
 		}
 	}
 	// A new connection is used after a reused one has failed.
-	s, a := session.DecidePart(session.PartState{}, sentPart(reused))
+	s, a := (decide.Part{}).Decide(sentPart(reused))
 	if !a.Fresh {
 		t.Error("the question does not use a new connection")
 	}
-	if _, a = session.DecidePart(s, listed(status(200))); !a.Fresh {
+	if _, a = s.Decide(listed(status(200))); !a.Fresh {
 		t.Error("the part does not use a new connection")
 	}
-	if _, a = session.DecidePart(s, listed(has)); a.Fresh {
+	if _, a = s.Decide(listed(has)); a.Fresh {
 		t.Error("the end of a conversation uses a new connection")
 	}
 }

@@ -1,10 +1,14 @@
-package session
+package decide
 
-import "errors"
+import (
+	"errors"
 
-// JoinState is the state of making one object from parts that the service has: by a
+	"gcsup/session"
+)
+
+// Join is the state of making one object from parts that the service has: by a
 // compose, or by completing a multipart upload.
-type JoinState struct {
+type Join struct {
 	// Seen is the generation of the object at the destination before the parts are joined;
 	// 0 if there is none. A compose replaces only this object, unless Pinned is set.
 	Seen int64
@@ -25,16 +29,16 @@ type JoinState struct {
 	MayExist bool
 
 	trouble
-	doubt   Reply // the refusal that made a check of the destination necessary
-	refused doubt // the refusal that the next one confirms
-	foreign int   // how often another client replaced the object
+	doubt   session.Reply // the refusal that made a check of the destination necessary
+	refused doubt         // the refusal that the next one confirms
+	foreign int           // how often another client replaced the object
 }
 
 // maxForeign bounds how often parts are joined again because another client replaced the
 // object at the destination.
 const maxForeign = 3
 
-// DecideJoin returns the next action after the reply to a request that joins parts (Finish),
+// Decide returns the next action after the reply to a request that joins parts (Finish),
 // or that reads the metadata of the object at the destination (Check). It is a pure
 // function.
 //
@@ -82,72 +86,72 @@ const maxForeign = 3
 //
 // Sources: https://cloud.google.com/storage/docs/json_api/v1/objects/compose,
 // https://cloud.google.com/storage/docs/xml-api/post-object-complete
-func DecideJoin(s JoinState, r Reply) (JoinState, Action) {
+func (s Join) Decide(r session.Reply) (Join, session.Action) {
 	a := s.decide(&r)
 	return s, a
 }
 
-func (s *JoinState) decide(r *Reply) Action {
-	outcome := r.outcome(true)
-	if r.Op == OpStat {
+func (s *Join) decide(r *session.Reply) session.Action {
+	outcome := outcomeOf(r, true)
+	if r.Op == session.OpStat {
 		return s.checked(r, outcome)
 	}
-	s.MayExist = s.MayExist || r.mayHaveActed()
+	s.MayExist = s.MayExist || mayHaveActed(r)
 	switch {
 	case outcome == unknown:
-		return s.again(r, Check)
+		return s.again(r, session.Check)
 	case outcome == unauthorized:
-		return s.refresh(r, Finish)
+		return s.refresh(r, session.Finish)
 	case outcome == succeeded && !r.Differs:
-		return Action{Step: Done, Object: r.Object}
+		return session.Action{Step: session.Done, Object: r.Object}
 	}
 	s.doubt = *r
-	return Action{Step: Check, Err: r.fail(nil)}
+	return session.Action{Step: session.Check, Err: failure(r, nil)}
 }
 
 // checked handles the metadata of the object at the destination.
-func (s *JoinState) checked(r *Reply, o outcome) Action {
+func (s *Join) checked(r *session.Reply, o outcome) session.Action {
 	found := o == succeeded
 	switch {
 	case found && r.Ours:
-		return Action{Step: Done, Object: r.Object}
+		return session.Action{Step: session.Done, Object: r.Object}
 	case o == unknown:
-		return s.again(r, Check)
+		return s.again(r, session.Check)
 	case o == unauthorized:
-		return s.refresh(r, Check)
+		return s.refresh(r, session.Check)
 	case o == refused:
-		return r.end(permanent(r, r.Status))
+		return refuse(r)
 	}
 	generation := int64(0)
 	if found {
 		generation = r.Object.Generation
 	}
 	why := s.doubt
-	s.doubt = Reply{}
+	s.doubt = session.Reply{}
 	switch {
 	case found && (s.Temporary || why.Object != nil):
 		r.Err = errors.New("the object is not that of the parts")
-		return r.end(ErrUnexpectedData)
+		return end(r, session.ErrUnexpectedData)
 	case s.replaced(generation):
 		return s.unknown(&why, r)
 	case why.Op == "":
-		return Action{Step: s.repeat()}
+		return session.Action{Step: s.repeat()}
 	case why.Object != nil:
 		return s.again(&why, s.repeat())
-	case why.unmet() && r.Unmet:
-		return why.end(ErrPrecondition)
-	case why.unmet() && generation != s.Seen && !s.Pinned:
+	case unmet(&why) && r.Unmet:
+		return end(&why, session.ErrPrecondition)
+	case unmet(&why) && generation != s.Seen && !s.Pinned:
 		if s.foreign++; s.foreign > maxForeign {
 			why.Err = errors.New("other clients keep writing the object")
-			return why.end(ErrOutcomeUnknown)
+			return end(&why, session.ErrOutcomeUnknown)
 		}
 		s.Seen = generation
-		return Action{Step: Finish, Err: why.fail(nil)}
-	case why.Status == 0 || why.denied() || s.refused.confirms(&why):
-		if why.unmet() {
-			return why.end(ErrProtocol) // the caller's precondition holds, and the service has all parts
+		return session.Action{Step: session.Finish, Err: failure(&why, nil)}
+	case why.Status == 0 || denied(&why) || s.refused.confirms(&why):
+		if unmet(&why) {
+			return end(&why, session.ErrProtocol) // the caller's precondition holds, and the service has all parts
 		}
-		return why.end(permanent(&why, why.Status))
+		return refuse(&why)
 	}
 	a := s.again(&why, Inspect)
 	a.Wait = true
@@ -155,25 +159,25 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 }
 
 // repeat returns the step after a lost reply, if the destination has not changed.
-func (s *JoinState) repeat() Step {
+func (s *Join) repeat() session.Step {
 	if s.Unconditional && s.MayExist {
 		return Inspect
 	}
-	return Finish
+	return session.Finish
 }
 
 // replaced reports whether the object at the destination, which is not that of the parts, may have
 // replaced it. generation is 0 if there is none.
-func (s *JoinState) replaced(generation int64) bool {
+func (s *Join) replaced(generation int64) bool {
 	return s.MayExist && !s.Temporary && !s.Pinned && generation != s.Seen
 }
 
 // unknown ends the conversation because the object at the destination may be that of another
 // client. r is the reply to the check, and why the refusal before it, if there is one.
-func (s *JoinState) unknown(why, r *Reply) Action {
+func (s *Join) unknown(why, r *session.Reply) session.Action {
 	if why.Op == "" {
 		why = r
 	}
 	why.Err = errors.New("the reply to an earlier request that makes the object was lost, and the destination has changed since: another client may have written it")
-	return why.end(ErrOutcomeUnknown)
+	return end(why, session.ErrOutcomeUnknown)
 }

@@ -1,20 +1,29 @@
-package session
+package decide
 
-// PartState is the state of a part of a multipart upload between two exchanges.
-type PartState struct {
+import (
+	"errors"
+
+	"gcsup/internal/multipart"
+	"gcsup/session"
+)
+
+// Part is the state of a part of a multipart upload between two exchanges.
+type Part struct {
 	trouble
+	reconnected bool // a request failed on a reused connection
+
 	damaged int   // how often the bytes arrived damaged
 	doubt   doubt // a refusal, or the answer that the upload does not exist
 }
 
-// noUpload is the doubt after the answer of [Reply.noUpload].
+// noUpload is the doubt after the answer that the multipart upload does not exist, because it was completed or aborted.
 var noUpload = doubt{404, "NoSuchUpload"}
 
 // maxDamaged bounds how often the bytes of a part are sent again because they arrived
 // damaged.
 const maxDamaged = 3
 
-// DecidePart returns the next action after the reply to a part (Send), or to the question
+// Decide returns the next action after the reply to a part (Send), or to the question
 // which parts the service has (Query). It is a pure function. The driver sets Reply.Ours if
 // the service has the part with the bytes of the source.
 //
@@ -23,7 +32,7 @@ const maxDamaged = 3
 //	no reply, and no byte was sent             wait, send
 //	no reply, on a reused connection           query at once, the first time
 //	no reply, cut, or without an ETag          wait, query
-//	another checksum, or none (StreamPart)     wait, query
+//	another checksum, or none (multipart.StreamPart)     wait, query
 //	408, 429, 5xx, rate-limit 403              wait, query
 //	3xx, other 2xx, 4xx of a stranger          wait, query
 //	401                                        refresh the credentials, send; again: fail
@@ -44,72 +53,81 @@ const maxDamaged = 3
 //
 // Sources: https://cloud.google.com/storage/docs/xml-api/put-object-multipart,
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
-func DecidePart(s PartState, r Reply) (PartState, Action) {
+func (s Part) Decide(r session.Reply) (Part, session.Action) {
 	a := s.decide(&r)
-	a.Fresh = s.reconnected && !a.Step.Ends()
-	if a.Step == Fail {
+	a.Fresh = s.reconnected && !Ends(a.Step)
+	if a.Step == session.Fail {
 		a.Err.Open = true
 	}
 	return s, a
 }
 
-func (s *PartState) decide(r *Reply) Action {
-	outcome := r.outcome(true)
-	if r.Op == OpParts {
+func (s *Part) decide(r *session.Reply) session.Action {
+	outcome := outcomeOf(r, true)
+	if r.Op == multipart.OpList {
 		return s.asked(r, outcome)
 	}
 	switch outcome {
 	case succeeded:
-		return Action{Step: Done}
+		return session.Action{Step: session.Done}
 	case unknown:
 		if r.Unsent {
-			return s.again(r, Send)
+			return s.again(r, session.Send)
 		}
-		return s.again(r, Query)
+		return s.again(r, session.Query)
 	case unauthorized:
-		return s.refresh(r, Send)
+		return s.refresh(r, session.Send)
 	case absent:
 		s.doubt.confirms(r)
-		return s.again(r, Query)
+		return s.again(r, session.Query)
 	}
 	switch {
-	case r.Status == 0 || r.denied():
-		return r.end(permanent(r, r.Status))
-	case r.damaged(r.Status):
+	case r.Status == 0 || denied(r):
+		return refuse(r)
+	case damaged(r):
 		if s.damaged++; s.damaged > maxDamaged {
-			return r.end(permanent(r, r.Status))
+			return refuse(r)
 		}
-		return s.again(r, Send)
+		return s.again(r, session.Send)
 	case s.doubt.confirms(r):
-		return r.end(permanent(r, r.Status))
+		return refuse(r)
 	}
-	return s.again(r, Query)
+	return s.again(r, session.Query)
+}
+
+// again backs off before step. After the first failure on a reused connection there is no wait.
+func (s *Part) again(r *session.Reply, step session.Step) session.Action {
+	if !s.reconnected && r.Op == multipart.OpPart && r.Reused && r.Status == 0 && outcomeOf(r, true) == unknown && !errors.Is(r.Err, session.ErrStalled) {
+		s.reconnected = true
+		return session.Action{Step: step, Err: failure(r, nil)}
+	}
+	return s.trouble.again(r, step)
 }
 
 // asked handles the reply to the question which parts the service has.
-func (s *PartState) asked(r *Reply, o outcome) Action {
+func (s *Part) asked(r *session.Reply, o outcome) session.Action {
 	switch o {
 	case succeeded:
 		if s.doubt == noUpload {
 			s.doubt = doubt{}
 		}
 		if r.Ours {
-			return Action{Step: Done}
+			return session.Action{Step: session.Done}
 		}
 	case unknown:
-		return s.again(r, Query)
+		return s.again(r, session.Query)
 	case unauthorized:
-		return s.refresh(r, Query)
+		return s.refresh(r, session.Query)
 	case absent:
 		if !s.doubt.confirms(r) {
-			return s.again(r, Query)
+			return s.again(r, session.Query)
 		}
-		return Action{Step: Absent, Err: r.fail(ErrSessionLost)}
+		return session.Action{Step: Absent, Err: failure(r, session.ErrSessionLost)}
 	case refused:
 		if r.Status == 0 {
-			return r.end(permanent(r, r.Status)) // no request can be made
+			return refuse(r) // no request can be made
 		}
-		return Action{Step: Send, Err: r.fail(nil)}
+		return session.Action{Step: session.Send, Err: failure(r, nil)}
 	}
-	return Action{Step: Send}
+	return session.Action{Step: session.Send}
 }

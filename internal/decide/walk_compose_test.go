@@ -1,6 +1,10 @@
-package session_test
+package decide_test
 
-import "gcsup/session"
+import (
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/session"
+)
 
 // byCompose sends each part through a session of its own, and composes the temporary objects. A
 // part has one byte.
@@ -42,7 +46,7 @@ func (byCompose) next(w *partsWalk, s site) site {
 // inspect inspects the next temporary object. After the last one it continues the upload.
 func (b byCompose) inspect(w *partsWalk, s site) site {
 	if s.first(visited) {
-		return w.begin(s, toInspect, session.Repeat, session.Request{Known: true})
+		return w.begin(s, toInspect, decide.Repeat, decide.Request{Known: true})
 	}
 	s.clear(visited)
 	return b.next(w, w.inspected(s))
@@ -53,9 +57,9 @@ func (b byCompose) remove(w *partsWalk, s site) site {
 	if s.first(visited) {
 		switch {
 		case s.parts[0]&finished != 0:
-			return w.begin(s, toRemove, session.Repeat, session.Request{Known: true})
+			return w.begin(s, toRemove, decide.Repeat, decide.Request{Known: true})
 		case s.parts[0]&begun != 0:
-			return w.begin(s, toCancel, session.Repeat, session.Request{Known: true})
+			return w.begin(s, toCancel, decide.Repeat, decide.Request{Known: true})
 		}
 		return b.find(w, s)
 	}
@@ -65,7 +69,7 @@ func (b byCompose) remove(w *partsWalk, s site) site {
 // find looks for the temporary object of the first part, which no answer has acknowledged. Its
 // name is on record.
 func (byCompose) find(w *partsWalk, s site) site {
-	return w.begin(s, toFind, session.Repeat, session.Request{Known: true})
+	return w.begin(s, toFind, decide.Repeat, decide.Request{Known: true})
 }
 
 func (b byCompose) exchange(w *partsWalk, s site) []event {
@@ -78,12 +82,12 @@ func (b byCompose) exchange(w *partsWalk, s site) []event {
 			return outcomes(s, s, session.OpStat, w.destination(s), status(404))
 		}
 		switch {
-		case w.tables[s.talk].(session.JoinState).Seen != s.dest.generation():
-			return outcomes(s, s, session.OpCompose, status(412))
+		case w.tables[s.talk].(decide.Join).Seen != s.dest.generation():
+			return outcomes(s, s, bucket.OpCompose, status(412))
 		case !s.all(stored):
-			return outcomes(s, s, session.OpCompose, status(404))
+			return outcomes(s, s, bucket.OpCompose, status(404))
 		}
-		return w.joins(s, done, session.OpCompose)
+		return w.joins(s, done, bucket.OpCompose)
 	case toCheck:
 		r := w.destination(s)
 		r.Ours = r.Ours && s.all(finished)
@@ -101,10 +105,10 @@ func (b byCompose) exchange(w *partsWalk, s site) []event {
 		return outcomes(s, done, session.OpCancel, status(499), status(404), status(410))
 	}
 	if s.parts[0]&stored == 0 {
-		return outcomes(s, s, session.OpDelete, status(404), status(404), status(412))
+		return outcomes(s, s, bucket.OpDelete, status(404), status(404), status(412))
 	}
 	done.parts[0] &^= stored
-	return outcomes(s, done, session.OpDelete, status(204), status(404), status(412))
+	return outcomes(s, done, bucket.OpDelete, status(204), status(404), status(412))
 }
 
 // temporaryObject is the temporary object of a part. Its pointer is part of the states of tables.
@@ -191,7 +195,7 @@ func (byCompose) disturbed(w *partsWalk, s site) (next []site) {
 
 func (b byCompose) ended(w *partsWalk, e event, a session.Action) site {
 	s := e.after
-	if a.Step == session.Absent && s.phase != toCancel && s.phase != toCheck && s.parts[0]&stored != 0 {
+	if a.Step == decide.Absent && s.phase != toCancel && s.phase != toCheck && s.parts[0]&stored != 0 {
 		w.t.Error("a temporary object is given up although it exists")
 	}
 	switch s.phase {
@@ -214,7 +218,7 @@ func (b byCompose) ended(w *partsWalk, e event, a session.Action) site {
 		s.join = s.talk
 		return b.inspect(w, s)
 	case toInspect:
-		if s.parts[0] |= visited; a.Step == session.Absent {
+		if s.parts[0] |= visited; a.Step == decide.Absent {
 			s.parts[0] &^= finished | begun
 		}
 		return b.inspect(w, s)

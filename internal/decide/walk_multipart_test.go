@@ -1,8 +1,10 @@
-package session_test
+package decide_test
 
 import (
 	"errors"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
@@ -13,25 +15,25 @@ func (b byMultipart) run(w *partsWalk, s site) site {
 	s = s.forgotten()
 	switch {
 	case s.over:
-		return w.begin(s, toRemove, session.Repeat, session.Request{Known: true})
+		return w.begin(s, toRemove, decide.Repeat, decide.Request{Known: true})
 	case !s.saved:
-		return w.begin(s, toStart, session.Repeat, session.Request{})
+		return w.begin(s, toStart, decide.Repeat, decide.Request{})
 	case s.joining:
 		return w.settle(s)
 	case s.all(finished):
-		return w.begin(s, toCheck, session.Repeat, session.Request{}) // an earlier process may have made the object
+		return w.begin(s, toCheck, decide.Repeat, decide.Request{}) // an earlier process may have made the object
 	}
 	return b.list(w, s)
 }
 
 func (byMultipart) list(w *partsWalk, s site) site {
-	return w.begin(s, toList, session.Repeat, session.Request{Known: true})
+	return w.begin(s, toList, decide.Repeat, decide.Request{Known: true})
 }
 
 // next sends the next part, or joins them.
 func (byMultipart) next(w *partsWalk, s site) site {
 	if s.first(finished) {
-		return w.begin(s, toSend, session.Send, session.PartState{})
+		return w.begin(s, toSend, session.Send, decide.Part{})
 	}
 	return w.join(s)
 }
@@ -40,7 +42,7 @@ func (b byMultipart) exchange(w *partsWalk, s site) []event {
 	done := s
 	switch s.phase {
 	case toStart:
-		return outcomes(s, s, session.OpMultipartStart, session.Reply{Status: 200, URI: w.uri})
+		return outcomes(s, s, multipart.OpStart, session.Reply{Status: 200, URI: w.uri})
 	case toList:
 		return b.lists(s)
 	case toCheck:
@@ -56,7 +58,7 @@ func (b byMultipart) exchange(w *partsWalk, s site) []event {
 			done.parts[0] |= stored
 			answer = status(200)
 		}
-		events := outcomes(s, done, session.OpPart, answer, noUpload())
+		events := outcomes(s, done, multipart.OpPart, answer, noUpload())
 		for _, r := range []session.Reply{{Err: errReset, Unsent: true}, {Err: errReset, Reused: true}, badDigest()} {
 			events = append(events, event{after: s, reply: sentPart(r)})
 		}
@@ -77,28 +79,28 @@ func (b byMultipart) exchange(w *partsWalk, s site) []event {
 		}
 		switch {
 		case s.live != isOpen:
-			return outcomes(s, s, session.OpComplete, noUpload(), noUpload())
+			return outcomes(s, s, multipart.OpComplete, noUpload(), noUpload())
 		case !s.all(stored):
-			return outcomes(s, s, session.OpComplete, because(400, "InvalidPart"), noUpload())
+			return outcomes(s, s, multipart.OpComplete, because(400, "InvalidPart"), noUpload())
 		}
 		done.live = isGone
 		done.clear(stored)
-		return w.joins(s, done, session.OpComplete, noUpload())
+		return w.joins(s, done, multipart.OpComplete, noUpload())
 	}
 	if s.live != isOpen {
-		return outcomes(s, s, session.OpAbort, noUpload(), noUpload())
+		return outcomes(s, s, multipart.OpAbort, noUpload(), noUpload())
 	}
 	done.live = isGone
 	done.clear(stored)
-	return outcomes(s, done, session.OpAbort, status(204), noUpload())
+	return outcomes(s, done, multipart.OpAbort, status(204), noUpload())
 }
 
 // lists returns the events of a request for the list of parts. A wrong list lacks a part.
 func (byMultipart) lists(s site) []event {
 	if s.live != isOpen {
-		return outcomes(s, s, session.OpParts, noUpload(), noUpload())
+		return outcomes(s, s, multipart.OpList, noUpload(), noUpload())
 	}
-	events := outcomes(s, s, session.OpParts, status(200), noUpload())
+	events := outcomes(s, s, multipart.OpList, status(200), noUpload())
 	for i := range s.parts {
 		events[0].shows[i] = s.parts[i]&stored != 0
 	}
@@ -153,7 +155,7 @@ func (byMultipart) disturbed(w *partsWalk, s site) (next []site) {
 
 func (b byMultipart) ended(w *partsWalk, e event, a session.Action) site {
 	s := e.after
-	if a.Step == session.Absent && s.phase != toCheck && s.live == isOpen {
+	if a.Step == decide.Absent && s.phase != toCheck && s.live == isOpen {
 		w.t.Error("the multipart upload is given up although it exists")
 	}
 	switch s.phase {
@@ -162,7 +164,7 @@ func (b byMultipart) ended(w *partsWalk, e event, a session.Action) site {
 		s.clear(^part(0))
 		return b.next(w, s)
 	case toList:
-		if a.Step == session.Absent {
+		if a.Step == decide.Absent {
 			return b.vanished(w, s)
 		}
 		for i, p := range s.parts {
@@ -188,16 +190,16 @@ func (b byMultipart) ended(w *partsWalk, e event, a session.Action) site {
 		}
 		s.starts++
 		s.clear(finished)
-		return w.begin(s, toStart, session.Repeat, session.Request{})
+		return w.begin(s, toStart, decide.Repeat, decide.Request{})
 	case toSend:
-		if a.Step == session.Absent {
+		if a.Step == decide.Absent {
 			return b.vanished(w, s)
 		}
 		s.parts[0] |= finished
 		return b.next(w, s)
 	case toJoin:
 		switch {
-		case a.Step == session.Done && e.reply.Op == session.OpComplete:
+		case a.Step == session.Done && e.reply.Op == multipart.OpComplete:
 			w.made(s)
 			return w.end(s)
 		case a.Step == session.Done:
@@ -218,7 +220,7 @@ func (byMultipart) vanished(w *partsWalk, s site) site {
 	if s.joining {
 		return w.settle(s)
 	}
-	return w.begin(s, toCheck, session.Repeat, session.Request{})
+	return w.begin(s, toCheck, decide.Repeat, decide.Request{})
 }
 
 // done ends the upload after the object was found at the destination. Another client may have

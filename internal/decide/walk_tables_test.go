@@ -1,4 +1,4 @@
-package session_test
+package decide_test
 
 import (
 	"errors"
@@ -8,12 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
-// A tableWalk gives every reply to every reachable state of a conversation of DecideRequest,
-// DecidePart or DecideJoin, until it finds no new state. S is the state of the table.
+// A tableWalk gives every reply to every reachable state of a conversation of Request,
+// Part or Join, until it finds no new state. S is the state of the table.
 type tableWalk[S comparable] struct {
 	t       *testing.T
 	decide  func(S, session.Reply) (S, session.Action)
@@ -80,12 +83,12 @@ func meaningOf(r session.Reply) meaning {
 	case r.Reason == "rateLimitExceeded" || r.Status == 408 || r.Status == 429 && r.Reason == "" || r.Status >= 500 && r.Status != 501:
 		return lost
 	case r.Status == 501:
-		return choose(r.Op == session.OpMultipartStart, denied, lost) // a server without the XML API
-	case r.Status == 409 && r.Op == session.OpComplete:
+		return choose(r.Op == multipart.OpStart, denied, lost) // a server without the XML API
+	case r.Status == 409 && r.Op == multipart.OpComplete:
 		return lost // the service still works on an earlier request
-	case r.Status == 499 && r.Op == session.OpCancel, r.Status == 204 && (r.Op == session.OpDelete || r.Op == session.OpFolderDelete || r.Op == session.OpAbort):
+	case r.Status == 499 && r.Op == session.OpCancel, r.Status == 204 && (r.Op == bucket.OpDelete || r.Op == bucket.OpDeleteFolder || r.Op == multipart.OpAbort):
 		return success
-	case r.Status == 200 && (r.Op == session.OpMultipartStart && !r.URI.IsZero() || r.Object != nil || has200[r.Op] && r.Err == nil):
+	case r.Status == 200 && (r.Op == multipart.OpStart && !r.URI.IsZero() || r.Object != nil || has200[r.Op] && r.Err == nil):
 		return success
 	case r.Status < 400 || !r.FromService:
 		return lost
@@ -97,8 +100,8 @@ func meaningOf(r session.Reply) meaning {
 
 // has200 lists the exchanges whose success has only a status.
 var has200 = map[session.Op]bool{
-	session.OpList: true, session.OpRead: true, session.OpBucket: true, session.OpNotifications: true, session.OpPermissions: true, session.OpManagedFolder: true,
-	session.OpPart: true, session.OpParts: true,
+	bucket.OpList: true, bucket.OpRead: true, bucket.OpConfig: true, bucket.OpNotifications: true, bucket.OpPermissions: true, bucket.OpManagedFolder: true,
+	multipart.OpPart: true, multipart.OpList: true,
 }
 
 func choose[T any](yes bool, a, b T) T {
@@ -160,14 +163,14 @@ func (w *tableWalk[S]) from(state S, step session.Step, p past) {
 				return
 			}
 			switch {
-			case a.Step == session.Inspect:
+			case a.Step == decide.Inspect:
 				for i, state := range w.resumed(after) {
 					if i > 0 {
 						known.denied, known.written, known.refreshed, known.died = answer{}, 0, false, false // parts were sent again
 					}
 					w.add(talk[S]{state, session.Finish, known})
 				}
-			case !a.Step.Ends():
+			case !decide.Ends(a.Step):
 				to := w.add(talk[S]{after, a.Step, known})
 				if !a.Wait {
 					w.free[id] = append(w.free[id], to)
@@ -195,9 +198,9 @@ func (w *tableWalk[S]) recovers(at talk[S]) bool {
 		switch {
 		case a.Step == session.Done:
 			return true
-		case a.Step == session.Inspect:
+		case a.Step == decide.Inspect:
 			after, a.Step = w.resumed(after)[0], session.Finish
-		case a.Step.Ends():
+		case decide.Ends(a.Step):
 			return at.step == session.Check && (at.joined != success && at.joined != lost || at.acted && errors.Is(a.Err, session.ErrOutcomeUnknown))
 		}
 		state, step = after, a.Step
@@ -225,7 +228,7 @@ func (p past) after(step session.Step, r session.Reply, a session.Action) (past,
 		return p, "a wait without its cause"
 	case a.Wait && is == lost && a.RetryAfter != r.RetryAfter:
 		return p, "Retry-After is lost"
-	case is == lost && a.Step.Ends():
+	case is == lost && decide.Ends(a.Step):
 		return p, "the end, although the effect of the request is not known"
 	case is == lost && !a.Wait && (p.died || !r.Reused):
 		return p, "no wait after a failure"
@@ -233,19 +236,13 @@ func (p past) after(step session.Step, r session.Reply, a session.Action) (past,
 		return p, "the request is not repeated with new credentials"
 	case is == rejected && p.refreshed && !errors.Is(a.Err, session.ErrCredentials):
 		return p, "the credentials are refreshed twice"
-	case a.Step == session.Absent && (is != denied || !r.FromService):
+	case a.Step == decide.Absent && (is != denied || !r.FromService):
 		return p, "absent, although the service did not say so"
 	case a.Step == session.Done && is != success:
 		return p, "done without success"
 	case a.Step == session.Fail:
-		var kinds []error
-		for _, kind := range sentinels {
-			if errors.Is(a.Err, kind) {
-				kinds = append(kinds, kind)
-			}
-		}
-		if len(kinds) != 1 {
-			return p, fmt.Sprintf("the error has the sentinels %v, want one", kinds)
+		if n := sentinelsOf(a.Err); n != 1 {
+			return p, fmt.Sprintf("the error %v has %d sentinels, want one", a.Err, n)
 		}
 	}
 	p.refreshed = (p.refreshed || is == rejected) && !a.Wait
@@ -269,49 +266,49 @@ func stepIs(a session.Action, allowed ...session.Step) string {
 	return fmt.Sprintf("%s, want one of %v", a.Step, allowed)
 }
 
-// TestRequestWalk checks the rules in every state of DecideRequest.
+// TestRequestWalk checks the rules in every state of Request.
 func TestRequestWalk(t *testing.T) {
 	for _, request := range requests {
 		works := request.success
-		if request.op == session.OpMultipartStart {
+		if request.op == multipart.OpStart {
 			works = session.Reply{Status: 200, URI: freshURI(t)}
 		}
 		differs := works
 		differs.Differs = true
 		successes := []session.Reply{works, differs}
 		for _, known := range []bool{false, true} {
-			w := &tableWalk[session.Request]{
-				t: t, decide: session.DecideRequest,
-				replies: map[session.Step][]session.Reply{session.Repeat: exchanged(request.op, failures(410, 412, 416), successes)},
-				works:   map[session.Step]session.Reply{session.Repeat: exchanged(request.op, successes)[0]},
+			w := &tableWalk[decide.Request]{
+				t: t, decide: decide.Request.Decide,
+				replies: map[session.Step][]session.Reply{decide.Repeat: exchanged(request.op, failures(410, 412, 416), successes)},
+				works:   map[session.Step]session.Reply{decide.Repeat: exchanged(request.op, successes)[0]},
 			}
 			w.obeys = func(p past, step session.Step, r session.Reply, a session.Action) (past, string) {
-				end := choose(meaningOf(r) == success, session.Done, choose(a.Step == session.Absent, session.Absent, session.Fail))
+				end := choose(meaningOf(r) == success, session.Done, choose(a.Step == decide.Absent, decide.Absent, session.Fail))
 				switch is := meaningOf(r); {
 				case is == lost || is == rejected && a.Step != session.Fail:
-					return p, stepIs(a, session.Repeat)
+					return p, stepIs(a, decide.Repeat)
 				case known && (is == denied || is == success && r.Differs):
 					if !p.confirmed(r) {
-						end = session.Repeat
+						end = decide.Repeat
 					}
 				}
 				return p, stepIs(a, end)
 			}
-			w.from(session.Request{Known: known}, session.Repeat, past{})
+			w.from(decide.Request{Known: known}, decide.Repeat, past{})
 			w.finish()
 		}
 	}
 }
 
-// TestPartWalk checks the rules in every state of DecidePart.
+// TestPartWalk checks the rules in every state of Part.
 func TestPartWalk(t *testing.T) {
 	has := status(200)
 	has.Ours = true
-	w := &tableWalk[session.PartState]{
-		t: t, decide: session.DecidePart,
+	w := &tableWalk[decide.Part]{
+		t: t, decide: decide.Part.Decide,
 		replies: map[session.Step][]session.Reply{
-			session.Send:  exchanged(session.OpPart, failures(410, 412, 416), []session.Reply{status(200)}),
-			session.Query: exchanged(session.OpParts, failures(410, 412, 416), []session.Reply{status(200), has}),
+			session.Send:  exchanged(multipart.OpPart, failures(410, 412, 416), []session.Reply{status(200)}),
+			session.Query: exchanged(multipart.OpList, failures(410, 412, 416), []session.Reply{status(200), has}),
 		},
 		works: map[session.Step]session.Reply{session.Send: sentPart(status(200)), session.Query: listed(status(200))},
 	}
@@ -325,9 +322,9 @@ func TestPartWalk(t *testing.T) {
 			return p, stepIs(a, step, session.Fail)
 		case is == impossible || is == forbidden && step == session.Send:
 			return p, stepIs(a, session.Fail)
-		case is == denied && session.NoUpload(r):
+		case is == denied && noUploadReply(r):
 			confirmed := p.confirmed(r)
-			return p, stepIs(a, choose(confirmed && step == session.Query, session.Absent, session.Query))
+			return p, stepIs(a, choose(confirmed && step == session.Query, decide.Absent, session.Query))
 		case is == denied && step == session.Send && r.Reason == "BadDigest":
 			p.damaged++
 			return p, stepIs(a, choose(p.damaged < 4, session.Send, session.Fail))
@@ -338,26 +335,26 @@ func TestPartWalk(t *testing.T) {
 		}
 		return p, stepIs(a, choose(step == session.Send || r.Ours, session.Done, session.Send))
 	}
-	w.from(session.PartState{}, session.Send, past{})
+	w.from(decide.Part{}, session.Send, past{})
 	w.finish()
 }
 
-// TestJoinWalk checks the rules in every state of DecideJoin.
+// TestJoinWalk checks the rules in every state of Join.
 func TestJoinWalk(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
 	found := []session.Reply{stat(ours(1)), nothing(), unmet(nothing()), another(seen), unmet(another(seen)), another(written), unmet(another(written))}
-	composes := []session.JoinState{{Seen: seen}, {Temporary: true}, {Seen: seen, Pinned: true}, {}, {Seen: seen, MayExist: true}}
-	completes := []session.JoinState{{Seen: seen, Unconditional: true}, {Unconditional: true}, {Seen: seen, Unconditional: true, MayExist: true}}
-	for op, starts := range map[session.Op][]session.JoinState{session.OpComplete: completes, session.OpCompose: composes} {
-		if testing.Short() || raceDetector || op == session.OpComplete && testsize.Full(0, 1) == 1 {
+	composes := []decide.Join{{Seen: seen}, {Temporary: true}, {Seen: seen, Pinned: true}, {}, {Seen: seen, MayExist: true}}
+	completes := []decide.Join{{Seen: seen, Unconditional: true}, {Unconditional: true}, {Seen: seen, Unconditional: true, MayExist: true}}
+	for op, starts := range map[session.Op][]decide.Join{multipart.OpComplete: completes, bucket.OpCompose: composes} {
+		if testing.Short() || raceDetector || op == multipart.OpComplete && testsize.Full(0, 1) == 1 {
 			starts = starts[:1]
 		}
 		for _, start := range starts {
-			w := &tableWalk[session.JoinState]{
-				t: t, decide: session.DecideJoin,
-				resumed: func(s session.JoinState) []session.JoinState {
-					return []session.JoinState{rejoin(s, false), rejoin(s, true)}
+			w := &tableWalk[decide.Join]{
+				t: t, decide: decide.Join.Decide,
+				resumed: func(s decide.Join) []decide.Join {
+					return []decide.Join{rejoin(s, false), rejoin(s, true)}
 				},
 				replies: map[session.Step][]session.Reply{
 					session.Finish: exchanged(op, failures(409, 412), []session.Reply{made(1), differs}),
@@ -390,7 +387,7 @@ func (p past) joins(r session.Reply, a session.Action) (past, string) {
 }
 
 // checks checks a decision after the reply to a check of the destination.
-func (p past) checks(start session.JoinState, r session.Reply, a session.Action) (past, string) {
+func (p past) checks(start decide.Join, r session.Reply, a session.Action) (past, string) {
 	is := meaningOf(r)
 	found := is == success
 	generation := int64(0)
@@ -414,7 +411,7 @@ func (p past) checks(start session.JoinState, r session.Reply, a session.Action)
 		}
 		return p, stepIs(a, session.Fail)
 	case p.joined == lost || p.joined == success:
-		return p, stepIs(a, choose(start.Unconditional && p.acted, session.Inspect, session.Finish))
+		return p, stepIs(a, choose(start.Unconditional && p.acted, decide.Inspect, session.Finish))
 	case p.refused.status == 412 && r.Unmet:
 		return p, stepIs(a, session.Fail)
 	case p.refused.status == 412 && a.Step == session.Finish:
@@ -428,5 +425,5 @@ func (p past) checks(start session.JoinState, r session.Reply, a session.Action)
 	}
 	confirmed := p.denied == p.refused
 	p.denied = p.refused
-	return p, stepIs(a, choose(confirmed, session.Fail, session.Inspect))
+	return p, stepIs(a, choose(confirmed, session.Fail, decide.Inspect))
 }

@@ -1,4 +1,6 @@
-package session
+package decide
+
+import "gcsup/session"
 
 // Request is the state of a conversation of one request that may be repeated without
 // harm. It reads something, starts a multipart upload, or removes something.
@@ -17,23 +19,7 @@ type Request struct {
 	doubt doubt // the answer to be confirmed
 }
 
-// doubt is an answer that a second one must confirm.
-type doubt struct {
-	status int // 0 if there is none
-	reason string
-}
-
-// confirms reports whether r confirms the doubt. If it does not, r is the new doubt.
-func (d *doubt) confirms(r *Reply) bool {
-	answer := doubt{r.Status, r.Reason}
-	if *d == answer {
-		return true
-	}
-	*d = answer
-	return false
-}
-
-// DecideRequest returns the next action after the reply to a request. It is a pure
+// Decide returns the next action after the reply to a request. It is a pure
 // function.
 //
 //	reply                                     action
@@ -58,21 +44,21 @@ func (d *doubt) confirms(r *Reply) bool {
 // https://cloud.google.com/storage/docs/json_api/v1/objects/delete,
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart,
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#cancel-upload
-func DecideRequest(s Request, r Reply) (Request, Action) {
+func (s Request) Decide(r session.Reply) (Request, session.Action) {
 	a := s.decide(&r)
 	return s, a
 }
 
-func (s *Request) decide(r *Reply) Action {
-	switch r.outcome(r.Reached || !r.Op.begins()) {
+func (s *Request) decide(r *session.Reply) session.Action {
+	switch outcomeOf(r, begun(r)) {
 	case succeeded:
 		if r.Differs && s.Known && !s.doubt.confirms(r) {
 			return s.again(r, Repeat)
 		}
-		return Action{Step: Done, Object: r.Object}
+		return session.Action{Step: session.Done, Object: r.Object}
 	case unknown:
-		if s.Optional && r.fromStranger() && r.Status != 407 && s.doubt.confirms(r) {
-			return r.end(permanent(r, r.Status))
+		if s.Optional && r.FromProxy() && r.Status != 407 && s.doubt.confirms(r) {
+			return refuse(r)
 		}
 		return s.again(r, Repeat)
 	case unauthorized:
@@ -81,10 +67,10 @@ func (s *Request) decide(r *Reply) Action {
 		if s.Known && !s.doubt.confirms(r) {
 			return s.again(r, Repeat)
 		}
-		return Action{Step: Absent, Err: r.fail(ErrNotFound)}
+		return session.Action{Step: Absent, Err: failure(r, session.ErrNotFound)}
 	}
-	if s.Known && r.Status != 0 && !r.denied() && !s.doubt.confirms(r) {
+	if s.Known && r.Status != 0 && !denied(r) && !s.doubt.confirms(r) {
 		return s.again(r, Repeat)
 	}
-	return r.end(permanent(r, r.Status))
+	return refuse(r)
 }

@@ -1,4 +1,4 @@
-package session_test
+package decide_test
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
@@ -14,7 +17,7 @@ const seen, written = 7, 8
 
 // joined returns the reply to a request that joins parts.
 func joined(r session.Reply) session.Reply {
-	r.Op = session.OpCompose
+	r.Op = bucket.OpCompose
 	return r
 }
 
@@ -34,9 +37,9 @@ func unmet(r session.Reply) session.Reply {
 	return r
 }
 
-// TestDecideJoin checks the table of DecideJoin: each reply to the request that joins the parts,
+// TestJoin checks the table of Join: each reply to the request that joins the parts,
 // and then each object at the destination.
-func TestDecideJoin(t *testing.T) {
+func TestJoin(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
 	later := status(503)
@@ -106,12 +109,12 @@ func TestDecideJoin(t *testing.T) {
 		{"411", status(411), refused("ErrProtocol")},
 		{"416", status(416), refused("ErrProtocol")},
 	} {
-		for _, op := range []session.Op{session.OpCompose, session.OpComplete} {
+		for _, op := range []session.Op{bucket.OpCompose, multipart.OpComplete} {
 			r := row.reply
-			if r.Op = op; op == session.OpComplete && r.Status == 409 {
-				continue // see TestDecideJoinStories
+			if r.Op = op; op == multipart.OpComplete && r.Status == 409 {
+				continue // see TestJoinStories
 			}
-			s, a := session.DecideJoin(session.JoinState{Seen: seen, Unconditional: op == session.OpComplete}, r)
+			s, a := (decide.Join{Seen: seen, Unconditional: op == multipart.OpComplete}).Decide(r)
 			if describe(a) != row.want.join {
 				t.Errorf("%s to %s: %s, want %s", row.name, op, describe(a), row.want.join)
 			}
@@ -129,40 +132,40 @@ func TestDecideJoin(t *testing.T) {
 			} {
 				want := check.want
 				if want == "repeat" { // the service is asked whether it still has the parts
-					want = choose(op == session.OpComplete, "inspect", "finish")
+					want = choose(op == multipart.OpComplete, "inspect", "finish")
 				}
-				if _, a := session.DecideJoin(s, check.reply); describe(a) != want {
+				if _, a := s.Decide(check.reply); describe(a) != want {
 					t.Errorf("%s to %s, and the object is %s: %s, want %s", row.name, op, check.name, describe(a), want)
 				}
 			}
 			if row.want.second == "" {
 				continue
 			}
-			s, _ = session.DecideJoin(s, another(seen))
+			s, _ = s.Decide(another(seen))
 			for _, resent := range []bool{true, false} {
 				want := "wait inspect" // parts were missing
 				if !resent {
 					want = row.want.second
 				}
-				s, _ := session.DecideJoin(rejoin(s, resent), r)
-				if _, a := session.DecideJoin(s, another(seen)); describe(a) != want {
+				s, _ := rejoin(s, resent).Decide(r)
+				if _, a := s.Decide(another(seen)); describe(a) != want {
 					t.Errorf("%s to %s, after the parts were inspected, resent %v: %s, want %s", row.name, op, resent, describe(a), want)
 				}
 			}
 		}
 	}
 	// 401 is the only reply after which the same request follows at once.
-	s, a := session.DecideJoin(session.JoinState{}, joined(status(401)))
+	s, a := (decide.Join{}).Decide(joined(status(401)))
 	if describe(a) != "finish" {
 		t.Errorf("401: %s, want finish", describe(a))
 	}
-	if _, a = session.DecideJoin(s, joined(stranger(401))); describe(a) != "ErrCredentials" {
+	if _, a = s.Decide(joined(stranger(401))); describe(a) != "ErrCredentials" {
 		t.Errorf("401, twice: %s, want ErrCredentials", describe(a))
 	}
 }
 
-// TestDecideJoinCheck checks the replies to the check of the destination, each twice.
-func TestDecideJoinCheck(t *testing.T) {
+// TestJoinCheck checks the replies to the check of the destination, each twice.
+func TestJoinCheck(t *testing.T) {
 	for _, row := range []struct {
 		name          string
 		reply         session.Reply
@@ -187,38 +190,38 @@ func TestDecideJoinCheck(t *testing.T) {
 		{"412", status(412), "ErrInvalid", ""},
 	} {
 		for _, refusal := range []session.Reply{broken(errReset), status(412), status(403), status(400)} {
-			s, _ := session.DecideJoin(session.JoinState{Seen: seen}, joined(refusal))
-			s, a := session.DecideJoin(s, stat(row.reply))
+			s, _ := (decide.Join{Seen: seen}).Decide(joined(refusal))
+			s, a := s.Decide(stat(row.reply))
 			if describe(a) != row.first {
 				t.Errorf("%s: %s, want %s", row.name, describe(a), row.first)
 			}
 			if row.second == "" {
 				continue
 			}
-			s, a = session.DecideJoin(s, stat(row.reply))
+			s, a = s.Decide(stat(row.reply))
 			if describe(a) != row.second {
 				t.Errorf("%s, again: %s, want %s", row.name, describe(a), row.second)
 			}
 			if a.Step != session.Check {
 				continue
 			}
-			if _, a = session.DecideJoin(s, stat(ours(1))); describe(a) != "done" || a.Object == nil {
+			if _, a = s.Decide(stat(ours(1))); describe(a) != "done" || a.Object == nil {
 				t.Errorf("%s, and then the object: %s, want done", row.name, describe(a))
 			}
 		}
 	}
 }
 
-// TestDecideJoinStories checks decisions of DecideJoin that depend on several replies.
-func TestDecideJoinStories(t *testing.T) {
+// TestJoinStories checks decisions of Join that depend on several replies.
+func TestJoinStories(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
-	completed := func(r session.Reply) session.Reply { r.Op = session.OpComplete; return r }
-	found, completion := session.JoinState{Seen: seen}, session.JoinState{Seen: seen, Unconditional: true}
-	adopted := session.JoinState{Seen: seen, MayExist: true}
+	completed := func(r session.Reply) session.Reply { r.Op = multipart.OpComplete; return r }
+	found, completion := decide.Join{Seen: seen}, decide.Join{Seen: seen, Unconditional: true}
+	adopted := decide.Join{Seen: seen, MayExist: true}
 	for _, story := range []struct {
 		name  string
-		state session.JoinState
+		state decide.Join
 		turns []turn
 		seen  int64 // at the end
 	}{
@@ -238,7 +241,7 @@ func TestDecideJoinStories(t *testing.T) {
 			{completed(status(429)), "wait check"}, {another(seen), "inspect"}, {completed(made(1)), "done"},
 		}, seen},
 		{"an earlier process lost the reply", adopted, []turn{{another(seen), "finish"}, {joined(made(1)), "done"}}, seen},
-		{"an earlier process lost the reply of a completion", session.JoinState{Seen: seen, MayExist: true, Unconditional: true}, []turn{{another(seen), "inspect"}}, seen},
+		{"an earlier process lost the reply of a completion", decide.Join{Seen: seen, MayExist: true, Unconditional: true}, []turn{{another(seen), "inspect"}}, seen},
 		{"an earlier process lost the reply, and another client wrote the object", adopted, []turn{{another(8), "ErrOutcomeUnknown"}}, seen},
 		{"the reply is lost, and another client writes the object after the check", found, []turn{
 			{joined(broken(errReset)), "wait check"}, {another(seen), "finish"}, {joined(status(412)), "check"}, {another(8), "ErrOutcomeUnknown"},
@@ -248,7 +251,7 @@ func TestDecideJoinStories(t *testing.T) {
 			{joined(status(412)), "check"}, {another(9), "ErrOutcomeUnknown"},
 		}, 8},
 		{"the reply is lost, and another client deletes the object", found, []turn{{joined(broken(errReset)), "wait check"}, {nothing(), "ErrOutcomeUnknown"}}, seen},
-		{"the reply is lost, and the source's object is deleted", session.JoinState{}, []turn{{joined(broken(errReset)), "wait check"}, {nothing(), "finish"}}, 0},
+		{"the reply is lost, and the source's object is deleted", decide.Join{}, []turn{{joined(broken(errReset)), "wait check"}, {nothing(), "finish"}}, 0},
 		{"other clients write the object", found, []turn{
 			{joined(status(412)), "check"}, {another(8), "finish"}, {joined(status(412)), "check"}, {another(9), "finish"},
 			{joined(status(412)), "check"}, {another(10), "finish"}, {joined(made(1)), "done"},
@@ -258,28 +261,28 @@ func TestDecideJoinStories(t *testing.T) {
 			{joined(status(412)), "check"}, {another(10), "finish"}, {joined(status(412)), "check"}, {another(11), "ErrOutcomeUnknown"},
 		}, 10},
 		{"another client deletes the object", found, []turn{{joined(status(412)), "check"}, {nothing(), "finish"}, {joined(made(1)), "done"}}, 0},
-		{"another client writes the pinned object", session.JoinState{Seen: seen, Pinned: true}, []turn{
+		{"another client writes the pinned object", decide.Join{Seen: seen, Pinned: true}, []turn{
 			{joined(status(412)), "check"}, {unmet(another(8)), "ErrPrecondition"},
 		}, seen},
-		{"another client deletes the pinned object", session.JoinState{Seen: seen, Pinned: true}, []turn{
+		{"another client deletes the pinned object", decide.Join{Seen: seen, Pinned: true}, []turn{
 			{joined(status(412)), "check"}, {unmet(nothing()), "ErrPrecondition"},
 		}, seen},
-		{"the pinned object is there, and a part is not", session.JoinState{Seen: seen, Pinned: true}, []turn{
+		{"the pinned object is there, and a part is not", decide.Join{Seen: seen, Pinned: true}, []turn{
 			{joined(status(412)), "check"}, {another(seen), "wait inspect"},
 		}, seen},
-		{"a pinned object of another generation meets the precondition", session.JoinState{Seen: seen, Pinned: true}, []turn{
+		{"a pinned object of another generation meets the precondition", decide.Join{Seen: seen, Pinned: true}, []turn{
 			{joined(status(412)), "check"}, {another(8), "wait inspect"},
 		}, seen},
-		{"the precondition fails after a lost reply", session.JoinState{Seen: seen, Pinned: true}, []turn{
+		{"the precondition fails after a lost reply", decide.Join{Seen: seen, Pinned: true}, []turn{
 			{joined(broken(errReset)), "wait check"}, {unmet(another(8)), "finish"}, {joined(status(412)), "check"}, {unmet(another(8)), "ErrPrecondition"},
 		}, seen},
-		{"another client writes the temporary object", session.JoinState{Temporary: true}, []turn{
+		{"another client writes the temporary object", decide.Join{Temporary: true}, []turn{
 			{joined(status(412)), "check"}, {another(8), "ErrUnexpectedData"},
 		}, 0},
-		{"another client writes the temporary object, after a lost reply", session.JoinState{Temporary: true}, []turn{
+		{"another client writes the temporary object, after a lost reply", decide.Join{Temporary: true}, []turn{
 			{joined(broken(errReset)), "wait check"}, {another(8), "ErrUnexpectedData"},
 		}, 0},
-		{"there is no temporary object", session.JoinState{Temporary: true}, []turn{
+		{"there is no temporary object", decide.Join{Temporary: true}, []turn{
 			{joined(status(412)), "check"}, {nothing(), "wait inspect"}, {joined(status(412)), "check"}, {nothing(), "ErrProtocol"},
 		}, 0},
 		{"a different refusal after the parts were inspected", found, []turn{
@@ -290,7 +293,7 @@ func TestDecideJoinStories(t *testing.T) {
 			{joined(status(404)), "check"}, {another(seen), "wait inspect"}, {joined(status(503)), "wait check"}, {another(seen), "finish"},
 			{joined(status(404)), "check"}, {another(seen), "ErrNotFound"},
 		}, seen},
-		{"the object differs, and then there is none", session.JoinState{}, []turn{
+		{"the object differs, and then there is none", decide.Join{}, []turn{
 			{joined(differs), "check"}, {nothing(), "wait finish"}, {joined(differs), "check"}, {stat(ours(1)), "done"},
 		}, 0},
 		{"the credentials expire in an outage", found, []turn{
@@ -301,11 +304,11 @@ func TestDecideJoinStories(t *testing.T) {
 		s := story.state
 		for i, turn := range story.turns {
 			var a session.Action
-			if s, a = session.DecideJoin(s, turn.reply); describe(a) != turn.want {
+			if s, a = s.Decide(turn.reply); describe(a) != turn.want {
 				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
 				break
 			}
-			if a.Step == session.Inspect {
+			if a.Step == decide.Inspect {
 				s = rejoin(s, false)
 			}
 		}
@@ -318,21 +321,21 @@ func TestDecideJoinStories(t *testing.T) {
 // TestJoinErrors checks that the error of a join is that of the refused request, and not that of
 // the check after it.
 func TestJoinErrors(t *testing.T) {
-	s, _ := session.DecideJoin(session.JoinState{}, joined(because(403, "forbidden")))
-	if _, a := session.DecideJoin(s, nothing()); !errors.Is(a.Err, session.ErrPermission) || a.Err.Op != session.OpCompose || a.Err.Reason != "forbidden" {
+	s, _ := (decide.Join{}).Decide(joined(because(403, "forbidden")))
+	if _, a := s.Decide(nothing()); !errors.Is(a.Err, session.ErrPermission) || a.Err.Op != bucket.OpCompose || a.Err.Reason != "forbidden" {
 		t.Errorf("%+v, want the 403 of the compose", a.Err)
 	}
-	s, _ = session.DecideJoin(session.JoinState{Temporary: true}, joined(broken(errReset)))
-	if _, a := session.DecideJoin(s, another(written)); a.Err.Error() != "stat: unexpected data on the server: 200 OK: the object is not that of the parts" {
+	s, _ = (decide.Join{Temporary: true}).Decide(joined(broken(errReset)))
+	if _, a := s.Decide(another(written)); a.Err.Error() != "stat: unexpected data on the server: 200 OK: the object is not that of the parts" {
 		t.Errorf("%q", a.Err)
 	}
 }
 
 // rejoin returns the state with which the driver joins after an inspection. If parts had to be
 // sent again, the conversation is a new one.
-func rejoin(s session.JoinState, resent bool) session.JoinState {
+func rejoin(s decide.Join, resent bool) decide.Join {
 	if !resent {
 		return s
 	}
-	return session.JoinState{Seen: s.Seen, Pinned: s.Pinned, Temporary: s.Temporary, Unconditional: s.Unconditional, MayExist: s.MayExist}
+	return decide.Join{Seen: s.Seen, Pinned: s.Pinned, Temporary: s.Temporary, Unconditional: s.Unconditional, MayExist: s.MayExist}
 }
