@@ -126,7 +126,7 @@ func composeParts(o *upload.Options) {
 // refuseCancel interrupts an upload, cancels it, and prunes it later.
 func refuseCancel(s *scribe) {
 	id := s.kill(s.w.file(random(twoParts)), faults.OpPartsPut, multipartParts)
-	s.note("gcsup sessions cancel")
+	s.note("gcsup uploads cancel")
 	up := s.uploader(multipartParts)
 	s.end(up.Cancel(s.w.t.Context(), id), session.ErrPermission)
 	s.w.wantSaved(1)
@@ -135,8 +135,8 @@ func refuseCancel(s *scribe) {
 			s.w.t.Errorf("%+v, %v", saved, err)
 		}
 	}
-	s.note("gcsup sessions list: to be removed")
-	s.note("gcsup sessions prune")
+	s.note("gcsup uploads list: to be removed")
+	s.note("gcsup uploads prune")
 	for pruned, err := range up.Prune(s.w.t.Context(), nil) {
 		if err != nil || !pruned.Deleted {
 			s.w.t.Errorf("%+v, %v", pruned, err)

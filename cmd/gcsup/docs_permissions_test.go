@@ -112,7 +112,7 @@ func TestPermissions(t *testing.T) {
 		create   = "`cp` of new objects, from files or a stream, also with `--spool`"
 		replace  = "`cp` that replaces objects"
 		compare  = "`cp -r` with `--no-clobber` or `--skip-identical`, `sync`"
-		session  = "`resume`, `sessions cancel`, `show` and `prune` of an upload over one connection"
+		session  = "`resume`, `uploads cancel`, `show` and `prune` of an upload over one connection"
 		composed = "`cp --parallel N --parallel-by=compose`"
 	)
 	compose := []string{"--parallel=2", "--parallel-by=compose"}
@@ -133,11 +133,11 @@ func TestPermissions(t *testing.T) {
 		{row: "`cp --parallel N --parallel-by=multipart`", args: []string{"cp", "--parallel=2", "--parallel-by=multipart", "large", "gs://demo/new/"}},
 		{row: composed, args: append([]string{"cp", "large", "gs://demo/new/"}, compose...)},
 		{row: session, args: []string{"resume", "--all"}, left: "gs://demo/left"},
-		{row: session, args: []string{"sessions", "cancel", "--all"}, left: "gs://demo/left"},
-		{row: session, args: []string{"sessions", "prune"}, left: "gs://demo/left"},
-		{row: session, args: []string{"sessions", "list", "--refresh"}, left: "gs://demo/left"},
-		{row: "`sessions cancel` of an upload in parts, by multipart", args: []string{"sessions", "cancel", "--all"}, left: "gs://demo/left", leave: []string{"--parallel=2"}},
-		{row: "`sessions cancel` of an upload in parts, by compose", args: []string{"sessions", "cancel", "--all"}, left: "gs://demo/left", leave: compose},
+		{row: session, args: []string{"uploads", "cancel", "--all"}, left: "gs://demo/left"},
+		{row: session, args: []string{"uploads", "prune"}, left: "gs://demo/left"},
+		{row: session, args: []string{"uploads", "list", "--refresh"}, left: "gs://demo/left"},
+		{row: "`uploads cancel` of an upload in parts, by multipart", args: []string{"uploads", "cancel", "--all"}, left: "gs://demo/left", leave: []string{"--parallel=2"}},
+		{row: "`uploads cancel` of an upload in parts, by compose", args: []string{"uploads", "cancel", "--all"}, left: "gs://demo/left", leave: compose},
 		{row: "`doctor`", args: []string{"doctor", "gs://demo"}},
 	} {
 		r, ok := rows[f.row]

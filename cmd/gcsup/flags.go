@@ -186,13 +186,13 @@ func resumeCommand(gcsup string, given *pflag.FlagSet, id string) string {
 }
 
 // savedCommand returns the command line of a command on a saved upload: resume,
-// sessions rm or sessions cancel. A user can paste it in any directory. It contains
+// uploads rm or uploads cancel. A user can paste it in any directory. It contains
 // the state directory and the emulator's host from the environment, because they
 // may be set for this run only. It contains no variables for credentials, and no
 // headers, whose values may be secret.
 func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string {
 	words := []string{gcsup, command, id}
-	local := command == "sessions rm" && !given.Changed("state") // it makes no request
+	local := command == "uploads rm" && !given.Changed("state") // it makes no request
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {

@@ -119,7 +119,7 @@ func stateDir(flag string) (string, error) {
 }
 
 // savedUploadsDir is the directory in a state directory that has the saved uploads.
-const savedUploadsDir = "sessions"
+const savedUploadsDir = "uploads"
 
 // private returns the directories that a command does not upload: the state directories, and that of
 // the emulator in use, whose files change while they are uploaded. The saved uploads have secrets. If

@@ -156,7 +156,7 @@ func TestHelpTopics(t *testing.T) {
 		{"help environment", "\n  NO_COLOR  ", exit.OK},
 		{"help errors", "\n  in_use                75: another process is working on this upload\n", exit.OK},
 		{"help patterns", "\n  *.{jpg,png}       selects: a.jpg, a.png; does not select: a.JPEG\n", exit.OK},
-		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exit.OK},
+		{"help files", "\n  ~/.local/state/gcsup/uploads\n", exit.OK},
 		{"help topics", "\n  patterns     The patterns of --include and --exclude\n", exit.OK},
 		{"help flag", `unknown command or topic "flag", did you mean `, exit.Usage},
 		{"help flags sycn", `unknown command "sycn", did you mean `, exit.Usage},

@@ -117,7 +117,7 @@ var variables = []cmdline.Entry{
 
 // files are the files that the commands read and write without a flag.
 var files = []cmdline.Entry{
-	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.local/state/gcsup/uploads", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
 	{Term: "~/.config/gcsup/config.yaml", Text: "defaults of flags, unless --config names another file: see gcsup help config-file"},
 	{Term: "~/.local/state/gcsup/requestrate", Text: "the rates of requests that buckets accepted, for an hour after their last 429"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},

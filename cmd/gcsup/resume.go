@@ -159,7 +159,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		}
 	}
 	if elsewhere > maxCandidates {
-		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, process.Words())
+		fmt.Fprintf(&others, "\n  and %d more: %s uploads list", elsewhere-maxCandidates, process.Words())
 	}
 	if elsewhere > 0 {
 		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), process.Block(others.String()))

@@ -381,7 +381,7 @@ func TestSecrets(t *testing.T) {
 		{"a planted URI, cancel", func(s *scene) *child {
 			token := s.interrupted()
 			s.plant(token)
-			return s.start("sessions", "cancel", id(token))
+			return s.start("uploads", "cancel", id(token))
 		}, 78, ""},
 		{"a symlink in the saved upload's place", func(s *scene) *child {
 			token := s.interrupted()

@@ -18,7 +18,7 @@ import (
 
 // newDir returns the path of a state directory that does not exist yet. It is
 // not t.TempDir, whose mode depends on the umask of the user.
-func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "sessions") }
+func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "uploads") }
 
 func openDir(t *testing.T, path string) *state.Dir {
 	t.Helper()
@@ -33,7 +33,7 @@ func openDir(t *testing.T, path string) *state.Dir {
 // saved returns a store with one saved upload, and the path of its file.
 func saved(t *testing.T) (*state.Dir, *state.Upload, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "state", "sessions")
+	path := filepath.Join(t.TempDir(), "state", "uploads")
 	d, token := openDir(t, path), sample(t)
 	if err := d.Save(t.Context(), token); err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestOpenDirErrors(t *testing.T) {
 func TestRelativeDir(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
-	d, token := openDir(t, "sessions"), sample(t)
+	d, token := openDir(t, "uploads"), sample(t)
 	t.Chdir(t.TempDir())
 	unlock, err := d.Lock(t.Context(), token.ID)
 	if err != nil {
@@ -316,7 +316,7 @@ func TestRelativeDir(t *testing.T) {
 	if err := d.Save(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := files(t, filepath.Join(base, "sessions")), []string{token.ID + ".json", token.ID + ".lock"}; !slices.Equal(got, want) {
+	if got, want := files(t, filepath.Join(base, "uploads")), []string{token.ID + ".json", token.ID + ".lock"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }

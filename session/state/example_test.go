@@ -22,7 +22,7 @@ func ExampleAcquire() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "sessions")
+	dir, err := os.MkdirTemp("", "uploads")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func ExampleAcquire() {
 
 // This example locks and loads a saved upload. The store is still empty.
 func ExampleOpenDir() {
-	dir, err := os.MkdirTemp("", "sessions")
+	dir, err := os.MkdirTemp("", "uploads")
 	if err != nil {
 		log.Fatal(err)
 	}

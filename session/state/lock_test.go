@@ -114,7 +114,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 		"unlocked": func(_ *testprocess.Process, stdin io.Closer) { _ = stdin.Close() },
 		"killed":   func(p *testprocess.Process, _ io.Closer) { p.Kill() },
 	} {
-		dir := filepath.Join(testsize.MemDir(t), "sessions")
+		dir := filepath.Join(testsize.MemDir(t), "uploads")
 		p, stdin := holder(t, dir)
 		d := openDir(t, dir)
 		_, err := d.Lock(t.Context(), "id")
@@ -400,7 +400,7 @@ func TestLockStress(t *testing.T) {
 		rounds = 5
 	}
 	base := t.TempDir()
-	dir := filepath.Join(base, "sessions")
+	dir := filepath.Join(base, "uploads")
 	d := openDir(t, dir)
 	var failed atomic.Bool
 	var wg sync.WaitGroup

@@ -33,7 +33,7 @@ func withKinds(t *testing.T, jobs func(func(upload.Job) bool)) string {
 func TestPrivateIsNotRead(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	write(t, root, "a", "home/x", "home/state/sessions/s.json", "home/statex", "z")
+	write(t, root, "a", "home/x", "home/state/uploads/s.json", "home/statex", "z")
 	if runtime.GOOS != "windows" {
 		write(t, root, "way -> home/state")
 	}
@@ -82,11 +82,11 @@ func TestPrivateIsNotRead(t *testing.T) {
 		}
 	}
 	opts.Dir = root
-	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/sessions/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
+	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/uploads/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := withKinds(t, list), "a, home/state/sessions/s.json private, home/x"; got != want {
+	if got, want := withKinds(t, list), "a, home/state/uploads/s.json private, home/x"; got != want {
 		t.Errorf("a list: %s, want %s", got, want)
 	}
 }

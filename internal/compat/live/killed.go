@@ -207,7 +207,7 @@ func (u *killedUpload) eachSaved(ctx context.Context, stateDir string, f func(*s
 	if err != nil {
 		return err
 	}
-	store, err := state.OpenDir(filepath.Join(stateDir, "sessions"))
+	store, err := state.OpenDir(filepath.Join(stateDir, "uploads"))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"gcsup/upload"
 )
 
-func newSessionsRm(std stdio) *cobra.Command {
+func newUploadsRm(std stdio) *cobra.Command {
 	var target targetFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -25,8 +25,8 @@ func newSessionsRm(std stdio) *cobra.Command {
 week after the upload started; they cost nothing. The temporary objects of an upload
 that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
 cancel deletes them.`,
-		Example:           `  gcsup sessions rm 5f0c2f7d`,
-		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Example:           `  gcsup uploads rm 5f0c2f7d`,
+		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, con, err := target.openSaved(cmd.Context(), std)
@@ -50,10 +50,10 @@ cancel deletes them.`,
 				case token == nil:
 					con.Message("deleted the saved upload %s, which could not be used", id)
 				case token.Parts != nil:
-					con.Message("deleted %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
 				default:
-					con.Message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
-						readable.Stored(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
+					con.Message("deleted %s: %s were committed; the service drops them in %s", uploadText(upload.Describe(token)),
+						readable.Committed(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
 				}
 				return nil
 			})

@@ -33,7 +33,7 @@ type canceler struct {
 	held     sync.Map // IDs of uploads whose wait for a lease was reported
 }
 
-func newSessionsCancel(std stdio) *cobra.Command {
+func newUploadsCancel(std stdio) *cobra.Command {
 	x := &canceler{std: std}
 	cmd := &cobra.Command{
 		Use:   "cancel [ID... | --all] [--older-than DURATION]",
@@ -43,15 +43,15 @@ deletes the saved uploads: those with the given IDs, all to the endpoint in use,
 of them that were started long ago. The environment does not set --all here. An upload
 that a process is working on is kept, and the exit code is 75. So is one whose parts the
 service does not confirm as removed.`,
-		Example: `  gcsup sessions cancel 5f0c2f7d
-  gcsup sessions cancel --older-than 3d`,
+		Example: `  gcsup uploads cancel 5f0c2f7d
+  gcsup uploads cancel --older-than 3d`,
 		Args: func(cmd *cobra.Command, ids []string) error {
 			bulk := x.all || cmd.Flags().Changed("older-than")
 			switch {
 			case len(ids) > 0 && bulk:
 				return exit.Usagef("give IDs, or --all or --older-than, not both; see %s", cmdline.HelpOf(cmd))
 			case len(ids) == 0 && !bulk:
-				return exit.Usagef("sessions cancel: want the ID of a saved upload, as sessions list shows it, or --all or --older-than; see %s", cmdline.HelpOf(cmd))
+				return exit.Usagef("uploads cancel: want the ID of a saved upload, as uploads list shows it, or --all or --older-than; see %s", cmdline.HelpOf(cmd))
 			}
 			return nil
 		},
@@ -174,7 +174,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case exists:
 		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(token)))
 	default:
-		con.Message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

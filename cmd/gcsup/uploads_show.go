@@ -21,7 +21,7 @@ import (
 	"gcsup/upload"
 )
 
-func newSessionsShow(std stdio) *cobra.Command {
+func newUploadsShow(std stdio) *cobra.Command {
 	var target targetFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,8 +30,8 @@ func newSessionsShow(std stdio) *cobra.Command {
 		Long: `show asks the service how much of an upload it stores, and compares the source with
 the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
-		Example:           `  gcsup sessions show 5f0c2f7d`,
-		Args:              cmdline.Exactly(1, "the ID of one saved upload, as sessions list shows it"),
+		Example:           `  gcsup uploads show 5f0c2f7d`,
+		Args:              cmdline.Exactly(1, "the ID of one saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -101,7 +101,7 @@ func sourceState(token *state.Upload) string {
 	return sourceSame
 }
 
-// details is what sessions show prints of an upload.
+// details is what uploads show prints of an upload.
 type details struct {
 	token   *state.Upload
 	source  string
@@ -138,15 +138,15 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.State == upload.SessionOpen:
-		service = readable.Stored(d.holding.Stored, size) + " are stored"
+		service = readable.Committed(d.holding.Stored, size) + " are committed"
 		if size >= 0 {
-			service += fmt.Sprintf(" (%d%%)", readable.StoredPercent(d.holding.Stored, size))
+			service += fmt.Sprintf(" (%d%%)", readable.CommittedPercent(d.holding.Stored, size))
 		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object was made", resume+"  (compares the object, then deletes this)"
 	default:
-		service, next = "the session is gone: nothing is stored", process.Words()+" sessions prune"
+		service, next = "the session is gone: nothing is committed", process.Words()+" uploads prune"
 	}
 	source := d.source
 	switch {
@@ -158,7 +158,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.source == sourceIncomplete && d.inUse != nil:
 		source = "a stream that has not ended, in " + saved.Spool
 	case d.source != sourceSame && d.holding.State == upload.SessionOpen:
-		next = process.Words() + " sessions cancel " + t.ID
+		next = process.Words() + " uploads cancel " + t.ID
 		if d.source == sourceIncomplete {
 			source = "a stream that did not end, in " + saved.Spool + ": the object cannot be made"
 		}
@@ -178,7 +178,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"destination", process.Printable(t.Spec.URL())},
 		{"endpoint", process.Printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Stored(saved.Committed, size), readable.Bytes(saved.Sent))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Committed(saved.Committed, size), readable.Bytes(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), readable.Span(now.Sub(t.Created)))},
 		{"expires in", formatExpiry(saved, now)},
 		{"next", next},
@@ -194,7 +194,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 type showLine struct {
 	sessionLine
 	State       *string `json:"state"`  // null if the service was not asked
-	Stored      *int64  `json:"stored"` // committed bytes; null if there is no open session
+	Stored      *int64  `json:"service_committed"` // committed bytes; null if there is no open session
 	SourceState string  `json:"source_state"`
 	InUse       bool    `json:"in_use"`
 }

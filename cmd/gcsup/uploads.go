@@ -6,18 +6,18 @@ import (
 	"gcsup/internal/cli/cmdline"
 )
 
-func newSessions(std stdio) *cobra.Command {
+func newUploads(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sessions",
+		Use:   "uploads",
 		Short: "List, check, delete and move saved uploads",
-		Example: `  gcsup sessions list
-  gcsup sessions prune`,
+		Example: `  gcsup uploads list
+  gcsup uploads prune`,
 		Args: cmdline.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newSessionsList(std), newSessionsShow(std), newSessionsPrune(std), newSessionsRm(std), newSessionsCancel(std),
-		newSessionsExport(std), newSessionsImport(std),
+		newUploadsList(std), newUploadsShow(std), newUploadsPrune(std), newUploadsRm(std), newUploadsCancel(std),
+		newUploadsExport(std), newUploadsImport(std),
 	)
 	return cmd
 }

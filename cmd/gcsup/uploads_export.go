@@ -20,24 +20,24 @@ import (
 	"gcsup/session/state"
 )
 
-// newSessionsExport returns the command that writes a saved upload for another
+// newUploadsExport returns the command that writes a saved upload for another
 // machine. An export is a secret: it passes through pipes and files only, never
 // through arguments, which every user of a machine can list.
-func newSessionsExport(std stdio) *cobra.Command {
+func newUploadsExport(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "export ID [flags] > FILE",
 		Short: "Export a saved upload for another machine",
-		Long: `export writes a saved upload to standard output, for gcsup sessions import on a
+		Long: `export writes a saved upload to standard output, for gcsup uploads import on a
 machine that has a copy of the source. The export contains the session URI, with
 which anyone can write to the upload. It is not printed to a terminal. A file gets
 mode 0600.
 
-Resume the upload on one machine only, and delete it on the other: sessions rm.`,
-		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
-  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a |
-    ssh other gcsup sessions import /data/disk.img`,
-		Args:              cmdline.Exactly(1, "the ID of one saved upload, as sessions list shows it"),
+Resume the upload on one machine only, and delete it on the other: uploads rm.`,
+		Example: `  gcsup uploads export 5f0c2f7d8ad2cc0d4b4a > upload.json
+  gcsup uploads export 5f0c2f7d8ad2cc0d4b4a |
+    ssh other gcsup uploads import /data/disk.img`,
+		Args:              cmdline.Exactly(1, "the ID of one saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := target.openSaved(cmd.Context(), std)
@@ -95,18 +95,18 @@ func writeSecret(w io.Writer, data []byte) error {
 // exportLimit bounds the size of an export in bytes. No saved upload is larger.
 const exportLimit = 16 << 20
 
-func newSessionsImport(std stdio) *cobra.Command {
+func newUploadsImport(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "import SOURCE [flags] < FILE",
 		Short: "Import an upload from another machine",
-		Long: `import reads the output of gcsup sessions export from standard input and saves it for
+		Long: `import reads the output of gcsup uploads export from standard input and saves it for
 SOURCE, a copy of the original file. It prints the ID, the destination and the command
 that resumes. The export determines the destination: import only one that you trust.
 
 import compares the sizes. A resume compares SOURCE with the checksums of the bytes
 that were sent, before it sends anything.`,
-		Example: `  gcsup sessions import /data/disk.img < upload.json`,
+		Example: `  gcsup uploads import /data/disk.img < upload.json`,
 		// The user names the file to read, never the export: an export that is not
 		// trustworthy could otherwise upload any file to any destination.
 		Args: cmdline.Exactly(1, "SOURCE, a copy of the original file"),
@@ -172,7 +172,7 @@ func unusualOptions(s session.Spec) string {
 
 func readExport(r io.Reader) (*state.Upload, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return nil, exit.Usagef("standard input is a terminal: want the output of gcsup sessions export")
+		return nil, exit.Usagef("standard input is a terminal: want the output of gcsup uploads export")
 	}
 	data, err := io.ReadAll(io.LimitReader(r, exportLimit))
 	if err != nil {
@@ -180,7 +180,7 @@ func readExport(r io.Reader) (*state.Upload, error) {
 	}
 	token, err := state.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("standard input: %w; want the output of gcsup sessions export", err)
+		return nil, fmt.Errorf("standard input: %w; want the output of gcsup uploads export", err)
 	}
 	return token, nil
 }

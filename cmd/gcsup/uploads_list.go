@@ -19,7 +19,7 @@ import (
 	"gcsup/upload"
 )
 
-func newSessionsList(std stdio) *cobra.Command {
+func newUploadsList(std stdio) *cobra.Command {
 	var target targetFlags
 	var asJSON, refresh bool
 	cmd := &cobra.Command{
@@ -31,8 +31,8 @@ the service had acknowledged. If a request was cut off, it may hold more: --refr
 queries the service. Saved uploads that cannot be used are reported, not changed.
 
 The service drops a session a week after its start, and a multipart upload never.`,
-		Example: `  gcsup sessions list
-  gcsup sessions list --refresh --json`,
+		Example: `  gcsup uploads list
+  gcsup uploads list --refresh --json`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, con, err := target.openSaved(cmd.Context(), std)
@@ -51,9 +51,9 @@ The service drops a session a week after its start, and a multipart upload never
 			}
 			switch {
 			case asJSON:
-				err = printSessionsJSON(std.out, saved)
+				err = printUploadsJSON(std.out, saved)
 			case len(saved) > 0:
-				err = printSessions(std.out, saved, time.Now())
+				err = printUploads(std.out, saved, time.Now())
 			case len(unusable) == 0:
 				con.Message("no saved uploads")
 			}
@@ -100,9 +100,9 @@ func (c *connection) refresh(ctx context.Context, con *screen.Console, saved []u
 	return nil
 }
 
-// printSessions prints each upload on three lines: the last two are its source
+// printUploads prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
-func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
+func printUploads(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
 	columns, _, terminal := process.Terminal(w)
 	shortened := func(text string) string {
 		if text = process.Printable(text); terminal {
@@ -113,7 +113,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	// A tabwriter aligns only adjacent lines, and other lines are between these.
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
-		rows = append(rows, [4]string{u.ID, readable.StoredShare(u.Committed, u.Size),
+		rows = append(rows, [4]string{u.ID, readable.CommittedShare(u.Committed, u.Size),
 			readable.Span(now.Sub(u.Started)), formatExpiry(u, now)})
 	}
 	var widths [3]int
@@ -187,13 +187,13 @@ type sessionLine struct {
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
-		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
+		V: 1, Type: "saved_upload", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
 		Committed: s.Committed, Sent: s.Sent, Size: result.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: result.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
 		Spool: s.Spool, Incomplete: s.Incomplete,
 	}
 }
 
-func printSessionsJSON(w io.Writer, saved []upload.SavedUpload) error {
+func printUploadsJSON(w io.Writer, saved []upload.SavedUpload) error {
 	for _, s := range saved {
 		if err := result.Print(w, newSessionLine(s)); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"gcsup/upload"
 )
 
-// The actions of sessions prune, rm and cancel on a saved upload.
+// The actions of uploads prune, rm and cancel on a saved upload.
 const (
 	actionDeleted  = "deleted"  // on this machine
 	actionCanceled = "canceled" // at the service, and deleted

@@ -30,7 +30,7 @@ type pruner struct {
 	c       *connection
 }
 
-func newSessionsPrune(std stdio) *cobra.Command {
+func newUploadsPrune(std stdio) *cobra.Command {
 	p := &pruner{std: std}
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -41,8 +41,8 @@ deletes spooled streams whose input did not end and, with --missing-source, uplo
 whose source does not exist. It keeps a spooled stream that is gone at the service if
 its bytes are on disk, because they may be the only copy. It never deletes an upload
 because of its age, or because the service cannot be reached.`,
-		Example: `  gcsup sessions prune --dry-run
-  gcsup sessions prune`,
+		Example: `  gcsup uploads prune --dry-run
+  gcsup uploads prune`,
 		SuggestFor: []string{"clean", "gc"},
 		Args:       cmdline.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
@@ -194,7 +194,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	case reasonMissingSource:
 		verb, why = "canceled and deleted", "its source does not exist"
 		if !p.dryRun {
-			why += fmt.Sprintf("; %s were stored", readable.Stored(u.Stored, u.Size))
+			why += fmt.Sprintf("; %s were committed", readable.Committed(u.Stored, u.Size))
 		}
 	case reasonIncomplete:
 		verb, why = "canceled and deleted", "its input did not end"

@@ -65,7 +65,7 @@ func TestImportUntrusted(t *testing.T) {
 			t.Setenv(process.StateDirEnv, filepath.Join(t.TempDir(), "state"))
 			var out, stderr bytes.Buffer
 			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
-			code := execute(t.Context(), append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})
+			code := execute(t.Context(), append([]string{"uploads", "import"}, c.args...), stdio{in, &out, &stderr})
 			if code != c.code || !strings.Contains(stderr.String(), c.want) || c.not != "" && strings.Contains(stderr.String(), c.not) {
 				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.want, c.not, stderr.String())
 			}
