@@ -43,6 +43,11 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 // last bytes of the object. rng.To must be a multiple of [chunk.Granularity]. total
 // is the size of the object, or -1 if it is not known. Put does not read from
 // body after it has returned.
+//
+// A body that may wait before it returns bytes, for example for a rate limit, should
+// have a method Interrupt(). When the exchange has its reply, it calls Interrupt, which
+// must end a Read that waits, and every later Read, with an error. Otherwise an early
+// reply would have to wait, too.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
 	return send(ctx, c, OpPut, uri, rng, total, nil, body)
 }
@@ -183,7 +188,7 @@ type insertBody struct {
 	data io.Reader
 }
 
-// Interrupt implements [Interrupter].
+// Interrupt interrupts the data, see [Client.Put].
 func (b insertBody) Interrupt() { interrupt(b.data) }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

@@ -20,3 +20,6 @@ func (s State) Merged() State {
 	s.doubt = d
 	return s
 }
+
+// Bytes returns the secret of k.
+func (k EncryptionKey) Bytes() []byte { return []byte(*k.secret) }

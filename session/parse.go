@@ -5,9 +5,6 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
-	"gcsup/backoff"
-	"gcsup/internal/objectmeta"
-	"gcsup/session/internal/oneline"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,6 +12,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gcsup/backoff"
+	"gcsup/internal/objectmeta"
+	"gcsup/session/internal/oneline"
 )
 
 const (

@@ -1,17 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 )
-
-// Conditional reports whether a precondition is set.
-func (s Spec) Conditional() bool {
-	return cmp.Or(s.IfGenerationMatch, s.IfGenerationNotMatch, s.IfMetagenerationMatch, s.IfMetagenerationNotMatch) != nil
-}
 
 // condition is a precondition with its names in a message and in a request.
 type condition struct {

@@ -321,38 +321,6 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestErrorProtected checks which refusals are about a hold or a retention of the object.
-func TestErrorProtected(t *testing.T) {
-	const hold = "Object 'bkt/o' is under active Temporary hold and cannot be deleted, overwritten or archived until hold is removed."
-	for _, c := range []struct {
-		err  session.Error
-		want bool
-	}{
-		{session.Error{Status: 403, FromService: true, Reason: "retentionPolicyNotMet"}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "RetentionPolicyNotMet"}, true}, // XML
-		{session.Error{Status: 403, FromService: true, Reason: "ObjectUnderActiveHold"}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "forbidden", Message: hold}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "forbidden", Message: "me does not have storage.objects.create access"}, false},
-		{session.Error{Status: 403, Reason: "retentionPolicyNotMet"}, false}, // a proxy
-		{session.Error{Status: 400, FromService: true, Reason: "invalid", Message: hold}, false},
-	} {
-		if got := c.err.Protected(); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.err, got, c.want)
-		}
-	}
-}
-
-func TestErrorShort(t *testing.T) {
-	for _, c := range []struct {
-		r    session.Reply
-		want string
-	}{{status(503), "503"}, {broken(io.EOF), "EOF"}, {session.Reply{}, "no reply"}} {
-		if got := c.r.Refusal().Short(); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
-		}
-	}
-}
-
 // FuzzReply checks that any HTTP response gives a bounded, printable Reply
 // without the secret, and that Decide accepts it.
 func FuzzReply(f *testing.F) {

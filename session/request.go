@@ -76,7 +76,7 @@ func addKey(c *Client, req *http.Request, k EncryptionKey) error {
 		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}
 	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
+	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString([]byte(*k.secret)))
 	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode"
 
 	"gcsup/backoff"
 )
@@ -136,32 +135,6 @@ func (r *Reply) unmet() bool {
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
 func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
-}
-
-// permissionIn returns the permission for objects in a message of the service, or "". The
-// service has it only in this text.
-func permissionIn(message string) string {
-	const prefix = "storage.objects."
-	_, rest, _ := strings.Cut(message, prefix)
-	if end := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
-		rest = rest[:end]
-	}
-	if rest == "" {
-		return ""
-	}
-	return prefix + rest
-}
-
-// protects reports whether a refusal is about a hold or a retention of the object. For a hold the JSON
-// API sends the reason of a missing permission, and only its text differs.
-func protects(reason, message string) bool {
-	switch strings.ToLower(reason) { // the XML API begins them with a capital letter
-	case "retentionpolicynotmet", "objectunderactivehold":
-		return true
-	case "forbidden":
-		return strings.Contains(message, "is under active ") && strings.Contains(message, " hold ")
-	}
-	return false
 }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.

@@ -17,6 +17,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
@@ -174,7 +175,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				t.Errorf("%s: %s: %+v", c.name, name, a)
 				continue
 			}
-			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Refusal().Short()} {
+			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), decide.Short(r.Refusal())} {
 				if secrettest.In(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
 					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"strings"
 	"time"
 )
 
@@ -74,18 +73,6 @@ type Spec struct {
 
 // URL returns the destination as gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
-
-// SplitURL splits a destination gs://BUCKET/OBJECT, as URL returns it. The object may be
-// missing. ok is false if text has another form. '#', '?' and '%' are ordinary characters of
-// a name.
-func SplitURL(text string) (bucket, object string, ok bool) {
-	rest, ok := strings.CutPrefix(text, "gs://")
-	bucket, object, _ = strings.Cut(rest, "/")
-	if !ok || bucket == "" {
-		return "", "", false
-	}
-	return bucket, object, true
-}
 
 func (s Spec) contentType() string {
 	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -370,5 +371,5 @@ func storeCause(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	return strings.TrimSuffix(err.Error(), failed.Error()) + failed.Short()
+	return strings.TrimSuffix(err.Error(), failed.Error()) + decide.Short(failed)
 }

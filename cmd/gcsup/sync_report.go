@@ -12,6 +12,7 @@ import (
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
@@ -153,7 +154,7 @@ var protectedText = map[mirror.Reason]string{
 // deletionText returns the text of the error of a deletion. The advice about uploads does not apply.
 func deletionText(err error) string {
 	text := exit.Text(err)
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Permission == bucket.PermissionDelete {
+	if failed, ok := errors.AsType[*session.Error](err); ok && decide.Permission(failed) == bucket.PermissionDelete {
 		text += "; the account needs storage.objects.delete"
 	}
 	return text

@@ -193,7 +193,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 // showLine is a saved upload in JSON with what the service holds of it.
 type showLine struct {
 	sessionLine
-	State       *string `json:"state"`  // null if the service was not asked
+	State       *string `json:"state"`             // null if the service was not asked
 	Stored      *int64  `json:"service_committed"` // committed bytes; null if there is no open session
 	SourceState string  `json:"source_state"`
 	InUse       bool    `json:"in_use"`

@@ -278,7 +278,7 @@ func (w *partsWalk) history(id int) string {
 
 // line describes an event.
 func (w *partsWalk) line(s site, e event) string {
-	return fmt.Sprintf("%+v\n  %s, %s: %s: %s %s, wrong %v", s, s.phase, s.step, e.reply.Op, e.reply.Refusal().Short(), e.reply.Reason, e.wrong)
+	return fmt.Sprintf("%+v\n  %s, %s: %s: %s %s, wrong %v", s, s.phase, s.step, e.reply.Op, decide.Short(e.reply.Refusal()), e.reply.Reason, e.wrong)
 }
 
 // finish checks that every state leads to an end, that no requests repeat without a wait, and
@@ -474,7 +474,7 @@ func (w *partsWalk) sentAgain(e event) {
 	if !answered && r.Op != session.OpStart && r.Status != 401 && !r.Unsent {
 		w.t.Error("a part is sent again although the service may have it")
 	}
-	w.resent[fmt.Sprintf("%s after %s: %s", s.step, r.Op, r.Refusal().Short())]++
+	w.resent[fmt.Sprintf("%s after %s: %s", s.step, r.Op, decide.Short(r.Refusal()))]++
 }
 
 // destination returns the reply of a service that works to a request for the object at the

@@ -14,9 +14,10 @@ import (
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/nolink",
-	"session":                     "backoff chunk internal/objectmeta session/internal/oneline session/internal/secret",
+	"session":                     "backoff chunk internal/marks internal/objectmeta session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/objectmeta session",
 	"internal/decide":             "backoff internal/bucket internal/multipart session",
+	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/objectmeta session",
 	"internal/objectmeta":         "chunk",
 	"session/internal/...":        "",
@@ -26,10 +27,10 @@ var imports = map[string]string{
 	"upload":                      "backoff chunk internal/bucket internal/decide internal/objectmeta session session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
 	"internal/contenttype":        "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
-	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
+	"upload/gcs":                  "backoff internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
-	"upload/internal/batch":       "backoff internal/bucket session golang.org/x/sync/semaphore internal/grace", // no sources
-	"upload/internal/connections": "upload/internal/atrisk",                                                     // no files
+	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
+	"upload/internal/connections": "upload/internal/atrisk",                                                                     // no files
 	"upload/internal/content":     "chunk",
 	"upload/internal/engine":      "backoff chunk internal/bucket internal/decide internal/multipart session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
@@ -38,7 +39,7 @@ var imports = map[string]string{
 	"upload/internal/saved":       "chunk session session/state internal/grace",
 	"upload/internal/source":      "chunk session upload/internal/content",
 	"upload/internal/spool":       "chunk session session/state upload/internal/content",
-	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
+	"upload/manifest":             "chunk internal/objectmeta session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
 	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
 	"upload/outbox":               "backoff chunk internal/decide internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk upload upload/internal/runsort",
@@ -48,9 +49,9 @@ var imports = map[string]string{
 	"internal/breaker":            "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
-	"internal/cli/...":            "backoff chunk internal/bucket internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
+	"internal/cli/...":            "backoff chunk internal/bucket internal/decide internal/grace internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "internal/bucket internal/contenttype backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
+	"cmd/gcsup":                   "backoff chunk internal/bucket internal/cli/... internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim session/... upload/... fakegcs/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
 }
 
 // never lists what packages may not even link.

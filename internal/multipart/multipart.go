@@ -47,7 +47,7 @@ const (
 // are ASCII. https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func Unsupported(s session.Spec) (why string) {
 	switch {
-	case s.Conditional():
+	case len(s.Conditions()) > 0:
 		return "a multipart upload has no preconditions"
 	case s.MD5 != nil:
 		return "an object of a multipart upload has no MD5"

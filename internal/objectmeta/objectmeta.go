@@ -73,3 +73,15 @@ func NotToken(r rune) bool {
 	letter := 'a' <= r|0x20 && r|0x20 <= 'z' && r < 0x80
 	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
+
+// SplitURL splits a destination gs://BUCKET/OBJECT, as the method URL of session.Spec returns it. The object may be
+// missing. ok is false if text has another form. '#', '?' and '%' are ordinary characters of
+// a name.
+func SplitURL(text string) (bucket, object string, ok bool) {
+	rest, ok := strings.CutPrefix(text, "gs://")
+	bucket, object, _ = strings.Cut(rest, "/")
+	if !ok || bucket == "" {
+		return "", "", false
+	}
+	return bucket, object, true
+}

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -36,7 +37,7 @@ func WithHint(err error, endpoint, gcsup string) error {
 		switch needed := neededFor[failed.Op]; {
 		case failed.Status != 0 && !failed.FromService:
 			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
-		case failed.Protected():
+		case decide.Protected(failed):
 			hint = "a hold or a retention protects the object: wait until it ends, or upload to another name"
 		case needed != "":
 			hint = "the account needs " + needed

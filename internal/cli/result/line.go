@@ -31,7 +31,7 @@ type Line struct {
 	Requests    int        `json:"requests"`
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
-	ThrottledMS     int64      `json:"throttled_ms"` // for the request rate of the bucket
+	ThrottledMS int64      `json:"throttled_ms"` // for the request rate of the bucket
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
@@ -127,7 +127,7 @@ type SummaryLine struct {
 	Requests       int    `json:"requests"`
 	Retries        int    `json:"retries"`
 	WaitedMS       int64  `json:"waited_ms"`
-	ThrottledMS        int64  `json:"throttled_ms"`
+	ThrottledMS    int64  `json:"throttled_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 

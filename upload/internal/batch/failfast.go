@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -75,7 +76,7 @@ func (b *FailFast) Failed(name string, err error) {
 	end := func(why error) { to.end = fmt.Errorf("bucket %s: %w", name, why) }
 	switch {
 	case errors.Is(err, session.ErrRetriesExhausted):
-		if !failed.Alone() && b.answered.Before(failed.Since) && b.progress().Before(failed.Since) {
+		if !decide.Alone(failed) && b.answered.Before(failed.Since) && b.progress().Before(failed.Since) {
 			b.since = time.Now()
 			b.all = fmt.Errorf("no upload has succeeded for %v: %w", time.Since(failed.Since).Round(time.Second), session.ErrRetriesExhausted)
 		}
@@ -84,7 +85,7 @@ func (b *FailFast) Failed(name string, err error) {
 		end(session.ErrNotFound)
 	case errors.Is(err, session.ErrCredentials):
 		end(session.ErrCredentials)
-	case errors.Is(err, session.ErrPermission) && failed.Permission != bucket.PermissionDelete:
+	case errors.Is(err, session.ErrPermission) && decide.Permission(failed) != bucket.PermissionDelete:
 		if to.denied++; to.denied >= maxDenied && !to.succeeded {
 			end(session.ErrPermission)
 		}

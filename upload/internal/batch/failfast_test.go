@@ -15,7 +15,7 @@ import (
 // TestFailFastOfABucket checks which failures end the files of a bucket, and never those of another one.
 func TestFailFastOfABucket(t *testing.T) {
 	fails := func(kind error, permission string) error {
-		return &session.Error{Kind: kind, Permission: permission, FromService: true}
+		return &session.Error{Kind: kind, Message: permission, FromService: true}
 	}
 	denied := fails(session.ErrPermission, "")
 	for _, tt := range []struct {

@@ -23,7 +23,7 @@ type Precondition struct {
 // missing, the bucket may be missing too, which only the start of a session shows. It
 // then returns nil, and the caller must call [Precondition.Unmet] when a session is open.
 func (p *Precondition) Look(ctx context.Context, x *Requester) error {
-	if p == nil || p.Looked || !x.Spec.Conditional() {
+	if p == nil || p.Looked || len(x.Spec.Conditions()) == 0 {
 		return nil
 	}
 	a, err := x.Ask(ctx, decide.Request{Optional: true}, x.Stat)
