@@ -50,7 +50,7 @@ func TestURIString(t *testing.T) {
 		want string
 	}{{session.URI{}, "[no session URI]"}, {freshURI(t), "[session URI redacted]"}} {
 		json, err := json.Marshal(c.uri)
-		if got := c.uri.String(); got != c.want || fmt.Sprintf("%x", c.uri) != c.want || string(json) != `"`+c.want+`"` || err != nil {
+		if got := fmt.Sprint(c.uri); got != c.want || fmt.Sprintf("%x", c.uri) != c.want || string(json) != `"`+c.want+`"` || err != nil {
 			t.Errorf("%s, %s, %v, want %s", got, json, err, c.want)
 		}
 	}
@@ -193,7 +193,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 // TestBadURLKeepsTheSecret checks that a session URI that cannot be used for a
 // request is not in the text of the error.
 func TestBadURLKeepsTheSecret(t *testing.T) {
-	uri := secret.NewURI("https://bad host\x7f/" + secrettest.Path)
+	uri := session.URI(secret.New("https://bad host\x7f/" + secrettest.Path))
 	client := wiretest.NewClient(t, nil, "")
 	for _, r := range []session.Reply{
 		client.Query(t.Context(), uri), client.Cancel(t.Context(), uri),

@@ -21,6 +21,7 @@ var imports = map[string]string{
 	"internal/multipart":          "chunk internal/objectmeta session",
 	"internal/objectmeta":         "chunk",
 	"session/internal/...":        "",
+	"session/internal/secrettest": "session session/internal/secret",
 	"session/state":               "backoff chunk internal/multipart session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
 	"session/state/bucketstore":   "backoff chunk internal/bucket session session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",

@@ -31,7 +31,7 @@ func crashToken(t *testing.T, committed int64) []byte {
 	data, err := Encode(&Upload{
 		ID: "id", Spec: session.Spec{Bucket: "bucket", Object: "object"}, SourcePath: "/source", Source: chunk.Identity{Size: 1 << 40},
 		Session: Session{
-			URI:       secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?upload_id=x"),
+			URI:       session.URI(secret.New(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?upload_id=x")),
 			Created:   time.Unix(1, 0),
 			Committed: committed, HighWater: committed,
 		},

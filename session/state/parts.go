@@ -144,9 +144,9 @@ func (s *savedParts) restore() *Parts {
 		return nil
 	}
 	p := s.Parts
-	p.Upload = secret.NewURI(s.UploadURI)
+	p.Upload = session.URI(secret.New(s.UploadURI))
 	for _, saved := range s.List {
-		saved.URI = secret.NewURI(saved.SessionURI)
+		saved.URI = session.URI(secret.New(saved.SessionURI))
 		p.List = append(p.List, saved.Part)
 	}
 	return &p

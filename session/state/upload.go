@@ -192,7 +192,7 @@ func Decode(data []byte) (*Upload, error) {
 		return nil, fmt.Errorf("%w: unknown field", ErrVersion)
 	}
 	t := Upload(s.plainToken)
-	t.URI, t.Parts = secret.NewURI(s.SessionURI), s.Parts.restore()
+	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), s.Parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}

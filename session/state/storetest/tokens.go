@@ -17,7 +17,7 @@ const uploadID = "storetest-secret"
 
 // sessionURI returns the URI of a session that does not exist.
 func sessionURI() session.URI {
-	return secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + uploadID)
+	return session.URI(secret.New(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + uploadID))
 }
 
 // version returns version n of a saved upload. Those of even versions are longer.
