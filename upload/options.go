@@ -25,8 +25,8 @@ type Options struct {
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them: see [state.OpenDir]. If it is nil, no other call can. If the Store sends requests,
-	// Policy and RetryFor apply to them too: see [state.StoreRetry].
+	// them: see [state.OpenDir]. If it is nil, no other call can. Policy and RetryFor
+	// also apply to the requests of a bucketstore.
 	Store state.Store
 
 	// Policy gives the length of the wait before each retry. The zero value is

@@ -19,13 +19,14 @@ var imports = map[string]string{
 	"internal/decide":             "backoff internal/bucket internal/multipart session",
 	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/objectmeta session",
+	"internal/storeretry":         "backoff",
 	"internal/objectmeta":         "chunk",
 	"session/internal/...":        "",
 	"session/internal/secrettest": "session session/internal/secret",
 	"session/state":               "backoff chunk internal/multipart session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
-	"session/state/bucketstore":   "backoff chunk internal/bucket session session/state",
+	"session/state/bucketstore":   "backoff chunk internal/bucket internal/storeretry session session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
-	"upload":                      "backoff chunk internal/bucket internal/decide internal/objectmeta session session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
+	"upload":                      "backoff chunk internal/bucket internal/decide internal/grace internal/objectmeta internal/storeretry session session/state upload/internal/... golang.org/x/sync/semaphore",
 	"internal/contenttype":        "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
@@ -52,7 +53,7 @@ var imports = map[string]string{
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk internal/bucket internal/decide internal/grace internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "backoff chunk internal/bucket internal/cli/... internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim session/... upload/... fakegcs/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
+	"cmd/gcsup":                   "backoff chunk internal/bucket internal/cli/... internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim internal/storeretry session/... upload/... fakegcs/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
 }
 
 // never lists what packages may not even link.

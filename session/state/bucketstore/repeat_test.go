@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -23,7 +24,7 @@ type waits struct {
 
 // retrying returns a context whose calls are retried for a duration, with waits of at most a second.
 func (w *waits) retrying(ctx context.Context, lasts time.Duration) context.Context {
-	return state.WithStoreRetry(ctx, state.StoreRetry{
+	return storeretry.With(ctx, storeretry.Retry{
 		Policy: backoff.Policy{Maximum: time.Second},
 		For:    func() time.Duration { return lasts },
 		Waiting: func(p backoff.Pause, err error) {
