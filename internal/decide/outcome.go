@@ -149,3 +149,6 @@ func mayHaveActed(r *session.Reply) bool {
 	}
 	return r.Status < 400 || r.Status >= 500 || r.Status == 408 || r.FromProxy()
 }
+
+// Lost reports whether no reply arrived.
+func Lost(r *session.Reply) bool { return r.Status == 0 }

@@ -81,7 +81,7 @@ func (q *Requester) answered(r session.Reply) {
 	}
 	q.Retry.attempts++
 	q.memory.aim.learn(r)
-	if r.Reused && r.Status == 0 {
+	if r.Reused && decide.Lost(&r) {
 		q.memory.stale.Store(true)
 	}
 }
