@@ -21,7 +21,6 @@ type Action struct {
 	Step       Step
 	Wait       bool          // back off before it
 	RetryAfter time.Duration // with Wait: the wait that the server requested, or 0
-	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
 	Object     *Object       // with Done
 	Err        *Error        // the failure that the step follows; nil if nothing failed
 }

@@ -84,7 +84,6 @@ import (
 // depend on their number.
 func Decide(s State, r Reply) (State, Action) {
 	a := s.decide(&r)
-	a.Fresh = s.reconnected && a.Step != Done && a.Step != Fail
 	if a.Err != nil {
 		a.Err.Offset = s.Committed
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/ownconn"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -520,7 +522,7 @@ func TestConnectionIsReused(t *testing.T) {
 		t.Errorf("%d connections for 10 exchanges, want 1", n)
 	}
 	for range 5 {
-		client.WithoutKeepAlive().Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
+		client.Put(ownconn.With(t.Context()), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
 		client.Query(t.Context(), uri) // leaves an idle connection
 	}
 	if n := connections.Load(); n != 11 {
@@ -528,10 +530,36 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 	// A GET closes no connections that other uploads use. It replaces its own.
 	for range 5 {
-		client.WithoutKeepAlive().Stat(t.Context(), session.Spec{Bucket: "bucket", Object: "object"})
+		client.Stat(ownconn.With(t.Context()), session.Spec{Bucket: "bucket", Object: "object"})
 		client.Query(t.Context(), uri)
 	}
 	if n := connections.Load(); n != 16 {
 		t.Errorf("%d connections for 10 more exchanges, want 5", n-11)
+	}
+}
+
+// dying is a transport whose connection was used before, and is broken.
+type dying struct{ reused, closed bool }
+
+func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Reused: d.reused})
+	return nil, io.EOF
+}
+
+func (d *dying) CloseIdleConnections() { d.closed = true }
+
+// TestIdleConnectionsAreClosed checks that a client whose data failed on a reused connection closes the
+// idle ones, which are probably broken, too.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	for _, reused := range []bool{false, true} {
+		transport := &dying{reused: reused}
+		c := wiretest.NewClient(t, &http.Client{Transport: transport}, "")
+		c.Query(t.Context(), freshURI(t))
+		if transport.closed {
+			t.Errorf("reused %v: a query closes idle connections", reused)
+		}
+		if c.Put(t.Context(), freshURI(t), chunk.Range{To: 5}, -1, strings.NewReader("bytes")); transport.closed != reused {
+			t.Errorf("reused %v: the idle connections are closed: %v", reused, transport.closed)
+		}
 	}
 }

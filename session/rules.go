@@ -153,8 +153,7 @@ func (r *Reply) otherEncryption() bool {
 
 // staleConnection reports whether object data was sent over a connection that was
 // probably closed while it was idle, which is no failure of the service. The next
-// request need not wait, but should use a new connection, see
-// [Client.WithoutKeepAlive].
+// request need not wait.
 func (r *Reply) staleConnection() bool {
 	return r.Reused && r.Status == 0 && (r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert) && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
 }

@@ -20,7 +20,7 @@ func TestZeroClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func(old http.RoundTripper) { http.DefaultTransport = old }(http.DefaultTransport)
-	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made, "zero without keep-alive": new(session.Client).WithoutKeepAlive()} {
+	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made} {
 		if got := client.Endpoint(); got != session.DefaultEndpoint {
 			t.Errorf("%s: Endpoint() = %q, want %q", name, got, session.DefaultEndpoint)
 		}

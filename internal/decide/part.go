@@ -55,7 +55,6 @@ const maxDamaged = 3
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
 func (s Part) Decide(r session.Reply) (Part, session.Action) {
 	a := s.decide(&r)
-	a.Fresh = s.reconnected && !Ends(a.Step)
 	if a.Step == session.Fail {
 		a.Err.Open = true
 	}

@@ -219,15 +219,4 @@ func TestPartStories(t *testing.T) {
 			}
 		}
 	}
-	// A new connection is used after a reused one has failed.
-	s, a := (decide.Part{}).Decide(sentPart(reused))
-	if !a.Fresh {
-		t.Error("the question does not use a new connection")
-	}
-	if _, a = s.Decide(listed(status(200))); !a.Fresh {
-		t.Error("the part does not use a new connection")
-	}
-	if _, a = s.Decide(listed(has)); a.Fresh {
-		t.Error("the end of a conversation uses a new connection")
-	}
 }

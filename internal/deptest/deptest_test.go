@@ -14,11 +14,12 @@ import (
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/nolink",
-	"session":                     "backoff chunk internal/marks internal/objectmeta session/internal/oneline session/internal/secret",
+	"session":                     "backoff chunk internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/objectmeta session",
 	"internal/decide":             "backoff internal/bucket internal/multipart session",
 	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/objectmeta session",
+	"internal/ownconn":            "",
 	"internal/storeretry":         "backoff",
 	"internal/objectmeta":         "chunk",
 	"session/internal/...":        "",
@@ -34,7 +35,7 @@ var imports = map[string]string{
 	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                                     // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk internal/bucket internal/decide internal/multipart session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk internal/bucket internal/decide internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
 	"upload/internal/parts":       "chunk internal/bucket internal/decide internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
 	"upload/internal/runsort":     "",

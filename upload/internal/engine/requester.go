@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"context"
 	"sync/atomic"
 
 	"gcsup/internal/decide"
+	"gcsup/internal/ownconn"
 	"gcsup/session"
 	"gcsup/upload/internal/netconn"
 )
@@ -62,15 +64,14 @@ func (q *Requester) Handed(from, to int64) {
 	q.Pos.Sent.Store(to)
 }
 
-// client returns the client for a request. After a request failed on a reused
+// client returns the client for a request, and its context. After a request failed on a reused
 // connection, each request gets a connection of its own until the upload progresses:
 // the peer may close each connection shortly after a reply.
-func (q *Requester) client() *session.Client {
-	client := q.uplink.Client.WithEncryptionKey(q.Spec.EncryptionKey).WithIntention(q.memory.aim.current())
+func (q *Requester) client(ctx context.Context) (context.Context, *session.Client) {
 	if q.memory.stale.Load() {
-		client = client.WithoutKeepAlive()
+		ctx = ownconn.With(ctx)
 	}
-	return client
+	return ctx, q.uplink.Client.WithEncryptionKey(q.Spec.EncryptionKey).WithIntention(q.memory.aim.current())
 }
 
 // answered records the reply to a request.

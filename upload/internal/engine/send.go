@@ -26,7 +26,7 @@ func (q *Requester) Send(ctx context.Context, op session.Op, from int64, body io
 // conversation decides what follows.
 func (q *Requester) exchange(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
-	x.client = q.client()
+	ctx, x.client = q.client(ctx)
 	if x.body != nil {
 		paused, err := u.Limit.unpaused(ctx)
 		if err != nil {
