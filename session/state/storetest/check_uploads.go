@@ -14,7 +14,7 @@ var tokenChecks = []check{
 	{"pointers", "", pointers},
 	{"list", "", list},
 	{"delete", "", script("b lock other; b save other 1; a lock; a delete; a save 1; a delete; a delete; a save 1; a delete; a delete; a unlock; b unlock other")},
-	{"no token", "", script("b lock none; b unlock none; b lock; b unlock")},
+	{"no upload", "", script("b lock none; b unlock none; b lock; b unlock")},
 	{"invalid IDs", "", invalidIDs},
 	{"damaged", "", damaged},
 	{"newer version", "", newerVersion},
