@@ -137,17 +137,3 @@ func BenchmarkStream(b *testing.B) {
 	}
 	b.ReportMetric(float64(streamTime)/float64(plainTime), "x-plain")
 }
-
-func BenchmarkUpdate(b *testing.B) {
-	p := content(mib)
-	b.SetBytes(mib)
-	for b.Loop() {
-		chunk.Update(0, p)
-	}
-}
-
-func BenchmarkCombine(b *testing.B) {
-	for b.Loop() {
-		chunk.Combine(0x12345678, 0x9abcdef0, 5<<40-1)
-	}
-}

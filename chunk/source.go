@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"gcsup/internal/checksum"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -273,7 +275,7 @@ func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, 
 		if err := s.ReadFull(p, c.Offset); err != nil {
 			return Checkpoint{}, fmt.Errorf("hash: %w", err)
 		}
-		c = Checkpoint{c.Offset + int64(len(p)), Update(c.CRC32C, p)}
+		c = Checkpoint{c.Offset + int64(len(p)), checksum.Update(c.CRC32C, p)}
 	}
 	return c, nil
 }

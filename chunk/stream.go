@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"gcsup/internal/checksum"
 )
 
 const (
@@ -133,7 +135,7 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 		crc = p.marks[full-1]
 	}
 	if rest := offset % Granularity; rest > 0 {
-		crc = Update(crc, p.pieces[full][:rest])
+		crc = checksum.Update(crc, p.pieces[full][:rest])
 	}
 	return Checkpoint{offset, crc}
 }

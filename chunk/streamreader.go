@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"time"
+
+	"gcsup/internal/checksum"
 )
 
 // streamReader is the goroutine of a [Stream]. It reads, hashes and splits the
@@ -121,12 +123,12 @@ func (f *streamReader) fill(w window) (Part, error) {
 func (f *streamReader) fillPiece(b *piece) (n int, err error) {
 	if f.holds {
 		n, f.holds = copy(b[:], f.held[:]), false
-		f.crc = Update(f.crc, b[:n])
+		f.crc = checksum.Update(f.crc, b[:n])
 	}
 	for n < len(b) && err == nil {
 		var read int
 		read, err = f.read(b[n:])
-		f.crc = Update(f.crc, b[n:n+read])
+		f.crc = checksum.Update(f.crc, b[n:n+read])
 		n += read
 	}
 	return n, err

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"gcsup/internal/checksum"
 	"net/url"
-
-	"gcsup/chunk"
 )
 
 // ComposeMax is the largest number of objects that one request composes.
@@ -43,7 +42,7 @@ type composePrecondition struct {
 // https://cloud.google.com/storage/docs/json_api/v1/objects/compose
 func (c *Client) Compose(ctx context.Context, spec Spec, components []Component, crc32c uint32, deleteSources bool) Reply {
 	body := composeRequest{Kind: "storage#composeRequest", Destination: spec.resource(), DeleteSources: deleteSources}
-	body.Destination.CRC32C, body.Destination.Name = chunk.EncodeCRC32C(crc32c), ""
+	body.Destination.CRC32C, body.Destination.Name = checksum.Encode(crc32c), ""
 	for _, component := range components {
 		body.SourceObjects = append(body.SourceObjects, composeSource{component, composePrecondition{component.Generation}})
 	}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session/internal/secret"
 )
 
@@ -121,7 +121,7 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	x := xmlCall(OpPart, "PUT", spec).to(uri, "&partNumber="+strconv.Itoa(number))
-	x.header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
+	x.header["X-Goog-Hash"] = "crc32c=" + checksum.Encode(crc32c)
 	return putPart(ctx, c, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
 }
 

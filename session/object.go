@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 )
 
 // Object is the metadata of a finalized object: all that the service returned. A
@@ -159,7 +159,7 @@ func parseObject(body []byte) *Object {
 	if r.ComponentCount != "" { // only a composed object has one
 		o.ComponentCount, _ = r.ComponentCount.Int64()
 	}
-	o.CRC32C, err = chunk.DecodeCRC32C(r.CRC32C)
+	o.CRC32C, err = checksum.Decode(r.CRC32C)
 	o.HasCRC32C = err == nil
 	return o
 }
@@ -188,7 +188,7 @@ func hashHeader(h http.Header, key string) (uint32, bool) {
 	for _, line := range h.Values(key) {
 		for part := range strings.SplitSeq(line, ",") {
 			if value, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {
-				crc, err := chunk.DecodeCRC32C(value)
+				crc, err := checksum.Decode(value)
 				return crc, err == nil
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 )
 
 // contentLimit bounds the content that Read returns.
@@ -36,7 +36,7 @@ func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte,
 			r.Err = fmt.Errorf("read the content: more than %d bytes", contentLimit)
 			return nil
 		}
-		if want, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && chunk.Update(0, text) != want {
+		if want, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && checksum.Update(0, text) != want {
 			return fmt.Errorf("read the content: %w", ErrChecksum)
 		}
 		content = text

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -64,7 +64,7 @@ func TestSkipGuardsInsert(t *testing.T) {
 				write := func(content []byte) {
 					r := client.Delete(w.t.Context(), spec)
 					if content != nil {
-						r = client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))
+						r = client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content))
 					}
 					if r.Err != nil || r.Status/100 != 2 && r.Status != 404 {
 						t.Errorf("the other writer: %+v", r)

@@ -21,6 +21,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -172,9 +173,9 @@ func flipped(content []byte, offsets ...int64) []byte {
 func TestMain(m *testing.M) {
 	testsize.Overlap()
 	flag.Parse()
-	sum := chunk.Update(0, shared)
+	sum := checksum.Update(0, shared)
 	code := m.Run()
-	if chunk.Update(0, shared) != sum {
+	if checksum.Update(0, shared) != sum {
 		fmt.Fprintln(os.Stderr, "a test changed the shared bytes of data")
 		code = 1
 	}

@@ -13,12 +13,12 @@ import (
 // may import itself. session/internal/secret reveals session URIs: few rows have it.
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
-	"chunk":                       "internal/nolink",
-	"session":                     "backoff chunk session/internal/oneline session/internal/secret",
-	"session/bucket":              "chunk session",
+	"chunk":                       "internal/nolink internal/checksum",
+	"session":                     "backoff chunk session/internal/oneline session/internal/secret internal/checksum",
+	"session/bucket":              "chunk session internal/checksum",
 	"session/internal/...":        "",
 	"session/state":               "backoff chunk session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
-	"session/state/bucketstore":   "backoff chunk session session/bucket session/state",
+	"session/state/bucketstore":   "backoff chunk session session/bucket session/state internal/checksum",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
 	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
 	"internal/contenttype":        "",
@@ -28,14 +28,14 @@ var imports = map[string]string{
 	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore internal/grace", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                    // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/checksum internal/grace", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
-	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
+	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/checksum internal/grace", // no batches
 	"upload/internal/runsort":     "",
 	"upload/internal/saved":       "chunk session session/state internal/grace",
-	"upload/internal/source":      "chunk session upload/internal/content",
-	"upload/internal/spool":       "chunk session session/state upload/internal/content",
-	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
+	"upload/internal/source":      "chunk session upload/internal/content internal/checksum",
+	"upload/internal/spool":       "chunk session session/state upload/internal/content internal/checksum",
+	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/... internal/checksum",
 	"upload/mirror":               "session session/bucket session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
 	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk upload upload/internal/runsort",
@@ -43,11 +43,12 @@ var imports = map[string]string{
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
 	"internal/breaker":            "",
+	"internal/checksum":           "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
-	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
+	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/checksum internal/grace",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "internal/contenttype backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
+	"cmd/gcsup":                   "internal/contenttype internal/checksum backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
 }
 
 // never lists what packages may not even link.

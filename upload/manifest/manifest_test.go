@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -121,7 +122,7 @@ func TestSkip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: chunk.Update(0, []byte(name)), HasCRC32C: true}
+		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: checksum.Update(0, []byte(name)), HasCRC32C: true}
 		first := r
 		switch name {
 		case "new":

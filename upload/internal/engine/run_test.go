@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/content"
@@ -59,7 +60,7 @@ func TestRun(t *testing.T) {
 	ended := func(last faults.Action) []faults.Fault { // the session ends, whatever becomes of the last request
 		return append(on(finalize, last), on(query, status(410), status(410))...)
 	}
-	sum, unconfirmed := chunk.Update(0, data(2*q+5)), errors.New("not yet")
+	sum, unconfirmed := checksum.Update(0, data(2*q+5)), errors.New("not yet")
 	for _, tt := range []scene{
 		{name: "a long request and the tail", size: 3*q + 5, log: "start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
 		{name: "a tail of 256 KiB", size: 2 * q, log: "start 200 send; put 0-q 308 q send; finalize q-2q 200 done"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -88,7 +89,7 @@ func (f *dividedFile) updatePosition() {
 // crc32c returns the checksum of the whole file, from those of its parts.
 func (f *dividedFile) crc32c() (crc uint32) {
 	for _, p := range f.parts {
-		crc = chunk.Combine(crc, p.state().CRC32C, p.rng.Len())
+		crc = checksum.Combine(crc, p.state().CRC32C, p.rng.Len())
 	}
 	return crc
 }

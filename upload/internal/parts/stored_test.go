@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -48,7 +48,7 @@ func (w *world) kill(u *Upload, before *state.Parts) *Upload {
 // putPart sends a part of the multipart upload as another client.
 func (w *world) putPart(u *Upload, number int, content []byte) {
 	w.Helper()
-	if _, r := w.client.PutPart(w.Context(), w.spec, u.common().Upload, number, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+	if _, r := w.client.PutPart(w.Context(), w.spec, u.common().Upload, number, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 		w.Fatalf("%+v", r)
 	}
 }

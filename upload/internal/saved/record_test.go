@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/content"
@@ -108,7 +109,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range token.Checkpoints {
-			if c.CRC32C != chunk.Update(0, random(16*q + 1)[:c.Offset]) {
+			if c.CRC32C != checksum.Update(0, random(16*q + 1)[:c.Offset]) {
 				t.Errorf("the checkpoint %+v is not that of the bytes", c)
 			}
 		}

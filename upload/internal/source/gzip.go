@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/upload/internal/content"
 )
 
@@ -184,7 +185,7 @@ func (g *Gzip) Load(ctx context.Context) (content.Loaded, error) {
 		return plain, err
 	}
 	data, err := io.ReadAll(g.with.reader(plain.Open()))
-	l := loaded(data, chunk.Update(0, data))
+	l := loaded(data, checksum.Update(0, data))
 	g.size, g.crc32c = l.Size, l.CRC32C
 	g.offsets.reset(offsetMark{made: l.Size, read: plain.Size})
 	return l, err
@@ -262,7 +263,7 @@ func (g *Gzip) hash(ctx context.Context, at chunk.Checkpoint, stop int64, report
 		}
 		before := zipped.read
 		n, err := zipped.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
-		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
+		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: checksum.Update(at.CRC32C, buf[:n])}
 		report(zipped.read-before, at.Offset)
 		if err != nil {
 			return at, err

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -106,7 +107,7 @@ func TestGzipContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		zipped, _ := io.ReadAll(loaded.Open())
-		if !bytes.Equal(unzip(t, zipped), data) || (chunk.Checkpoint{Offset: loaded.Size, CRC32C: loaded.CRC32C}) != whole || whole.CRC32C != chunk.Update(0, zipped) || g.Total() != whole.Offset {
+		if !bytes.Equal(unzip(t, zipped), data) || (chunk.Checkpoint{Offset: loaded.Size, CRC32C: loaded.CRC32C}) != whole || whole.CRC32C != checksum.Update(0, zipped) || g.Total() != whole.Offset {
 			t.Errorf("%d bytes: Load returns %d bytes, want %+v", size, loaded.Size, whole)
 		}
 		if sent, committed := g.Offsets().Estimate(whole.Offset, 0); sent != int64(size) || committed != 0 || g.Offsets().Size() != int64(size) {

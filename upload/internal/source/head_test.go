@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 )
 
@@ -59,7 +60,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != chunk.Update(0, data) {
+		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != checksum.Update(0, data) {
 			t.Errorf("%d bytes: Load returns %d bytes, CRC32C %08x", size, len(got), loaded.CRC32C)
 		}
 		if want := size + max(0, size-64<<10)*chunk.HeadSize; counted.read != want {

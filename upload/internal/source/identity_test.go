@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 )
@@ -90,7 +91,7 @@ func TestChangesWhileSending(t *testing.T) {
 			t.Errorf("%s: Changed: %v, want %v", name, err, want)
 		}
 		b, err = file.Next(t.Context(), 3*q, 3*q)
-		if !errors.Is(err, want) || err == nil && (!b.Last || b.CRC32C != chunk.Update(0, random(3*q+1000))) {
+		if !errors.Is(err, want) || err == nil && (!b.Last || b.CRC32C != checksum.Update(0, random(3*q+1000))) {
 			t.Errorf("%s: the last body: %v, %v, want %v", name, b.Last, err, want)
 		}
 		if now, err := chunk.StatIdentity(path); want == nil && (err != nil || file.Identity() != now) {

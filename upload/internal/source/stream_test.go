@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -17,7 +18,7 @@ import (
 func TestRangesOfRequests(t *testing.T) {
 	const size, large = 3*q + 1000, 64 << 20
 	data := random(size)
-	whole := chunk.Update(0, data)
+	whole := checksum.Update(0, data)
 	for _, tt := range []struct {
 		offset, limit int64
 		file          chunk.Range
@@ -76,7 +77,7 @@ func TestStreamKeepsAWindow(t *testing.T) {
 		if s.Total() != total || s.Replayable() != replayable || s.Offsets() != nil || s.Changed(t.Context(), 1) != nil {
 			t.Errorf("total %d, replayable %v, want %d, %v", s.Total(), s.Replayable(), total, replayable)
 		}
-		if whole, err := s.Whole(t.Context()); errors.Is(err, session.ErrUnexpectedData) != (total < 0) || total >= 0 && whole != (chunk.Checkpoint{Offset: total, CRC32C: chunk.Update(0, data)}) {
+		if whole, err := s.Whole(t.Context()); errors.Is(err, session.ErrUnexpectedData) != (total < 0) || total >= 0 && whole != (chunk.Checkpoint{Offset: total, CRC32C: checksum.Update(0, data)}) {
 			t.Errorf("whole: %+v, %v", whole, err)
 		}
 		var got []content.Verdict
@@ -134,7 +135,7 @@ func TestShortStream(t *testing.T) {
 		}
 		for range 2 {
 			got, err := io.ReadAll(loaded.Open())
-			if loaded.Size != int64(len(got)) || loaded.CRC32C != chunk.Update(0, got) {
+			if loaded.Size != int64(len(got)) || loaded.CRC32C != checksum.Update(0, got) {
 				t.Errorf("compressed %v: %d bytes, %08x", zipped, loaded.Size, loaded.CRC32C)
 			}
 			if zipped {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload/internal/content"
 )
@@ -72,11 +73,11 @@ func (r *received) send(c content.Source, limit int64, rng *rand.Rand) (complete
 		commit = max(chunk.Floor(offset+rng.Int64N(left+1)), offset)
 	}
 	r.committed = append(r.committed, data[offset-b.From:commit-b.From]...)
-	if complete = b.Last && commit == b.To; complete && b.CRC32C != chunk.Update(0, r.committed) {
-		r.t.Errorf("the last body has the CRC32C %08x, want %08x", b.CRC32C, chunk.Update(0, r.committed))
+	if complete = b.Last && commit == b.To; complete && b.CRC32C != checksum.Update(0, r.committed) {
+		r.t.Errorf("the last body has the CRC32C %08x, want %08x", b.CRC32C, checksum.Update(0, r.committed))
 	}
 	// The service may report a checksum of what it has.
-	crc := chunk.Update(0, r.committed)
+	crc := checksum.Update(0, r.committed)
 	other := crc + 1
 	reread := rng.IntN(2) == 0
 	for sum, wrong := range map[*uint32]content.Verdict{&crc: content.Different, &other: content.Same} {
@@ -147,7 +148,7 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 						c = next
 					}
 				}
-				want := chunk.Checkpoint{Offset: int64(len(r.committed)), CRC32C: chunk.Update(0, r.committed)}
+				want := chunk.Checkpoint{Offset: int64(len(r.committed)), CRC32C: checksum.Update(0, r.committed)}
 				if whole, err := c.Whole(t.Context()); err != nil || whole != want || c.Total() != want.Offset {
 					t.Errorf("the whole source is %+v, %v, and it has %d bytes; want %+v", whole, err, c.Total(), want)
 				}

@@ -1,4 +1,5 @@
-package chunk
+// Package checksum computes CRC32C, the checksum with which Cloud Storage checks objects.
+package checksum
 
 import (
 	"encoding/base64"
@@ -6,13 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 )
-
-// Checkpoint is an offset in a source and the CRC32C of all bytes before it.
-// The zero Checkpoint is the start of any source.
-type Checkpoint struct {
-	Offset int64  `json:"offset"` // in bytes
-	CRC32C uint32 `json:"crc32c"` // of the bytes [0, Offset)
-}
 
 // Update returns the CRC32C of a byte sequence followed by p, from the CRC32C
 // of the sequence. The CRC32C of no bytes is 0.
@@ -27,7 +21,7 @@ func Update(crc uint32, p []byte) uint32 {
 // proportional to the logarithm of len2. It panics if len2 is negative.
 func Combine(crc1, crc2 uint32, len2 int64) uint32 {
 	if len2 < 0 {
-		panic(fmt.Sprintf("chunk: Combine: negative length %d", len2))
+		panic(fmt.Sprintf("checksum: Combine: negative length %d", len2))
 	}
 	// Appending n zero bytes multiplies a checksum, as a polynomial over GF(2),
 	// by x^8n modulo the generator; the inversions before and after cancel each
@@ -62,17 +56,17 @@ func multiply(a, b uint32) uint32 {
 	return product
 }
 
-// EncodeCRC32C returns crc in the format of the API: the four bytes in
+// Encode returns crc in the format of the API: the four bytes in
 // big-endian order, in base64.
 //
 // https://cloud.google.com/storage/docs/data-validation
-func EncodeCRC32C(crc uint32) string {
+func Encode(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
 
-// DecodeCRC32C parses the format of [EncodeCRC32C]. It returns an error for any
+// Decode parses the format of [Encode]. It returns an error for any
 // other text.
-func DecodeCRC32C(s string) (uint32, error) {
+func Decode(s string) (uint32, error) {
 	// Check the length first, because a base64 decoder skips line breaks.
 	if len(s) == 8 {
 		if b, err := base64.StdEncoding.Strict().DecodeString(s); err == nil && len(b) == 4 {
