@@ -18,7 +18,7 @@ var (
 
 	// ErrNotRegular means that a path does not name a regular file, or names a
 	// file with more content than its size. It cannot be opened as a [Source].
-	// Use a [Stream] for pipes and devices.
+	// Upload pipes and devices as a stream.
 	ErrNotRegular = errors.New("not a regular file")
 )
 

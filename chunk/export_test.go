@@ -25,13 +25,6 @@ func (s *Source) SetClock(local bool, clock, mtime, ctime func() time.Time) {
 	}
 }
 
-// Used returns the bytes in use, and the number of streams.
-func (m *Memory) Used() (bytes int64, streams int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used, m.streams
-}
-
 // OnIdentity calls f before each identity of the source is taken.
 func (s *Source) OnIdentity(f func()) {
 	s.sys.identify = func(file *os.File, info fs.FileInfo) (Identity, error) {

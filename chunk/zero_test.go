@@ -3,7 +3,6 @@ package chunk_test
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"testing"
 
 	"gcsup/chunk"
@@ -42,19 +41,6 @@ func TestZeroValues(t *testing.T) {
 		t.Errorf("zero Source: Close: %v", err)
 	}
 
-	var stream chunk.Stream
-	if _, err := stream.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("zero Stream: Next: %v, want fs.ErrClosed", err)
-	}
-	stream.Release()
-	if err := stream.Close(); err != nil {
-		t.Errorf("zero Stream: Close: %v", err)
-	}
-
-	var part chunk.Part
-	if len(bytesOf(part, 0, 0)) != 0 || part.Checkpoint(0) != (chunk.Checkpoint{}) {
-		t.Errorf("zero Part: %d bytes, checkpoint %v", len(bytesOf(part, 0, 0)), part.Checkpoint(0))
-	}
 	if got := (chunk.Identity{}).Compare(chunk.Identity{}); got != chunk.Same {
 		t.Errorf("zero Identity: Compare = %v, want same", got)
 	}

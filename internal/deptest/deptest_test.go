@@ -14,7 +14,7 @@ import (
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/nolink internal/checksum",
-	"session":                     "backoff chunk session/internal/oneline session/internal/secret internal/checksum",
+	"session":                     "backoff chunk session/internal/oneline session/internal/secret internal/checksum internal/lend",
 	"session/bucket":              "chunk session internal/checksum",
 	"session/internal/...":        "",
 	"session/state":               "backoff chunk session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
@@ -28,13 +28,14 @@ var imports = map[string]string{
 	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore internal/grace", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                    // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/checksum internal/grace", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/checksum internal/grace internal/lend", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
-	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/checksum internal/grace", // no batches
+	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/checksum internal/grace upload/internal/stream", // no batches
 	"upload/internal/runsort":     "",
 	"upload/internal/saved":       "chunk session session/state internal/grace",
-	"upload/internal/source":      "chunk session upload/internal/content internal/checksum",
+	"upload/internal/source":      "chunk session upload/internal/content internal/checksum upload/internal/stream",
 	"upload/internal/spool":       "chunk session session/state upload/internal/content internal/checksum",
+	"upload/internal/stream":      "chunk internal/checksum internal/lend",
 	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/... internal/checksum",
 	"upload/mirror":               "session session/bucket session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
 	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
@@ -44,6 +45,7 @@ var imports = map[string]string{
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
 	"internal/breaker":            "",
 	"internal/checksum":           "",
+	"internal/lend":               "",
 	"internal/nolink":             "",
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/checksum internal/grace",

@@ -22,6 +22,7 @@ import (
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // scene is a run, and what happens to it.
@@ -137,7 +138,7 @@ func (w *world) play(tt scene) {
 	}
 	var src content.Source = file(ours)
 	if tt.stream {
-		stream, err := source.NewStream(bytes.NewReader(ours), new(chunk.Memory), int(2*q))
+		stream, err := source.NewStream(bytes.NewReader(ours), new(stream.Memory), int(2*q))
 		if err != nil {
 			w.t.Fatal(err)
 		}

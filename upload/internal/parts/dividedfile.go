@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -14,6 +13,7 @@ import (
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // Division is what a file in parts is made of.
@@ -23,7 +23,7 @@ type Division struct {
 	Journal *saved.Journal
 	File    *source.File // nil if no bytes are sent
 	Expect  engine.Expectation
-	Memory  *chunk.Memory
+	Memory  *stream.Memory
 	Options Options
 	Link    *connections.Link
 	Began   time.Time // the call

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
 	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -217,7 +218,7 @@ func TestRecordOfACompressedFile(t *testing.T) {
 	dir, _ := openDir(t)
 	j, _ := open(t, dir, func(_ *Call, draft *state.Upload) { draft.Spec.Gzip = true })
 	defer j.Close()
-	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &chunk.Memory{}, 4<<20)
+	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &stream.Memory{}, 4<<20)
 	defer zipped.Close()
 	r := j.RecordFile(zipped)
 	r.Started(s.start(), 0)

@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // zeros is a reader of zero bytes.
@@ -174,7 +175,7 @@ func TestPart(t *testing.T) {
 				t.Errorf("read again: %d, %d, %d", n, offset, end)
 			}
 		})
-		p, err := file.Part(t.Context(), chunk.NewMemory(budget))
+		p, err := file.Part(t.Context(), stream.NewMemory(budget))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func TestPart(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.ErrUnsupported)
-	memory := chunk.NewMemory(2 * q)
+	memory := stream.NewMemory(2 * q)
 	for _, tt := range []struct {
 		ctx  context.Context
 		file *File

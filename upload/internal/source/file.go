@@ -74,9 +74,9 @@ func (f *File) Close() {
 // that Load does not read it again.
 func (f *File) Head() []byte {
 	if f.Total() <= int64(len(small{})) && f.read() == nil {
-		return f.data[:min(len(f.data), chunk.HeadSize)]
+		return f.data[:min(len(f.data), content.HeadSize)]
 	}
-	head := make([]byte, min(f.Total(), chunk.HeadSize))
+	head := make([]byte, min(f.Total(), content.HeadSize))
 	n, _ := f.src.ReadAt(head, 0)
 	return head[:n]
 }

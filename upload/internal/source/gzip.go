@@ -9,6 +9,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // Gzip is a file that is compressed while it is sent. Like a stream, it keeps a window
@@ -20,7 +21,7 @@ import (
 type Gzip struct {
 	file    *File
 	with    Compressor
-	memory  *chunk.Memory
+	memory  *stream.Memory
 	window  int
 	offsets Offsets
 
@@ -37,7 +38,7 @@ var _ Resumable = (*Gzip)(nil)
 
 // NewGzip returns the compressed content of a file, with windows of at most window bytes
 // of memory.
-func NewGzip(file *File, with Compressor, memory *chunk.Memory, window int) *Gzip {
+func NewGzip(file *File, with Compressor, memory *stream.Memory, window int) *Gzip {
 	g := &Gzip{file: file, with: with, memory: memory, window: window, offsets: Offsets{size: file.Total()}}
 	g.reset(offsetMark{})
 	return g

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // text returns n bytes that can be compressed to about three quarters, by each level to other bytes.
@@ -27,7 +28,7 @@ func text(n int) []byte {
 
 func gzipOf(t *testing.T, data []byte, level int) *Gzip {
 	t.Helper()
-	g := NewGzip(FromBytes(data, silent), Compressor{level}, &chunk.Memory{}, 2*q)
+	g := NewGzip(FromBytes(data, silent), Compressor{level}, &stream.Memory{}, 2*q)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -148,7 +149,7 @@ func TestGzipContent(t *testing.T) {
 		},
 		"Seek": func(g *Gzip) error { return g.Seek(t.Context(), q) },
 	} {
-		g := NewGzip(FromReaderAt(broken{}, 2*q, silent), Compressor{}, &chunk.Memory{}, 0)
+		g := NewGzip(FromReaderAt(broken{}, 2*q, silent), Compressor{}, &stream.Memory{}, 0)
 		if err := get(g); !errors.Is(err, chunk.ErrRead) {
 			t.Errorf("%s of a file that cannot be read: %v", name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // countedFile counts the bytes that are read.
@@ -29,7 +30,7 @@ func (f *countedFile) ReadAt(p []byte, off int64) (int, error) {
 // content, and that a change in between is detected.
 func TestHeadOfASmallFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	for _, size := range []int{0, 1, chunk.HeadSize, 64 << 10, 64<<10 + 1} {
+	for _, size := range []int{0, 1, content.HeadSize, 64 << 10, 64<<10 + 1} {
 		data := bytes.Repeat([]byte("x"), size)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 			return file, counted
 		}
 		file, counted := open()
-		if head := file.Head(); !bytes.Equal(head, data[:min(size, chunk.HeadSize)]) {
+		if head := file.Head(); !bytes.Equal(head, data[:min(size, content.HeadSize)]) {
 			t.Errorf("%d bytes: a head of %d bytes", size, len(head))
 		}
 		loaded, err := file.Load(t.Context())
@@ -63,7 +64,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != checksum.Update(0, data) {
 			t.Errorf("%d bytes: Load returns %d bytes, CRC32C %08x", size, len(got), loaded.CRC32C)
 		}
-		if want := size + max(0, size-64<<10)*chunk.HeadSize; counted.read != want {
+		if want := size + max(0, size-64<<10)*content.HeadSize; counted.read != want {
 			t.Errorf("%d bytes: %d bytes were read, want %d", size, counted.read, want)
 		}
 		changed, _ := open()

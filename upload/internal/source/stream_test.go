@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // TestRangesOfRequests checks the bytes of a request from an offset, for a limit. A file and a stream must return at
@@ -69,7 +70,7 @@ func TestStreamKeepsAWindow(t *testing.T) {
 	data := random(3*q + 1000)
 	s := streamOf(t, bytes.NewReader(data))
 	head, whole, err := s.Head(t.Context())
-	if err != nil || whole || !bytes.Equal(head, data[:chunk.HeadSize]) {
+	if err != nil || whole || !bytes.Equal(head, data[:content.HeadSize]) {
 		t.Errorf("a head of %d bytes, whole %v, %v", len(head), whole, err)
 	}
 	known := func(total int64, replayable bool, verdicts ...content.Verdict) {
@@ -122,11 +123,11 @@ func TestShortStream(t *testing.T) {
 	for _, zipped := range []bool{false, true} {
 		s := streamOf(t, bytes.NewReader(data))
 		if zipped {
-			s, _ = Compressor{}.NewStream(bytes.NewReader(data), &chunk.Memory{}, 2*q)
+			s, _ = Compressor{}.NewStream(bytes.NewReader(data), &stream.Memory{}, 2*q)
 			defer s.Close()
 		}
 		head, whole, err := s.Head(t.Context())
-		if err != nil || !whole || !bytes.Equal(head, data[:chunk.HeadSize]) {
+		if err != nil || !whole || !bytes.Equal(head, data[:content.HeadSize]) {
 			t.Errorf("compressed %v: a head of %d bytes, whole %v, %v", zipped, len(head), whole, err)
 		}
 		loaded, err := s.Load(t.Context())

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 const q = chunk.Granularity
@@ -101,13 +102,13 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 			return FromReaderAt(bytes.NewReader(data), int64(len(data)), silent)
 		},
 		"gzip": func(t *testing.T, data []byte) content.Source {
-			g := NewGzip(FromReaderAt(bytes.NewReader(data), int64(len(data)), silent), fast, &chunk.Memory{}, 2*q)
+			g := NewGzip(FromReaderAt(bytes.NewReader(data), int64(len(data)), silent), fast, &stream.Memory{}, 2*q)
 			t.Cleanup(g.Close)
 			return g
 		},
 		"stream": func(t *testing.T, data []byte) content.Source { return streamOf(t, bytes.NewReader(data)) },
 		"gzip stream": func(t *testing.T, data []byte) content.Source {
-			s, err := fast.NewStream(bytes.NewReader(data), &chunk.Memory{}, 2*q)
+			s, err := fast.NewStream(bytes.NewReader(data), &stream.Memory{}, 2*q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +181,7 @@ func unzip(t *testing.T, zipped []byte) []byte {
 // streamOf returns a stream with windows of two units.
 func streamOf(t *testing.T, r io.Reader) *Stream {
 	t.Helper()
-	s, err := NewStream(r, &chunk.Memory{}, 2*q)
+	s, err := NewStream(r, &stream.Memory{}, 2*q)
 	if err != nil {
 		t.Fatal(err)
 	}

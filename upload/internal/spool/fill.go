@@ -73,7 +73,7 @@ func (f *filler) fill() error {
 			empty = 0
 		}
 		switch {
-		case rerr == io.EOF: // only a bare io.EOF is the end, as in chunk.Stream
+		case rerr == io.EOF: // only a bare io.EOF is the end, as in stream.Stream
 			return f.finish()
 		case rerr == nil && empty >= maxEmptyReads:
 			rerr = io.ErrNoProgress

@@ -1,13 +1,14 @@
-package chunk
+// Package lend is for readers that lend their memory, so that their bytes need not be copied.
+package lend
 
 import (
 	"errors"
 	"io"
 )
 
-// Lender is a reader that can lend its memory, so that its bytes need not be copied.
-// [Body] and the readers of streams are Lenders.
-type Lender interface {
+// Reader is a reader that can lend its memory. The bodies of package chunk and the readers of
+// streams are Readers.
+type Reader interface {
 	io.Reader
 
 	// Lend returns the next bytes, at most max. It waits like Read, and the bytes count as
@@ -17,9 +18,9 @@ type Lender interface {
 	Lend(max int) ([]byte, error)
 }
 
-// Lend calls the method of r. The error is [errors.ErrUnsupported] if r is not a [Lender].
-func Lend(r io.Reader, max int) ([]byte, error) {
-	if l, ok := r.(Lender); ok {
+// Bytes calls Lend of r. The error is [errors.ErrUnsupported] if r is not a [Reader].
+func Bytes(r io.Reader, max int) ([]byte, error) {
+	if l, ok := r.(Reader); ok {
 		return l.Lend(max)
 	}
 	return nil, errors.ErrUnsupported

@@ -1,4 +1,4 @@
-package chunk_test
+package stream_test
 
 import (
 	"bytes"
@@ -17,10 +17,15 @@ import (
 	"testing/synctest"
 
 	"gcsup/chunk"
+	"gcsup/internal/lend"
 	"gcsup/internal/testsize"
+	"gcsup/upload/internal/stream"
 )
 
-const q = chunk.Granularity
+const (
+	q   = chunk.Granularity
+	mib = 1 << 20
+)
 
 // sizes lists the edge cases around multiples of Granularity.
 var sizes = []int64{0, 1, q - 1, q, q + 1, 2 * q}
@@ -38,7 +43,7 @@ func content(n int64) []byte {
 func crcOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // bytesOf returns the bytes [from, to) of a part.
-func bytesOf(p chunk.Part, from, to int64) []byte {
+func bytesOf(p stream.Part, from, to int64) []byte {
 	b, err := io.ReadAll(p.Reader(from, to))
 	if err != nil {
 		panic(err)
@@ -47,7 +52,7 @@ func bytesOf(p chunk.Part, from, to int64) []byte {
 }
 
 // drain reads all parts and checks the documented results of Next.
-func drain(t *testing.T, s *chunk.Stream, want []byte, window int64) {
+func drain(t *testing.T, s *stream.Stream, want []byte, window int64) {
 	t.Helper()
 	var off int64
 	for {
@@ -117,7 +122,7 @@ func TestStream(t *testing.T) {
 						continue
 					}
 					want := content(n)
-					s, err := chunk.NewStream(wrap(bytes.NewReader(want)), int(window))
+					s, err := new(stream.Memory).NewStream(wrap(bytes.NewReader(want)), int(window))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -132,7 +137,7 @@ func TestStream(t *testing.T) {
 func TestStreamOneByteAtATime(t *testing.T) {
 	for _, n := range []int64{0, 1, q - 1, q, q + 1, 3*q + 1} {
 		want := content(n)
-		s, err := chunk.NewStream(iotest.OneByteReader(bytes.NewReader(want)), q)
+		s, err := new(stream.Memory).NewStream(iotest.OneByteReader(bytes.NewReader(want)), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +164,7 @@ func TestStreamDefaultWindow(t *testing.T) {
 		t.Skip("reads many MiB")
 	}
 	want := content(16<<20 + 1)
-	s, err := chunk.NewStream(bytes.NewReader(want), 0)
+	s, err := new(stream.Memory).NewStream(bytes.NewReader(want), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +174,7 @@ func TestStreamDefaultWindow(t *testing.T) {
 
 func TestStreamWindowRefused(t *testing.T) {
 	for _, window := range []int{-q, -1, 1, q - 1, q + 1} {
-		if s, err := chunk.NewStream(bytes.NewReader(nil), window); err == nil {
+		if s, err := new(stream.Memory).NewStream(bytes.NewReader(nil), window); err == nil {
 			s.Close()
 			t.Errorf("NewStream(window %d) = nil error, want a refusal", window)
 		}
@@ -183,7 +188,7 @@ func TestStreamReadError(t *testing.T) {
 	for _, cause := range []error{cause, io.ErrUnexpectedEOF, fmt.Errorf("wrapped: %w", io.EOF)} {
 		for _, n := range []int64{0, 1, q - 1, q, q + 1, 2 * q, 2*q + 1} {
 			want := content(n)
-			s, err := chunk.NewStream(io.MultiReader(bytes.NewReader(want), iotest.ErrReader(cause)), q)
+			s, err := new(stream.Memory).NewStream(io.MultiReader(bytes.NewReader(want), iotest.ErrReader(cause)), q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +220,7 @@ func TestStreamReadError(t *testing.T) {
 }
 
 func TestStreamReaderWithoutProgress(t *testing.T) {
-	s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) { return 0, nil }), q)
+	s, err := new(stream.Memory).NewStream(readerFunc(func([]byte) (int, error) { return 0, nil }), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +232,7 @@ func TestStreamReaderWithoutProgress(t *testing.T) {
 
 func TestStreamReaderImpossibleCount(t *testing.T) {
 	for _, n := range []int{-1, 1 << 30} {
-		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) { return n, nil }), q)
+		s, err := new(stream.Memory).NewStream(readerFunc(func([]byte) (int, error) { return n, nil }), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +253,7 @@ func TestStreamReadsOneWindowAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := content(5 * q)
 		src := bytes.NewReader(want)
-		s, err := chunk.NewStream(src, q)
+		s, err := new(stream.Memory).NewStream(src, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,11 +274,11 @@ func TestStreamReadsOneWindowAhead(t *testing.T) {
 func TestStreamNextWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		s, err := chunk.NewStream(r, q)
+		s, err := new(stream.Memory).NewStream(r, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := make(chan chunk.Part)
+		parts := make(chan stream.Part)
 		go func() {
 			for {
 				p, err := s.Next(t.Context())
@@ -309,7 +314,7 @@ func TestStreamNextWaits(t *testing.T) {
 func TestStreamNextCanceled(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	s, err := chunk.NewStream(r, q)
+	s, err := new(stream.Memory).NewStream(r, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +341,7 @@ func TestStreamNextCanceled(t *testing.T) {
 func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		s, err := chunk.NewStream(r, q)
+		s, err := new(stream.Memory).NewStream(r, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +381,7 @@ func TestStreamCloseInterruptsTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := net.Pipe()
 		defer w.Close()
-		s, err := chunk.NewStream(r, q)
+		s, err := new(stream.Memory).NewStream(r, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +402,7 @@ func TestStreamCloseInterruptsTheRead(t *testing.T) {
 // reader before the first Next.
 func TestStreamReadsNothingBeforeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) {
+		s, err := new(stream.Memory).NewStream(readerFunc(func([]byte) (int, error) {
 			t.Error("the stream read from its reader")
 			return 0, io.EOF
 		}), q)
@@ -417,7 +422,7 @@ func TestStreamReadsNothingBeforeNext(t *testing.T) {
 func TestStreamCloseKeepsThePart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := content(4 * q)
-		s, err := chunk.NewStream(bytes.NewReader(want), q)
+		s, err := new(stream.Memory).NewStream(bytes.NewReader(want), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -459,7 +464,7 @@ func TestStreamMemory(t *testing.T) {
 
 // passThrough reads a stream of size bytes to its end, with a window of 16 MiB.
 func passThrough(t *testing.T, size int64) {
-	s, err := chunk.NewStream(io.LimitReader(zeros{}, size), 16<<20)
+	s, err := new(stream.Memory).NewStream(io.LimitReader(zeros{}, size), 16<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -492,8 +497,44 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// TestPartLends checks the bytes that the reader of a part lends.
+func TestPartLends(t *testing.T) {
+	data := content(3*mib + 5)
+	s, err := new(stream.Memory).NewStream(bytes.NewReader(data), 4*mib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	defer s.Close()
+	part, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := part.Reader(3, part.To).(lend.Reader)
+	var got []byte
+	for most := 1; ; most = most*7%400_000 + 1 {
+		lent, err := r.Lend(most)
+		got = append(got, lent...)
+		if err == io.EOF {
+			break
+		}
+		if err != nil || len(lent) == 0 || len(lent) > most {
+			t.Fatalf("Lend(%d) = %d bytes, %v", most, len(lent), err)
+		}
+		one := make([]byte, 1)
+		if n, err := r.Read(one); n == 1 { // Read and Lend in turn
+			got = append(got, one...)
+		} else if err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, data[3:]) {
+		t.Errorf("%d bytes, want those of the stream", len(got))
+	}
+}
+
 func TestPartPanicsOutside(t *testing.T) {
-	s, err := chunk.NewStream(bytes.NewReader(content(2*q+1)), q)
+	s, err := new(stream.Memory).NewStream(bytes.NewReader(content(2*q+1)), q)
 	if err != nil {
 		t.Fatal(err)
 	}

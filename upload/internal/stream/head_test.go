@@ -1,4 +1,4 @@
-package chunk_test
+package stream_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
 )
 
 func TestStreamHead(t *testing.T) {
@@ -36,7 +37,7 @@ func TestStreamHead(t *testing.T) {
 		{"fails", failing(3), 0, false, chunk.ErrRead},
 		{"fails after a piece", failing(q), 0, false, chunk.ErrRead},
 	} {
-		s, err := chunk.NewStream(c.r, 2*chunk.Granularity)
+		s, err := new(stream.Memory).NewStream(c.r, 2*chunk.Granularity)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestStreamHead(t *testing.T) {
 func TestStreamReadsNothingAfterTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := bytes.NewReader(content(5 * q))
-		s, err := chunk.NewStream(src, 0)
+		s, err := new(stream.Memory).NewStream(src, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestStreamReadsNothingAfterTheHead(t *testing.T) {
 func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	s, err := chunk.NewStream(r, 0)
+	s, err := new(stream.Memory).NewStream(r, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	if first, whole, err := s.Head(t.Context()); len(first) != q || whole || err != nil {
 		t.Errorf("%d bytes, whole %v, %v", len(first), whole, err)
 	}
-	closed, err := chunk.NewStream(strings.NewReader("x"), 0)
+	closed, err := new(stream.Memory).NewStream(strings.NewReader("x"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	if _, _, err := closed.Head(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if _, _, err := new(chunk.Stream).Head(t.Context()); !errors.Is(err, fs.ErrClosed) {
+	if _, _, err := new(stream.Stream).Head(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("zero: %v", err)
 	}
 }

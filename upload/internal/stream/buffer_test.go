@@ -1,4 +1,4 @@
-package chunk_test
+package stream_test
 
 import (
 	"bytes"
@@ -6,14 +6,14 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
 )
 
 // TestBuffer checks that a buffer has the bytes that were put into its pieces, at sizes
 // around that of a piece.
 func TestBuffer(t *testing.T) {
 	for _, size := range []int64{0, 1, q - 1, q, q + 1, 3*q + 5} {
-		m := chunk.NewMemory(8 * mib)
+		m := stream.NewMemory(8 * mib)
 		b := m.NewBuffer(size)
 		want := content(size)
 		end := int64(0)
@@ -39,7 +39,7 @@ func TestBuffer(t *testing.T) {
 // TestBufferBudget checks that buffers count as used, and that they never exceed the
 // budget.
 func TestBufferBudget(t *testing.T) {
-	m := chunk.NewMemory(8 * mib)
+	m := stream.NewMemory(8 * mib)
 	if m.Budget() != 7*mib {
 		t.Fatalf("a budget of %d bytes", m.Budget())
 	}
@@ -53,7 +53,7 @@ func TestBufferBudget(t *testing.T) {
 		t.Errorf("%d bytes are in use, want 2 MiB", used)
 	}
 	second.Free()
-	if b := new(chunk.Memory).NewBuffer(64 * mib); b == nil {
+	if b := new(stream.Memory).NewBuffer(64 * mib); b == nil {
 		t.Error("a Memory without a limit has one")
 	}
 }

@@ -1,13 +1,10 @@
-package chunk
+package stream
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
 )
-
-// HeadSize is the number of bytes that [net/http.DetectContentType] considers.
-const HeadSize = 512
 
 // head is the beginning of a stream.
 type head struct {
@@ -16,7 +13,7 @@ type head struct {
 	err   error
 }
 
-// Head waits until the stream has more than [Granularity] bytes, or ends. It
+// Head waits until the stream has more than [chunk.Granularity] bytes, or ends. It
 // returns the first Granularity bytes, or all of the stream if whole is true. They
 // are valid as long as the first part. If the reader fails, Head returns the error
 // that Next would return.

@@ -1,4 +1,4 @@
-package chunk_test
+package stream_test
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
 )
 
 // next returns the next part of a stream that continues after it.
-func next(t *testing.T, s *chunk.Stream) chunk.Part {
+func next(t *testing.T, s *stream.Stream) stream.Part {
 	t.Helper()
 	p, err := s.Next(t.Context())
 	if err != nil || p.Last {
@@ -24,7 +24,7 @@ func next(t *testing.T, s *chunk.Stream) chunk.Part {
 }
 
 // endless returns a stream of zeros.
-func endless(t *testing.T, m *chunk.Memory, window int) *chunk.Stream {
+func endless(t *testing.T, m *stream.Memory, window int) *stream.Stream {
 	t.Helper()
 	s, err := m.NewStream(zeros{}, window)
 	if err != nil {
@@ -41,8 +41,8 @@ func TestMemoryIsShared(t *testing.T) {
 	}
 	for _, budget := range []int64{128 * mib, 16 * mib, 1} {
 		synctest.Test(t, func(t *testing.T) {
-			m := chunk.NewMemory(budget)
-			var streams []*chunk.Stream
+			m := stream.NewMemory(budget)
+			var streams []*stream.Stream
 			for range 50 {
 				s := endless(t, m, 0)
 				streams = append(streams, s)
@@ -76,14 +76,14 @@ func TestEarlyStreamGivesWay(t *testing.T) {
 		t.Skip("reads many MiB")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		m := chunk.NewMemory(128 * mib)
+		m := stream.NewMemory(128 * mib)
 		early := endless(t, m, 0)
 		defer early.Close()
 		if p := next(t, early); p.Len() != 16*mib {
 			t.Errorf("the first part has %d bytes, want 16 MiB", p.Len())
 		}
 		synctest.Wait() // the second window is filled
-		var others []*chunk.Stream
+		var others []*stream.Stream
 		for range 49 {
 			s := endless(t, m, 0)
 			others = append(others, s)
@@ -120,7 +120,7 @@ func TestEarlyStreamGivesWay(t *testing.T) {
 // keeps the whole budget.
 func TestSpentMemoryStopsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := chunk.NewMemory(32 * mib)
+		m := stream.NewMemory(32 * mib)
 		stuck := endless(t, m, 0)
 		defer stuck.Close()
 		next(t, stuck)
@@ -176,7 +176,7 @@ func TestFastReaderHasOneWindow(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := chunk.NewMemory(tt.budget)
+				m := stream.NewMemory(tt.budget)
 				for range tt.streams - 1 {
 					other := endless(t, m, 0)
 					defer other.Close()
@@ -242,7 +242,7 @@ func TestMemoryIsReturned(t *testing.T) {
 		for parts := range 4 { // number of parts that are read before the stream is closed
 			for _, release := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					m := chunk.NewMemory(128 * mib)
+					m := stream.NewMemory(128 * mib)
 					s, err := m.NewStream(source(), q)
 					if err != nil {
 						t.Fatal(err)

@@ -1,6 +1,7 @@
-package chunk
+package stream
 
 import (
+	"gcsup/chunk"
 	"io"
 	"iter"
 )
@@ -13,14 +14,14 @@ type Buffer struct {
 }
 
 // NewBuffer returns a Buffer for size bytes, or nil if they do not fit in the budget. It never
-// waits. The Buffer counts as a multiple of [Granularity] bytes, and its content is
+// waits. The Buffer counts as a multiple of [chunk.Granularity] bytes, and its content is
 // undefined, because memory is reused. The caller must call [Buffer.Free].
 func (m *Memory) NewBuffer(size int64) *Buffer {
-	n := (size + Granularity - 1) / Granularity
+	n := (size + chunk.Granularity - 1) / chunk.Granularity
 	m.mu.Lock()
-	ok := m.budget == 0 || m.used+n*Granularity <= m.budget
+	ok := m.budget == 0 || m.used+n*chunk.Granularity <= m.budget
 	if ok {
-		m.used += n * Granularity
+		m.used += n * chunk.Granularity
 	}
 	m.mu.Unlock()
 	if !ok {
@@ -33,13 +34,13 @@ func (m *Memory) NewBuffer(size int64) *Buffer {
 	return b
 }
 
-// Pieces returns the memory in order, in slices of up to [Granularity] bytes, each with its
+// Pieces returns the memory in order, in slices of up to [chunk.Granularity] bytes, each with its
 // offset in the Buffer. The caller fills the Buffer through these slices.
 func (b *Buffer) Pieces() iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for i, p := range b.pieces {
-			from := int64(i) * Granularity
-			if !yield(from, p[:min(Granularity, b.size-from)]) {
+			from := int64(i) * chunk.Granularity
+			if !yield(from, p[:min(chunk.Granularity, b.size-from)]) {
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package chunk
+package stream
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/internal/checksum"
 )
 
@@ -83,9 +84,9 @@ type filled struct {
 
 // Part is a piece of a stream. It is valid until [Stream.Release].
 type Part struct {
-	Range         // within the stream
-	Last   bool   // the part ends the stream, which has Range.To bytes
-	CRC32C uint32 // of the whole stream up to Range.To
+	chunk.Range        // within the stream
+	Last        bool   // the part ends the stream, which has Range.To bytes
+	CRC32C      uint32 // of the whole stream up to Range.To
 
 	window
 	begin uint32 // CRC32C of the stream up to Range.From
@@ -95,7 +96,7 @@ type Part struct {
 // stream. Reader panics if they are not inside the part.
 func (p Part) Reader(from, to int64) io.Reader {
 	if from < p.From || to < from || to > p.To {
-		panic(fmt.Sprintf("chunk: Part.Reader: %v is not inside %v", Range{from, to}, p.Range))
+		panic(fmt.Sprintf("stream: Part.Reader: %v is not inside %v", chunk.Range{From: from, To: to}, p.Range))
 	}
 	return &partReader{p.pieces, from - p.From, to - p.From}
 }
@@ -111,40 +112,37 @@ func (r *partReader) Read(p []byte) (int, error) {
 	return copy(p, lent), err
 }
 
-// Lend implements [Lender].
+// Lend implements [lend.Reader].
 func (r *partReader) Lend(max int) ([]byte, error) {
 	if r.at == r.to {
 		return nil, io.EOF
 	}
-	rest := r.pieces[r.at/Granularity][r.at%Granularity:]
+	rest := r.pieces[r.at/chunk.Granularity][r.at%chunk.Granularity:]
 	p := rest[:min(int64(max), int64(len(rest)), r.to-r.at)]
 	r.at += int64(len(p))
 	return p, nil
 }
 
 // Checkpoint returns the CRC32C of the stream up to offset, to compare it with
-// the server's. It hashes less than one [Granularity]. It panics if offset is
+// the server's. It hashes less than one [chunk.Granularity]. It panics if offset is
 // outside the part; the end of the part is allowed.
-func (p Part) Checkpoint(offset int64) Checkpoint {
+func (p Part) Checkpoint(offset int64) chunk.Checkpoint {
 	if offset < p.From || offset > p.To {
-		panic(fmt.Sprintf("chunk: Part.Checkpoint: %d is not inside %v", offset, p.Range))
+		panic(fmt.Sprintf("stream: Part.Checkpoint: %d is not inside %v", offset, p.Range))
 	}
 	// A part starts at a boundary, because a window is a multiple of Granularity.
-	crc, full := p.begin, (offset-p.From)/Granularity
+	crc, full := p.begin, (offset-p.From)/chunk.Granularity
 	if full > 0 {
 		crc = p.marks[full-1]
 	}
-	if rest := offset % Granularity; rest > 0 {
+	if rest := offset % chunk.Granularity; rest > 0 {
 		crc = checksum.Update(crc, p.pieces[full][:rest])
 	}
-	return Checkpoint{offset, crc}
+	return chunk.Checkpoint{Offset: offset, CRC32C: crc}
 }
 
-// NewStream is [Memory.NewStream] without a shared limit.
-func NewStream(r io.Reader, window int) (*Stream, error) { return new(Memory).NewStream(r, window) }
-
 // NewStream returns a stream that splits r into parts of at most window bytes. window
-// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most two
+// must be a multiple of [chunk.Granularity]; 0 means 16 MiB. The stream keeps at most two
 // windows in memory. Parts are shorter than a window if the stream's share of the
 // memory is. A stream that is shorter than a window uses memory in proportion to its
 // length.
@@ -153,21 +151,21 @@ func NewStream(r io.Reader, window int) (*Stream, error) { return new(Memory).Ne
 // [Stream.Next]. From then until [Stream.Close] has returned, only the stream may
 // read from r. The caller must close the stream, and then call [Stream.Release].
 func (m *Memory) NewStream(r io.Reader, window int) (*Stream, error) {
-	return m.ResumeStream(r, window, Checkpoint{})
+	return m.ResumeStream(r, window, chunk.Checkpoint{})
 }
 
 // ResumeStream is NewStream for a reader whose first from.Offset bytes were already
 // read. The parts and the checksums continue from there. from.Offset must be a
-// multiple of [Granularity].
-func (m *Memory) ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
-	if from.Offset < 0 || from.Offset%Granularity != 0 {
-		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, Granularity)
+// multiple of [chunk.Granularity].
+func (m *Memory) ResumeStream(r io.Reader, window int, from chunk.Checkpoint) (*Stream, error) {
+	if from.Offset < 0 || from.Offset%chunk.Granularity != 0 {
+		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, chunk.Granularity)
 	}
 	if window == 0 {
 		window = defaultWindow
 	}
-	if window < 0 || window%Granularity != 0 {
-		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Granularity)
+	if window < 0 || window%chunk.Granularity != 0 {
+		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, chunk.Granularity)
 	}
 	s := &Stream{streamChannels: newStreamChannels(), memory: m, done: make(chan struct{})}
 	s.streamReader = &streamReader{
@@ -200,14 +198,14 @@ func newWindows() chan window {
 }
 
 // Next waits for the next part and returns it. A part that is not Last is a
-// multiple of [Granularity], and at least one more byte follows it. The Last
+// multiple of [chunk.Granularity], and at least one more byte follows it. The Last
 // part has at least 1 byte; only an empty stream has an empty Last part. The
 // final request of an upload, with the total and the checksum of the object,
 // therefore always has the last bytes.
 //
 // Until Release is called, Next returns the same part again. After the Last
 // part is released, Next returns [io.EOF]. If the reader fails, Next returns an
-// error that wraps [ErrRead] and the cause, and so does every later Next. The
+// error that wraps [chunk.ErrRead] and the cause, and so does every later Next. The
 // bytes since the previous part are dropped, and no part is marked Last. After
 // Close the error wraps [fs.ErrClosed]. If ctx is done, the error wraps the
 // cause of ctx.

@@ -1,4 +1,4 @@
-package chunk
+package stream
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/internal/checksum"
 )
 
@@ -110,7 +111,7 @@ func (f *streamReader) fill(w window) (Part, error) {
 	if err == nil {
 		err = f.peek()
 	}
-	part.Range, part.CRC32C, part.window = Range{f.off, f.off + size}, f.crc, w
+	part.Range, part.CRC32C, part.window = chunk.Range{From: f.off, To: f.off + size}, f.crc, w
 	// Only a bare io.EOF is the end of the stream. A wrapped io.EOF is a
 	// reader's error for an input that ended too early.
 	if err == io.EOF {
@@ -149,7 +150,7 @@ func (f *streamReader) wrap(offset int64, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("stream: at byte %d: %w: %w", offset, ErrRead, err)
+	return fmt.Errorf("stream: at byte %d: %w: %w", offset, chunk.ErrRead, err)
 }
 
 // showHead sends the first piece to Head. If the stream continues, showHead returns

@@ -1,6 +1,9 @@
-package chunk
+package stream
 
-import "sync"
+import (
+	"gcsup/chunk"
+	"sync"
+)
 
 // minWindow is the number of bytes that a window can always have, even if the
 // budget is spent. A stream therefore never waits for another one.
@@ -37,7 +40,7 @@ func NewMemory(bytes int64) *Memory {
 
 // piece is the unit of memory. A window is a list of pieces, so that it can grow
 // without a copy, and any stream can reuse freed pieces.
-type piece [Granularity]byte
+type piece [chunk.Granularity]byte
 
 // pieces is shared by all streams of a process. The garbage collector frees pieces
 // that were not used during two of its cycles, which are at most two minutes apart.
@@ -68,7 +71,7 @@ func (m *Memory) take(size, limit int64, whole bool) *piece {
 func (m *Memory) grant(size, limit int64, whole bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := size + Granularity
+	next := size + chunk.Granularity
 	if next > limit {
 		return false
 	}
@@ -76,10 +79,10 @@ func (m *Memory) grant(size, limit int64, whole bool) bool {
 	if !whole {
 		least, share = least/windows, share/windows
 	}
-	if m.budget > 0 && next > least && (next > share || m.used+Granularity > m.budget) {
+	if m.budget > 0 && next > least && (next > share || m.used+chunk.Granularity > m.budget) {
 		return false
 	}
-	m.used += Granularity
+	m.used += chunk.Granularity
 	return true
 }
 
@@ -105,7 +108,7 @@ func (m *Memory) put(list []*piece) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used -= int64(len(list)) * Granularity
+	m.used -= int64(len(list)) * chunk.Granularity
 }
 
 // Budget returns the size of the budget in bytes; 0 means no limit.
