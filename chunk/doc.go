@@ -18,10 +18,6 @@
 // checksums of the first pass. If the file was edited in between, the error
 // wraps [ErrChanged], and no changed byte is sent.
 //
-// Call [Source.Settle] before the first byte is read. It ensures that every
-// later change of the file changes its [Identity], or reports that this cannot
-// be ensured.
-//
 // # Guarantees
 //
 //   - Memory is bounded: four buffers of 256 KiB per [Body], and four

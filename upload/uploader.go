@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/connections"
@@ -51,7 +51,7 @@ type Uploader struct {
 // removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
 type removal struct {
 	wanted  bool
-	dispose func(*chunk.Held) error // is called instead, if it is not nil
+	dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error // is called instead, if it is not nil
 }
 
 // NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time

@@ -22,6 +22,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -198,7 +199,7 @@ func (w *world) file(content []byte) string {
 // it twice.
 func (w *world) letPass(path string) {
 	w.t.Helper()
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,14 +13,14 @@ import (
 // may import itself. session/internal/secret reveals session URIs: few rows have it.
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
-	"chunk":                       "internal/nolink internal/checksum",
+	"chunk":                       "internal/regular internal/checksum",
 	"session":                     "backoff chunk session/internal/oneline session/internal/secret internal/checksum internal/lend",
 	"session/bucket":              "chunk session internal/checksum",
 	"session/internal/...":        "",
 	"session/state":               "backoff chunk session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
 	"session/state/bucketstore":   "backoff chunk session session/bucket session/state internal/checksum",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
-	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
+	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace internal/sourcefile",
 	"internal/contenttype":        "",
 	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
@@ -32,14 +32,14 @@ var imports = map[string]string{
 	"upload/internal/netconn":     "",
 	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/checksum internal/grace upload/internal/stream", // no batches
 	"upload/internal/runsort":     "",
-	"upload/internal/saved":       "chunk session session/state internal/grace",
-	"upload/internal/source":      "chunk session upload/internal/content internal/checksum upload/internal/stream",
+	"upload/internal/saved":       "chunk session session/state internal/grace internal/sourcefile",
+	"upload/internal/source":      "chunk session upload/internal/content internal/checksum upload/internal/stream internal/sourcefile",
 	"upload/internal/spool":       "chunk session session/state upload/internal/content internal/checksum",
 	"upload/internal/stream":      "chunk internal/checksum internal/lend",
-	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/... internal/checksum",
+	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/... internal/checksum internal/sourcefile",
 	"upload/mirror":               "session session/bucket session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
-	"upload/tree":                 "chunk upload upload/internal/runsort",
+	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/... internal/sourcefile",
+	"upload/tree":                 "chunk upload upload/internal/runsort internal/sourcefile",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
@@ -47,10 +47,13 @@ var imports = map[string]string{
 	"internal/checksum":           "",
 	"internal/lend":               "",
 	"internal/nolink":             "",
+	"internal/pagecache":          "",
+	"internal/regular":            "",
+	"internal/sourcefile":         "chunk internal/nolink internal/pagecache internal/regular",
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/checksum internal/grace",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "internal/contenttype internal/checksum backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
+	"cmd/gcsup":                   "internal/contenttype internal/checksum backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace internal/sourcefile",
 }
 
 // never lists what packages may not even link.

@@ -21,6 +21,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -118,7 +119,7 @@ func TestSkip(t *testing.T) {
 		if err := os.WriteFile(path(name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		id, err := chunk.StatIdentity(path(name))
+		id, err := sourcefile.StatIdentity(path(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 	if err := os.WriteFile(source, []byte("a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id, err := chunk.StatIdentity(source)
+	id, err := sourcefile.StatIdentity(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/upload/internal/stream"
 	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // random returns n bytes that cannot be compressed.
@@ -199,7 +200,7 @@ func TestRecordOfACopy(t *testing.T) {
 	j, token := open(t, dir)
 	defer j.Close()
 	file := fileOf(4 * q)
-	if change := file.Since(token.Source, false, true); change != chunk.ChangeTimeOnly {
+	if change := file.Since(token.Source, false, true); change != sourcefile.ChangeTimeOnly {
 		t.Fatal(change)
 	}
 	r := j.RecordFile(file)

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -45,7 +46,7 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 	}
 	defer osf.Close()
 	tf := &tornFile{File: osf, at: base}
-	src, err := chunk.FromFile(tf, 0)
+	src, err := sourcefile.FromFile(tf, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

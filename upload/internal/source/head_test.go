@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -42,7 +42,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 			}
 			t.Cleanup(func() { f.Close() })
 			counted := &countedFile{File: f}
-			src, err := chunk.FromFile(counted, 0)
+			src, err := sourcefile.FromFile(counted, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload/internal/stream"
 )
 
@@ -16,7 +17,7 @@ import (
 // it. Otherwise it is read from the file for each request, and hashed while it is sent. The bytes of
 // a second request are compared with those of the first.
 type Part struct {
-	src    *chunk.Source
+	src    *sourcefile.File
 	data   *stream.Buffer   // nil if the bytes are not in memory
 	sum    *chunk.PrefixCRC // of the bytes that were read
 	reread Reread
