@@ -329,7 +329,7 @@ func (r *callResult) snapshot(p *progress) Result {
 		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.Sent.Load(), r.tally.Resent.Load(), r.tally.Reread.Load()
-	res.Paced = time.Duration(r.tally.Paced.Load())
+	res.Throttled = time.Duration(r.tally.Paced.Load())
 	res.Requests, res.Elapsed = int(r.tally.Requests.Load()), time.Since(r.began)
 	return res
 }

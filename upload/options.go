@@ -42,9 +42,9 @@ type Options struct {
 	// Uploader, and [backoff.NoGate] no gate.
 	Gate *backoff.Gate
 
-	// RequestRates pace the requests to a bucket that answered 429 because it got too many of them:
+	// RequestRates throttles the requests to a bucket that answered 429 because it got too many of them:
 	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
-	// Uploader, and [NoRequestRates] that nothing is paced.
+	// Uploader, and [NoRequestRates] that nothing is throttled.
 	RequestRates *RequestRates
 
 	// RateLimit limits the object data of all uploads together. A program may change the

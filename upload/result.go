@@ -62,7 +62,7 @@ type Result struct {
 	Requests    int           // HTTP requests of every kind
 	Retries     int           // requests repeated, or replaced by a query, after a failure
 	Waited      time.Duration // before retries
-	Paced       time.Duration // how long requests waited for the rate of their bucket, see [RequestRates]
+	Throttled       time.Duration // how long requests waited for the rate of their bucket, see [RequestRates]
 	Elapsed     time.Duration
 }
 
