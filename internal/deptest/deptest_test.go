@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
 	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace internal/sourcefile",
 	"internal/contenttype":        "",
-	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
+	"internal/errkind":            "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
 	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore internal/grace", // no sources
@@ -38,7 +38,7 @@ var imports = map[string]string{
 	"upload/internal/stream":      "chunk internal/checksum internal/lend",
 	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/... internal/checksum internal/sourcefile",
 	"upload/mirror":               "session session/bucket session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/... internal/sourcefile",
+	"upload/outbox":               "backoff chunk internal/nolink session session/state upload internal/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/... internal/sourcefile",
 	"upload/tree":                 "chunk upload upload/internal/runsort internal/sourcefile",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
@@ -51,7 +51,7 @@ var imports = map[string]string{
 	"internal/regular":            "",
 	"internal/sourcefile":         "chunk internal/nolink internal/pagecache internal/regular",
 	"internal/grace":              "",
-	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/checksum internal/grace",
+	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/checksum internal/grace internal/errkind",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
 	"cmd/gcsup":                   "internal/contenttype internal/checksum backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace internal/sourcefile",
 }

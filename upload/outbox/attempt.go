@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/errkind"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // task is a file to upload. The fields are copies, because the entry belongs to the table.

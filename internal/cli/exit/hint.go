@@ -11,10 +11,10 @@ import (
 	"syscall"
 
 	"gcsup/backoff"
+	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
-	"gcsup/upload/errkind"
 	"gcsup/upload/manifest"
 	"gcsup/upload/mirror"
 )
