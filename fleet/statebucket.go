@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 )
 
@@ -78,7 +78,7 @@ func (b *stateBucket) write(ctx context.Context, name string, content []byte) er
 }
 
 func (b *stateBucket) insert(ctx context.Context, name string, spec session.Spec, content []byte) error {
-	crc := chunk.Update(0, content)
+	crc := checksum.Update(0, content)
 	return b.repeat(ctx, name, func(ctx context.Context) session.Reply {
 		var body io.Reader = bytes.NewReader(content)
 		return b.client.Insert(ctx, spec, int64(len(content)), crc, body)

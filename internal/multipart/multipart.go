@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
@@ -145,7 +145,7 @@ func URL(endpoint string, spec session.Spec, id string) string {
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func PutPart(ctx context.Context, c *session.Client, spec session.Spec, uri session.URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r session.Reply) {
 	x := partExchange(spec, uri, number)
-	x.Header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
+	x.Header["X-Goog-Hash"] = "crc32c=" + checksum.Encode(crc32c)
 	return putPart(ctx, c, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
 }
 
