@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/upload/errkind"
+	"gcsup/internal/errkind"
 )
 
 // unfitAfter is the number of tasks after which a worker is unfit, if they failed here for a reason that may

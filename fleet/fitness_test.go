@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
-	"gcsup/upload/errkind"
 )
 
 // TestFitness checks when a worker is unfit, and when it may try a task.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/session/state"
-	"gcsup/upload/errkind"
 )
 
 // verdict is the consequence of a file's outcome for its task.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // stateBucket reads and writes small objects beside the saved uploads.
@@ -59,7 +59,7 @@ func (b *stateBucket) read(ctx context.Context, name string) (content []byte, er
 		if r.Status != http.StatusOK || r.Object == nil {
 			return r
 		}
-		content, r = b.client.Read(ctx, b.spec(name), r.Object.Generation)
+		content, r = bucket.Read(ctx, b.client, b.spec(name), r.Object.Generation)
 		return r
 	})
 	return content, err
@@ -78,7 +78,7 @@ func (b *stateBucket) write(ctx context.Context, name string, content []byte) er
 }
 
 func (b *stateBucket) insert(ctx context.Context, name string, spec session.Spec, content []byte) error {
-	crc := chunk.Update(0, content)
+	crc := checksum.Update(0, content)
 	return b.repeat(ctx, name, func(ctx context.Context) session.Reply {
 		var body io.Reader = bytes.NewReader(content)
 		return b.client.Insert(ctx, spec, int64(len(content)), crc, body)

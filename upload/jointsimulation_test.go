@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -361,7 +361,7 @@ func jointSum(size int64) uint32 {
 	if sum, ok := jointSums.Load(size); ok {
 		return sum.(uint32)
 	}
-	sum := chunk.Update(0, data(size))
+	sum := checksum.Update(0, data(size))
 	jointSums.Store(size, sum)
 	return sum
 }

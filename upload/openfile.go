@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -160,9 +162,9 @@ func refuseLink(path string) error {
 }
 
 // openSource opens the file at path. below is that of a Job.
-func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
+func openSource(u *Uploader, path, below string) (*sourcefile.File, error) {
 	if u.below == "" && !u.removal.wanted {
-		return chunk.Open(path)
+		return sourcefile.Open(path)
 	}
 	// No link below CallOptions.Below or below is followed. A file that will be removed is the one with the name: a link
 	// that replaced it after refuseLink is not followed either.
@@ -172,7 +174,7 @@ func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chunk.OpenBelow(below, rel)
+	return sourcefile.OpenBelow(below, rel)
 }
 
 // thenRemove removes the source, which is open, if the upload that ended with err has
@@ -210,7 +212,7 @@ func (f *openFile) remove(ctx context.Context) error {
 // last request is lost, a status query describes the object even if it was deleted meanwhile.
 func (f *openFile) confirmObject(ctx context.Context, made *session.Object) error {
 	f.uplink.Permit = nil // the upload has ended, and with it its lease
-	a, err := f.requests.Ask(ctx, session.Request{}, f.wire().Stat)
+	a, err := f.requests.Ask(ctx, decide.Request{}, f.wire().Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return err

@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -27,7 +28,7 @@ var pausable = []struct {
 }{
 	{"one session", largeChunks, large, spec},
 	{"parts by compose", byParts, partsLarge, spec},
-	{"parts by multipart", byMultipart, 4*session.MultipartMinPart + 1, spec},
+	{"parts by multipart", byMultipart, 4*multipart.MinPart + 1, spec},
 	{"compressed", func(o *upload.Options) { o.ChunkSize = q }, large, upload.Spec{Bucket: "bkt", Object: "obj", Gzip: true}},
 }
 
@@ -347,7 +348,7 @@ func TestPauseDoesNotHang(t *testing.T) {
 		if err != nil || !res.Resumed {
 			t.Errorf("the next call: %+v, %v", res, err)
 		}
-		if sum := chunk.Update(0, content); res.Object.CRC32C != sum {
+		if sum := checksum.Update(0, content); res.Object.CRC32C != sum {
 			t.Errorf("CRC32C = %08x, want %08x", res.Object.CRC32C, sum)
 		}
 	})

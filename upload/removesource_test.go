@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -48,12 +49,12 @@ func TestRemoveSource(t *testing.T) {
 		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
 		"through session": {size: large, with: largeChunks},
 		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
-		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 2},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }, stats: 2},
 	} {
 		if tt.size > mib && testing.Short() {
 			continue
 		}
-		for _, racy := range []bool{false, true} { // see chunk.Settled
+		for _, racy := range []bool{false, true} { // see sourcefile.Settled
 			inBubble(t, nil, func(w *world) {
 				path := w.file(data(tt.size))
 				if racy {
@@ -423,10 +424,10 @@ func TestDisposeOfSource(t *testing.T) {
 		path := w.file(data(1000))
 		refuse := errors.New("refused")
 		var asked []string
-		dispose := func(file *chunk.Held) error {
-			asked = append(asked, file.Path)
-			if file.Info.Size() != 1000 {
-				w.t.Errorf("the file has %d bytes", file.Info.Size())
+		dispose := func(_ *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
+			asked = append(asked, path)
+			if info.Size() != 1000 {
+				w.t.Errorf("the file has %d bytes", info.Size())
 			}
 			return refuse
 		}

@@ -11,8 +11,8 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
-	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -228,7 +228,7 @@ func TestRequestRatesLimit(t *testing.T) {
 		{"small files", 1, nil},
 		{"sessions", q + 1, nil},
 		{"compose", 3 * q, upload.InParts(3, q).By(upload.ByCompose)},
-		{"multipart", 2 * session.MultipartMinPart, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)},
+		{"multipart", 2 * multipart.MinPart, upload.InParts(2, multipart.MinPart).By(upload.ByMultipart)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

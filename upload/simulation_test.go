@@ -24,6 +24,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -32,7 +34,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Raced(16, testsize.Full(200, 32))), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 
@@ -158,7 +160,7 @@ func (s *simulation) size() int64 {
 		return s.auto.size(s.rnd)
 	}
 	if s.by == upload.ByMultipart {
-		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
+		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
 	}
 	edges := []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 5 * q}
 	if s.chance(40) {
@@ -489,7 +491,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if rerr != nil || !bytes.Equal(s.decoded(got), content) {
 			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
 		}
-		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, got) {
+		if res.Object == nil || res.Object.CRC32C != checksum.Update(0, got) {
 			t.Errorf("Result.Object = %+v", res.Object)
 		}
 		// What could not be removed is on record.

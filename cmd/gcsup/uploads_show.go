@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -86,7 +86,7 @@ func sourceState(token *state.Upload) string {
 	case token.SourceIdentity != "":
 		return sourceNamed
 	}
-	identity, err := chunk.StatIdentity(token.SourcePath)
+	identity, err := sourcefile.StatIdentity(token.SourcePath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return sourceMissing
@@ -95,7 +95,7 @@ func sourceState(token *state.Upload) string {
 	case identity.Size != token.Source.Size:
 		return sourceChanged
 	case token.Source.ModTimeNS == 0: // an import: only the bytes matter
-	case token.Source.Compare(identity) == chunk.Different:
+	case sourcefile.Compare(token.Source, identity) == sourcefile.Different:
 		return sourceChanged
 	}
 	return sourceSame
@@ -193,7 +193,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 // showLine is a saved upload in JSON with what the service holds of it.
 type showLine struct {
 	sessionLine
-	State       *string `json:"state"`  // null if the service was not asked
+	State       *string `json:"state"`             // null if the service was not asked
 	Stored      *int64  `json:"service_committed"` // committed bytes; null if there is no open session
 	SourceState string  `json:"source_state"`
 	InUse       bool    `json:"in_use"`

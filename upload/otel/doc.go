@@ -31,7 +31,7 @@
 //	gcsup.resumable          whether a later call can continue it; only if it failed
 //	gcsup.requests           HTTP requests
 //	gcsup.retries            requests that were repeated or replaced by a query
-//	error.type               the kind of the error, such as precondition, see package [gcsup/upload/errkind]
+//	error.type               the kind of the error, such as precondition, as in the JSON lines of gcsup
 //
 // and these span events
 //

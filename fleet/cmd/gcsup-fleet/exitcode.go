@@ -15,7 +15,7 @@ import (
 	"gcsup/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
-	"gcsup/upload/errkind"
+	"gcsup/internal/errkind"
 )
 
 // errAuthTimeout equals the error of nats.Connect if the process did not run for seconds while

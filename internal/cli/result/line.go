@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -31,7 +31,7 @@ type Line struct {
 	Requests    int        `json:"requests"`
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
-	ThrottledMS     int64      `json:"throttled_ms"` // for the request rate of the bucket
+	ThrottledMS int64      `json:"throttled_ms"` // for the request rate of the bucket
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
@@ -127,7 +127,7 @@ type SummaryLine struct {
 	Requests       int    `json:"requests"`
 	Retries        int    `json:"retries"`
 	WaitedMS       int64  `json:"waited_ms"`
-	ThrottledMS        int64  `json:"throttled_ms"`
+	ThrottledMS    int64  `json:"throttled_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 
@@ -163,7 +163,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
 				l.Size = &o.Size
 			}
-			l.CRC32C = Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+			l.CRC32C = Known(checksum.Encode(o.CRC32C), o.HasCRC32C)
 		}
 	}
 	if status == Failed || f.Entry != "" || exit.NotResumable(err) {

@@ -35,14 +35,14 @@ type Totals struct {
 	Code      int                  // the exit code of a batch
 	Deletions *Deletions           // nil if nothing may be deleted
 
-	planned      int   // files
-	plannedBytes int64 // of those
-	exhausted    int   // files that failed because their retries were used up
-	removed      int   // sources
-	kept         int   // sources that could not be removed
-	requests     int
-	throttled        time.Duration
-	throttledBucket  string // for whose rate the last of these files waited
+	planned         int   // files
+	plannedBytes    int64 // of those
+	exhausted       int   // files that failed because their retries were used up
+	removed         int   // sources
+	kept            int   // sources that could not be removed
+	requests        int
+	throttled       time.Duration
+	throttledBucket string // for whose rate the last of these files waited
 }
 
 // Add adds the outcome of one file.

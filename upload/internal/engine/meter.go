@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/lend"
 	"gcsup/upload/internal/atrisk"
 )
 
@@ -100,9 +101,9 @@ func (m *Meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend implements [chunk.Lender].
+// Lend implements [lend.Reader].
 func (m *Meter) Lend(max int) ([]byte, error) {
-	r, ok := m.r.(chunk.Lender)
+	r, ok := m.r.(lend.Reader)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}

@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cloudtest"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
@@ -138,7 +139,7 @@ func status(code int) faults.Action {
 // insert makes the object as another client does.
 func (w *world) insert(data []byte) *session.Object {
 	w.t.Helper()
-	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), chunk.Update(0, data), bytes.NewReader(data))
+	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), checksum.Update(0, data), bytes.NewReader(data))
 	if r.Object == nil {
 		w.t.Fatalf("the other client: %+v", r)
 	}
@@ -196,19 +197,19 @@ func (w *world) Exchange(x *engine.Exchange) {
 	defer w.mu.Unlock()
 	w.exchanges = append(w.exchanges, x)
 	text := string(x.Reply.Op)
-	if x.Reply.Lost() { // the buffers of the connection have some of the bytes
+	if x.Reply.Status == 0 { // the buffers of the connection have some of the bytes
 		text += " lost"
 	} else {
 		if x.Sent > 0 {
 			text += " " + at(x.Offset) + "-" + at(x.Offset+x.Sent)
 		}
 		text += fmt.Sprint(" ", x.Reply.Status)
-		if held, open := x.Reply.Held(); open && held >= 0 {
+		if held := x.Reply.Committed; x.Reply.Open() && held >= 0 {
 			text += " " + at(held)
 		}
 	}
 	if x.Next != nil {
-		text += " " + x.Next.Step.String()
+		text += " " + string(x.Next.Step)
 	}
 	w.log = append(w.log, text)
 }
