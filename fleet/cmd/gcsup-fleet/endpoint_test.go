@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/exit"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/smalldisk"
 	"gcsup/internal/cli/exit"
 )

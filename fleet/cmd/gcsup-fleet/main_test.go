@@ -27,7 +27,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/testprocess"

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // workerCollector collects the metrics of a worker. All values of a scrape are those of one call.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/metrics"
 )
 

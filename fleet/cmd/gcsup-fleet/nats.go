@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestProgressLine checks the line for people, its cut to the width of a terminal, and the mean of

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"

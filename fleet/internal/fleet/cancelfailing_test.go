@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestCancelWhileATaskFails cancels the queue while a worker has a task, which then fails before the worker reads the

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

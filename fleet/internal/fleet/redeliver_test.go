@@ -8,7 +8,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestRedeliveredGroup delivers a group again, of which a worker has sent a part. The finished files are not sent again.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestWorkerName starts workers with one name. The second is refused while the first lives, and soon after the

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

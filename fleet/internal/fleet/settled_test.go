@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

@@ -9,7 +9,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestForget forgets one dead letter and retries another one by their keys.

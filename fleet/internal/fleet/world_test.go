@@ -21,7 +21,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/upload"
 	"gcsup/upload/tree"

@@ -11,5 +11,5 @@
 // decides which objects exist. The queue can therefore be lost at any time: submitting
 // the same tree restores it.
 //
-// README.md describes the command, and DESIGN.md the messages and the streams.
+// ../../README.md describes the command, and ../../DESIGN.md the messages and the streams.
 package fleet

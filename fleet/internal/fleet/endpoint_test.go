@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // The permissions to publish to NATS subjects that README.md lists. Each role may subscribe to

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestWorkersOverlap checks that four workers upload at the same time, two files

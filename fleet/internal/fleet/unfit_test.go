@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // forbidden is a transport that answers 403 to each request for the data bucket, like the service if

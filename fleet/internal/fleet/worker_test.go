@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestTree uploads a tree with one worker, and submits it again.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/upload"
 )
 

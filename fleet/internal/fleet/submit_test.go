@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )

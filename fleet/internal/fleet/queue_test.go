@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestLateAcknowledgment wipes JetStream and then acknowledges an earlier task. The task that now has

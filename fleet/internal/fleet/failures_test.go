@@ -12,7 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // failing returns a fault for all requests of an operation on an object.

@@ -13,7 +13,7 @@ import (
 
 func design(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("DESIGN.md")
+	data, err := os.ReadFile("../../DESIGN.md")
 	if err != nil {
 		t.Fatal(err)
 	}

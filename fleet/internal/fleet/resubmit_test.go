@@ -11,7 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
