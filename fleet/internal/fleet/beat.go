@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/internal/crowd"
 	"gcsup/upload"
 )
 
@@ -22,24 +20,35 @@ const (
 	detailPrefix    = "detail."
 )
 
+// Conditions of a worker, which it publishes to the others.
+const (
+	idle    = "idle"    // it has no task
+	sending = "sending" // it has tasks
+)
+
+// maxBeatInterval is the longest time between two beats of a worker.
+const maxBeatInterval = 15 * time.Second
+
+// beatInterval returns the time between two beats of a worker, from 2 s to maxBeatInterval. At each beat, a worker
+// publishes its condition and reads those of the others, so that the cost of a beat grows with their number.
+func beatInterval(workers int) time.Duration {
+	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), maxBeatInterval)
+}
+
 // keepBeating calls beat at intervals until ctx is done. last has the settings at the start of the
-// worker, if known is set. It returns an error if another worker has taken the name.
-func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) error {
+// worker, if known is set.
+func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	for {
 		w.mu.Lock()
-		interval := crowd.Interval(len(w.seen))
+		interval := beatInterval(len(w.seen))
 		w.mu.Unlock()
 		pause(ctx, interval)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
-		s, ok, err := w.beat(ctx)
-		if err != nil {
-			return err
-		}
-		if ok {
-			if known && s.canceled != last.canceled {
-				w.cancel(s.canceled)
+		if s, ok := w.beat(ctx); ok {
+			if known && s.Canceled != last.Canceled {
+				w.cancel(s.Canceled)
 			}
 			last, known = s, true
 		}
@@ -48,8 +57,8 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) err
 
 // beat publishes the condition of this worker, reads those of the others and the
 // settings, and adapts this worker to them. It returns the settings. If NATS cannot
-// be reached, it returns false, and the worker continues as before. The error wraps [ErrNameInUse].
-func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
+// be reached, it returns false, and the worker continues as before.
+func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	var s settings
@@ -58,61 +67,46 @@ func (w *Worker) beat(ctx context.Context) (settings, bool, error) {
 		if err := w.publish(ctx); err != nil {
 			return err
 		}
-		if s, err = w.q.settings(ctx); err != nil {
+		if s, _, err = w.q.settings(ctx); err != nil {
 			return err
 		}
 		found, err = conditions(ctx, w.q.open.Load().workers)
 		return err
 	})
-	if errors.Is(err, ErrNameInUse) {
-		return s, false, err
-	}
 	if err != nil {
 		w.log.Warn("NATS cannot be reached", "err", err)
-		return s, false, nil
+		return s, false
 	}
 	w.follow(found, s)
-	w.compare(ctx)
-	return s, true, nil
+	return s, true
 }
 
 // condition returns the condition of this worker. The caller holds w.mu.
-func (w *Worker) condition() crowd.Condition {
-	switch {
-	case w.fitness.unfit != nil:
-		return crowd.Unfit
-	case w.gated:
-		return crowd.Waiting
-	case len(w.active) == 0 && w.health.recent():
-		return crowd.Ready
-	case len(w.active) == 0:
-		return crowd.Idle
-	case w.health.trouble():
-		return crowd.Troubled
+func (w *Worker) condition() string {
+	if len(w.active) == 0 {
+		return idle
 	}
-	return crowd.Sending
+	return sending
 }
 
 // publish writes the keys of this worker in the workers bucket.
 func (w *Worker) publish(ctx context.Context) error {
-	detail, err := json.Marshal(w.Status())
+	s := w.Status()
+	detail, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	cond := w.condition()
-	w.mu.Unlock()
 	kv := w.q.open.Load().workers
-	if err := w.publishDetail(ctx, kv, detail); err != nil {
+	if _, err := kv.Put(ctx, detailPrefix+w.opts.Name, detail); err != nil {
 		return err
 	}
-	_, err = kv.PutString(ctx, conditionPrefix+w.opts.Name, string(cond))
+	_, err = kv.PutString(ctx, conditionPrefix+w.opts.Name, s.Condition)
 	return err
 }
 
 // sighting is the last beat of a worker that this one has read.
 type sighting struct {
-	condition crowd.Condition
+	condition string
 	at        time.Time // by the clock of this worker
 }
 
@@ -121,7 +115,7 @@ func conditions(ctx context.Context, workers jetstream.KeyValue) (map[string]sig
 	found := map[string]sighting{}
 	var newest time.Time
 	err := eachOf(ctx, workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
-		found[strings.TrimPrefix(e.Key(), conditionPrefix)] = sighting{crowd.Condition(e.Value()), e.Created()}
+		found[strings.TrimPrefix(e.Key(), conditionPrefix)] = sighting{string(e.Value()), e.Created()}
 		if e.Created().After(newest) {
 			newest = e.Created()
 		}
@@ -136,29 +130,34 @@ func conditions(ctx context.Context, workers jetstream.KeyValue) (map[string]sig
 
 // follow adapts this worker to the others and to the settings of the fleet.
 func (w *Worker) follow(found map[string]sighting, s settings) {
-	others := crowd.Crowd{}
-	for name, s := range found {
-		others[name] = s.condition
-	}
 	w.mu.Lock()
-	if len(w.active) == 0 && !w.gated {
-		w.health.forget()
+	found[w.opts.Name] = sighting{w.condition(), time.Now()}
+	if s.Drain != w.drain {
+		w.drain = s.Drain
+		close(w.changed)
+		w.changed = make(chan struct{})
 	}
-	others[w.opts.Name] = w.condition()
-	gated := !others.Admits(w.opts.Name, time.Now())
-	closes := gated && !w.gated
-	if gated != w.gated || s.drain != w.drain {
-		w.broadcast()
-	}
-	w.gated, w.drain = gated, s.drain
 	w.see(found)
 	w.mu.Unlock()
-	w.limitRate(others.Share(float64(s.rate), w.opts.Name))
-	w.requests.Share(others.Sharing(w.opts.Name))
-	if closes {
-		w.log.Warn("the service fails; this worker waits while others try it")
-		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })
+	number, workers := sharing(found, w.opts.Name)
+	w.limitRate(float64(s.Rate) / float64(workers))
+	w.requests.Share(number, workers)
+}
+
+// sharing returns the number of workers with which the worker with a name shares a rate equally, itself
+// included, and its number among them in the order of their names, from 0. These are the workers that
+// have tasks. A worker without a task shares with all workers, because many may
+// begin before they receive each other's conditions.
+func sharing(all map[string]sighting, name string) (number, workers int) {
+	for other, s := range all {
+		if other == name || s.condition == sending || all[name].condition == idle {
+			workers++
+			if other < name {
+				number++
+			}
+		}
 	}
+	return number, max(workers, 1)
 }
 
 // see adds the beats that were found to those that were seen. The caller holds w.mu.
@@ -167,16 +166,16 @@ func (w *Worker) see(found map[string]sighting) {
 	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool { return time.Since(s.at) > workerTTL })
 }
 
-// healthyWorkers returns the names of this worker and of the others that are not unhealthy. A worker counts for
-// workerTTL after its last beat, even if that is lost: a NATS server that restarts has no beats until the next ones.
-func (w *Worker) healthyWorkers(ctx context.Context) (names []string) {
+// liveWorkers returns the names of this worker and of the others. A worker counts for workerTTL after its last beat,
+// even if that is lost: a NATS server that restarts has no beats until the next ones.
+func (w *Worker) liveWorkers(ctx context.Context) (names []string) {
 	found, _ := conditions(ctx, w.q.open.Load().workers) // without an answer, those seen before decide
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.see(found)
 	names = []string{w.opts.Name}
-	for name, s := range w.seen {
-		if name != w.opts.Name && s.condition != crowd.Unfit {
+	for name := range w.seen {
+		if name != w.opts.Name {
 			names = append(names, name)
 		}
 	}
@@ -193,16 +192,11 @@ func (w *Worker) limitRate(share float64) {
 	w.rateLimit.SetLimit(limit)
 }
 
-// leave deletes the keys of this worker, so that the others need not wait until they expire. A worker that has not
-// published a beat has none: a revision of 0 would delete those of another worker with its name.
+// leave deletes the keys of this worker, so that the others need not wait until they expire.
 func (w *Worker) leave() {
-	if w.revision == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	kv := w.q.open.Load().workers
-	if kv.Purge(ctx, detailPrefix+w.opts.Name, jetstream.LastRevision(w.revision)) == nil {
-		_ = kv.Purge(ctx, conditionPrefix+w.opts.Name)
-	}
+	_ = kv.Purge(ctx, detailPrefix+w.opts.Name)
+	_ = kv.Purge(ctx, conditionPrefix+w.opts.Name)
 }

@@ -3,13 +3,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"gcsup/internal/crowd"
 )
 
 // errClaimLost is the cause of the end of uploads after the worker was suspended for
@@ -94,7 +95,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 			c.answered.Store(true)
 		}
 	case req.Context().Err() == nil:
-		g.health.failed(k)
+		reason := fmt.Sprint(err)
+		if err == nil {
+			reason = resp.Status
+		}
+		g.health.failed(k, bucketOf(req), reason)
 		if c != nil {
 			c.failed.Store(k, true)
 		}
@@ -126,13 +131,34 @@ func kindOfRequest(req *http.Request) requestKind {
 	return requestKind(kind)
 }
 
+// bucketOf returns the bucket of a request.
+func bucketOf(req *http.Request) string {
+	_, rest, _ := strings.Cut(req.URL.Path, "/b/")
+	bucket, _, _ := strings.Cut(rest, "/")
+	return bucket
+}
+
 // health records which kinds of requests of a worker the service answers.
 type health struct {
-	mu    sync.Mutex
-	rows  map[requestKind]int       // failures in a row
-	times map[requestKind]time.Time // of the last answer
-	last  time.Time                 // when the service last answered while no kind was in trouble
+	log *slog.Logger
+
+	mu      sync.Mutex
+	times   map[requestKind]time.Time // of the last answer
+	outages map[requestKind]*Outage   // kinds whose last requests failed
 }
+
+// Outage describes requests of one kind that fail, one after the other, because the service does not answer or is
+// overloaded.
+type Outage struct {
+	Bucket string    `json:"bucket"`
+	Reason string    `json:"reason"` // the status or the error of the last one
+	Since  time.Time `json:"since"`  // by the clock of the worker
+
+	logged bool
+}
+
+// outageAfter is the time after which requests that fail are an outage. Shorter ones are common.
+const outageAfter = 20 * time.Second
 
 func (h *health) answered(k requestKind) {
 	h.mu.Lock()
@@ -141,54 +167,41 @@ func (h *health) answered(k requestKind) {
 		h.times = map[requestKind]time.Time{}
 	}
 	h.times[k] = time.Now()
-	delete(h.rows, k)
-	if !h.inTrouble() {
-		h.last = h.times[k]
+	if o := h.outages[k]; o != nil && o.logged {
+		h.log.Warn("the service answers again", "bucket", o.Bucket, "after", time.Since(o.Since).Round(time.Second))
+	}
+	delete(h.outages, k)
+}
+
+func (h *health) failed(k requestKind, bucket, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.outages == nil {
+		h.outages = map[requestKind]*Outage{}
+	}
+	o := h.outages[k]
+	if o == nil {
+		o = &Outage{Bucket: bucket, Since: time.Now()}
+		h.outages[k] = o
+	}
+	o.Reason = shortReason(reason)
+	if lasts := time.Since(o.Since); lasts >= outageAfter && !o.logged {
+		o.logged = true
+		h.log.Error("the service fails; uploads wait", "bucket", bucket, "err", o.Reason, "since", o.Since.UTC(), "for", lasts.Round(time.Second), "requests", k)
 	}
 }
 
-func (h *health) failed(k requestKind) {
+// current returns the outages at a time.
+func (h *health) current(now time.Time) (all []Outage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.rows == nil {
-		h.rows = map[requestKind]int{}
-	}
-	h.rows[k]++
-}
-
-// forget resets the failures when no task is active.
-func (h *health) forget() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	clear(h.rows)
-	for k, at := range h.times {
-		if time.Since(at) > crowd.Epoch {
-			delete(h.times, k) // no task needs it
+	for _, o := range h.outages {
+		if now.Sub(o.Since) >= outageAfter {
+			all = append(all, *o)
 		}
 	}
-}
-
-// recent reports whether the service answered within the last crowd.Epoch.
-func (h *health) recent() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Since(h.last) < crowd.Epoch
-}
-
-// trouble reports whether the last requests of any kind failed.
-func (h *health) trouble() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.inTrouble()
-}
-
-func (h *health) inTrouble() bool {
-	for _, row := range h.rows {
-		if row >= crowd.TroubleRow {
-			return true
-		}
-	}
-	return false
+	slices.SortFunc(all, func(a, b Outage) int { return a.Since.Compare(b.Since) })
+	return all
 }
 
 // answeredSince reports whether the service answered a request of a kind since a time.

@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,7 +19,7 @@ type answer struct{ status, requests, closed int }
 
 func (a *answer) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.requests++
-	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
+	return &http.Response{StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)), Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
 }
 
 func (a *answer) CloseIdleConnections() { a.closed++ }
@@ -42,7 +44,7 @@ func TestSuspendedWorker(t *testing.T) {
 	for _, beatFirst := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			service := &answer{status: 200}
-			g := &guard{base: service, health: new(health)}
+			g := &guard{base: service, health: newHealth()}
 			ctx, end := context.WithCancelCause(t.Context())
 			c := &claim{wait: time.Minute, end: end, beat: time.Now()}
 			ctx = withClaim(ctx, c)
@@ -76,7 +78,7 @@ func TestSuspendedWorker(t *testing.T) {
 // connections, as it must after one of them turned out stale.
 func TestGuardClosesIdleConnections(t *testing.T) {
 	service := new(answer)
-	(&http.Client{Transport: &guard{base: service, health: new(health)}}).CloseIdleConnections()
+	(&http.Client{Transport: &guard{base: service, health: newHealth()}}).CloseIdleConnections()
 	if service.closed != 1 {
 		t.Errorf("idle connections closed %d times, want once", service.closed)
 	}
@@ -94,29 +96,6 @@ func TestElapsed(t *testing.T) {
 	}
 	if got := elapsed(then.Round(0).Add(time.Hour), later); got > 0 {
 		t.Errorf("elapsed %v, want none: the wall clock was set back", got)
-	}
-}
-
-// TestHealth checks which replies count as an answer of the service.
-func TestHealth(t *testing.T) {
-	h := new(health)
-	ctx, end := context.WithCancelCause(t.Context())
-	c := &claim{wait: time.Hour, end: end, beat: time.Now()}
-	for i, status := range []int{503, 429, 500, 408} {
-		if err := send(t, &guard{base: &answer{status: status}, health: h}, withClaim(ctx, c)); err != nil {
-			t.Fatal(err)
-		}
-		if h.trouble() || c.answered.Load() {
-			t.Errorf("after %d failures: trouble %v, answered %v", i+1, h.trouble(), c.answered.Load())
-		}
-	}
-	_ = send(t, &guard{base: &answer{status: 503}, health: h}, ctx)
-	if !h.trouble() {
-		t.Error("no trouble after five failures")
-	}
-	_ = send(t, &guard{base: &answer{status: 412}, health: h}, withClaim(ctx, c))
-	if h.trouble() || !c.answered.Load() {
-		t.Errorf("after an answer: trouble %v, answered %v", h.trouble(), c.answered.Load())
 	}
 }
 
@@ -143,7 +122,7 @@ func TestProof(t *testing.T) {
 		"a list for a read": {request("GET", objects+"/a", ""), request("GET", objects+"?prefix=a", ""), false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := new(health)
+			h := newHealth()
 			h.answered(kindOfRequest(c.failed)) // before the delivery
 			time.Sleep(time.Second)
 			d := &claim{began: time.Now()}
@@ -163,24 +142,36 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestTroubleOfWrites checks that answers to reads do not hide that writes fail.
-func TestTroubleOfWrites(t *testing.T) {
+// TestOutage checks that an outage of writes is logged once, with the bucket, the status and the time, and that the status
+// of the worker has it until the service answers such a request.
+func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(health)
-		h.answered("read")
-		for range 10 {
-			h.failed("write")
+		var log strings.Builder
+		h := &health{log: slog.New(slog.NewTextHandler(&log, nil))}
+		write := func(status int) {
+			req := httptest.NewRequest("POST", "http://service/upload/storage/v1/b/data/o?uploadType=media", nil)
+			resp, err := (&guard{base: &answer{status: status}, health: h}).RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+		for range 12 {
+			write(503)
 			h.answered("read")
+			time.Sleep(5 * time.Second)
 		}
-		if !h.trouble() {
-			t.Error("no trouble")
+		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "bucket=data") || !strings.Contains(text, "503") || !strings.Contains(text, "for=20s") {
+			t.Errorf("log %q, want one line with the bucket, the status and the time", text)
 		}
-		time.Sleep(time.Minute)
-		if h.answered("read"); h.recent() {
-			t.Error("the service counts as answering")
+		if all := h.current(time.Now()); len(all) != 1 || all[0].Bucket != "data" || !strings.HasPrefix(all[0].Reason, "503") || time.Since(all[0].Since) != time.Minute {
+			t.Errorf("outages %+v", all)
 		}
-		if h.answered("write"); h.trouble() || !h.recent() {
-			t.Error("trouble after an answer to a write")
+		write(200)
+		if all := h.current(time.Now()); len(all) != 0 || !strings.Contains(log.String(), "answers again") {
+			t.Errorf("outages after an answer: %+v, log %s", all, &log)
 		}
 	})
 }
+
+func newHealth() *health { return &health{log: slog.New(slog.DiscardHandler)} }

@@ -9,12 +9,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Keys of the control bucket.
-const (
-	rateKey   = "rate"   // bytes per second of all workers together; 0 means no limit
-	drainKey  = "drain"  // true if workers must take no tasks
-	cancelKey = "cancel" // the last cancellation
-)
+// settingsKey is the only key of the control bucket.
+const settingsKey = "settings"
+
+// settings are what the operator has set for all workers.
+type settings struct {
+	Rate     int64        `json:"rate"`     // bytes per second of all workers together; 0 means no limit
+	Drain    bool         `json:"drain"`    // workers take no tasks
+	Canceled cancellation `json:"canceled"` // the last one
+}
 
 // cancellation is a call of Cancel. It does not affect a task that was submitted
 // after it, even if a worker takes that task before it reads the cancellation.
@@ -30,12 +33,14 @@ func (q *Queue) SetRate(ctx context.Context, bytesPerSecond int64) error {
 	if bytesPerSecond < 0 {
 		return fmt.Errorf("rate %d is negative", bytesPerSecond)
 	}
-	return q.set(ctx, rateKey, bytesPerSecond)
+	return q.set(ctx, func(s *settings) { s.Rate = bytesPerSecond })
 }
 
 // SetDrain makes the workers finish their tasks and take no new ones. If on is false, they take
 // tasks again.
-func (q *Queue) SetDrain(ctx context.Context, on bool) error { return q.set(ctx, drainKey, on) }
+func (q *Queue) SetDrain(ctx context.Context, on bool) error {
+	return q.set(ctx, func(s *settings) { s.Drain = on })
+}
 
 // Cancel empties the queue and makes the workers cancel their uploads at the service. It deletes
 // all records and dead letters. Tasks that are submitted meanwhile stay in the queue. Cancel
@@ -46,16 +51,12 @@ func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := cancellation{Sequence: info.State.LastSeq}
-	if err := p.stream.Purge(ctx, jetstream.WithPurgeSequence(c.Sequence+1)); err != nil {
+	last := info.State.LastSeq
+	if err := p.stream.Purge(ctx, jetstream.WithPurgeSequence(last+1)); err != nil {
 		return 0, err
 	}
-	before, err := q.settings(ctx)
+	err = q.set(ctx, func(s *settings) { s.Canceled = cancellation{Count: s.Canceled.Count + 1, Sequence: last} })
 	if err != nil {
-		return 0, err
-	}
-	c.Count = before.canceled.Count + 1 // so that each call changes the value
-	if err := q.set(ctx, cancelKey, c); err != nil {
 		return 0, err
 	}
 	for _, of := range []string{"records", "failed"} {
@@ -70,39 +71,37 @@ func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 	return info.State.Msgs, nil
 }
 
-// set writes a key of the control bucket as JSON.
-func (q *Queue) set(ctx context.Context, key string, value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	_, err = q.open.Load().control.Put(ctx, key, data)
-	return err
-}
-
-// settings is the content of the control bucket.
-type settings struct {
-	rate     int64 // bytes per second of the fleet; 0 is no limit
-	drain    bool
-	canceled cancellation
-}
-
-// settings reads the control bucket.
-func (q *Queue) settings(ctx context.Context) (settings, error) {
-	var s settings
-	for key, use := range map[string]func([]byte){
-		rateKey:   func(v []byte) { _ = json.Unmarshal(v, &s.rate) },
-		drainKey:  func(v []byte) { _ = json.Unmarshal(v, &s.drain) },
-		cancelKey: func(v []byte) { _ = json.Unmarshal(v, &s.canceled) },
-	} {
-		e, err := q.open.Load().control.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
+// set changes the settings.
+func (q *Queue) set(ctx context.Context, change func(*settings)) error {
+	for {
+		s, revision, err := q.settings(ctx)
 		if err != nil {
-			return s, err
+			return err
 		}
-		use(e.Value())
+		change(&s)
+		data, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		if revision == 0 {
+			_, err = q.open.Load().control.Create(ctx, settingsKey, data)
+		} else {
+			_, err = q.open.Load().control.Update(ctx, settingsKey, data, revision)
+		}
+		if written, err := asOf(err); written || err != nil {
+			return err
+		}
 	}
-	return s, nil
+}
+
+// settings returns the settings and their revision. Without settings, both are zero.
+func (q *Queue) settings(ctx context.Context) (s settings, revision uint64, err error) {
+	e, err := q.open.Load().control.Get(ctx, settingsKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return s, 0, nil
+	}
+	if err != nil {
+		return s, 0, err
+	}
+	return s, e.Revision(), json.Unmarshal(e.Value(), &s)
 }

@@ -24,8 +24,6 @@ type DeadLetter struct {
 	Reason string    `json:"reason"`         // for people
 	Tries  int       `json:"tries"`          // deliveries that failed in a row
 	Time   time.Time `json:"time"`
-
-	Submissions []string `json:"submissions,omitempty"` // IDs of the submissions that have the task
 }
 
 // reasonLimit bounds the reason of a dead letter, in bytes.
@@ -118,14 +116,14 @@ var ErrNoDeadLetter = errors.New("there is no dead letter with this key: see gcs
 var ErrDamagedLetter = errors.New("the message was damaged, and its files are not known: submit the tree again, and then delete this with gcsup-fleet forget")
 
 // Retry puts the file of a dead letter back into the queue, and deletes the letter. added is false if the file was
-// in the queue already. key is the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none,
-// [ErrEndpoint] if the fleet now uploads to another endpoint, or [ErrDamagedLetter].
+// in the queue already. key is the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none, or
+// [ErrDamagedLetter].
 func (q *Queue) Retry(ctx context.Context, key string) (added bool, err error) {
 	e, err := q.letter(ctx, key)
 	if err != nil {
 		return false, err
 	}
-	return q.retry(ctx, e, map[string]error{})
+	return q.retry(ctx, e)
 }
 
 // Forget deletes a dead letter. Its file no longer counts as failed, until it is submitted again. key is
@@ -152,25 +150,17 @@ func (q *Queue) letter(ctx context.Context, key string) (jetstream.KeyValueEntry
 	return e, err
 }
 
-// retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter. accepted has
-// the result of accepts by endpoint.
-func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry, accepted map[string]error) (added bool, err error) {
+// retry puts the file of a dead letter back into the queue, if it is not there, and deletes the letter.
+func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry) (added bool, err error) {
 	l := letterOf(e)
 	if l.Task == nil {
 		return false, fmt.Errorf("%s: %w", e.Key(), ErrDamagedLetter)
-	}
-	endpoint := l.Task.Endpoint
-	if _, known := accepted[endpoint]; !known && endpoint != "" {
-		accepted[endpoint] = q.accepts(ctx, endpoint, "submit them again with that --endpoint")
-	}
-	if err := accepted[endpoint]; err != nil {
-		return false, fmt.Errorf("%s: %w", e.Key(), err)
 	}
 	before, err := q.stored(ctx, l.Task.ID())
 	if err != nil {
 		return false, err
 	}
-	if added, _, err = q.enqueue(ctx, l.Task, l.Submissions, before); err != nil {
+	if added, _, err = q.enqueue(ctx, l.Task, before); err != nil {
 		return false, err
 	}
 	return added, q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
@@ -179,14 +169,13 @@ func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry, accepted m
 // RetryFailed is Retry for all dead letters. It returns the number of files that were added to the queue. If
 // some cannot be retried, it retries the others, and the error is about the first.
 func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
-	n, accepted := 0, map[string]error{}
-	var first error
+	n, first := 0, error(nil)
 	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
-		added, err := q.retry(ctx, e, accepted)
+		added, err := q.retry(ctx, e)
 		if added {
 			n++
 		}
-		if errors.Is(err, ErrEndpoint) || errors.Is(err, ErrDamagedLetter) {
+		if errors.Is(err, ErrDamagedLetter) {
 			first, err = cmp.Or(first, err), nil
 		}
 		return err

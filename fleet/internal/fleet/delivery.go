@@ -28,7 +28,6 @@ type delivery struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	claim *claim
-	probe bool // the service failed when the task was taken; the gate does not end such a task
 
 	consumer  string    // name of the consumer
 	sequence  uint64    // sequence number of the message
@@ -47,7 +46,6 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
 	d.claim = &claim{wait: w.q.AckWait(), end: d.end, began: time.Now(), beat: time.Now()}
-	d.probe = w.health.trouble()
 	return d
 }
 
@@ -182,7 +180,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		return
 	case t.verdict == handedOver:
 		log.Info("task is handed over", "cause", cause)
-		d.giveBack(log, d.w.handOverDelay(cause))
+		d.giveBack(log, 0)
 		return
 	case t.verdict == inUse:
 		log.Info("another worker has the upload")
@@ -193,7 +191,6 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
-	d.w.rate(d.id, t)
 	d.discardOthers(t)
 	if len(t.failed) > 0 && d.gone() {
 		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)
@@ -239,11 +236,11 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
 	own := slices.ContainsFunc(t.failed, ofWorker)
-	if r.Attempts.exhausted(own, d.w.retryLimits(), func() []string { return d.w.healthyWorkers(ctx) }) {
+	if r.Attempts.exhausted(own, d.w.retryLimits(), func() []string { return d.w.liveWorkers(ctx) }) {
 		t.leave(d.task, r.Attempts.Failing)
 		return false
 	}
-	delay := d.w.retryLimits().delay(rand.Float64())
+	delay := d.w.retryLimits().delay(r.Attempts.Failures, rand.Float64())
 	r.Attempts.Waited += delay
 	err = d.w.q.repeat(ctx, func() error {
 		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
@@ -277,21 +274,11 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if err := d.dropEarlier(ctx, before, all.Files); err != nil {
 			return err
 		}
-		var written bool
-		if before.Superseded {
-			// First the acknowledgment. Without it, the next worker needs the record. Before it, a submit could find the
-			// task in the queue, and no record.
-			if err := d.acknowledge(ctx); err != nil {
-				return err
-			}
-			written, err = q.purgeRecord(ctx, d.id, revision)
-		} else {
-			written, err = q.putRecord(ctx, d.id, record{
-				State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
-				Fingerprint: fingerprint(t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-				Published: d.published, Attempts: before.Attempts, Submissions: before.Submissions,
-			}, revision)
-		}
+		written, err := q.putRecord(ctx, d.id, record{
+			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
+			Fingerprint: fingerprint(d.task.Settings, t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+			Published: d.published, Attempts: before.Attempts,
+		}, revision)
 		if err != nil {
 			return err
 		}
@@ -312,15 +299,11 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 	writes, each := errgroup.WithContext(ctx)
 	writes.SetLimit(letterJobs)
 	for _, o := range failed {
-		if why := d.excuse(r, o); why != "" {
-			log.Warn("failure of a superseded task is dropped", "path", o.file.Path, "object", o.file.Object, "because", why, "err", o.err)
-			continue
-		}
 		id := d.task.fileID(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
 			revision, err := d.w.q.putLetter(each, id, DeadLetter{
-				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1, Submissions: r.Submissions,
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1,
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -329,21 +312,6 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		})
 	}
 	return revisions, writes.Wait()
-}
-
-// excuse returns why the failure of a file makes no dead letter, or "". r is the record of the task. Only a superseded
-// task has an excuse: another task has the file, or the last submit has not seen it and it was deleted. If the submit
-// has not seen it for another reason, such as a filter, the file must not be lost.
-func (d *delivery) excuse(r record, o outcome) string {
-	switch {
-	case !r.Superseded:
-		return ""
-	case !slices.Contains(r.Missing, d.task.index(o.file)):
-		return "another task has the file"
-	case deleted(o):
-		return "the file was deleted"
-	}
-	return ""
 }
 
 // dropEarlier deletes the dead letters of files that are finished now, and the records of those

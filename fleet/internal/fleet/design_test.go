@@ -28,7 +28,7 @@ func TestDesignQueue(t *testing.T) {
 	q := newQueue(t)
 	p := q.open.Load()
 	s, c := p.stream.CachedInfo().Config, p.consumer.CachedInfo().Config
-	w := bucketOf(t, q, "workers")
+	w := bucketConfigOf(t, q, "workers")
 	for _, row := range []string{
 		fmt.Sprintf("| `%s` | retention `%s`, storage `%s`, max messages per subject `%d`, discard `%s` per subject `%v`, max message size `%d` |",
 			s.Name, strings.ToLower(s.Retention.String()), strings.ToLower(s.Storage.String()), s.MaxMsgsPerSubject, strings.TrimPrefix(strings.ToLower(s.Discard.String()), "discard"), s.DiscardNewPerSubject, s.MaxMsgSize),
@@ -49,8 +49,8 @@ func TestDesignQueue(t *testing.T) {
 	}
 }
 
-// bucketOf returns the configuration of the stream of a bucket.
-func bucketOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
+// bucketConfigOf returns the configuration of the stream of a bucket.
+func bucketConfigOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
 	t.Helper()
 	s, err := q.js.Stream(context.Background(), "KV_"+q.bucket(of))
 	if err != nil {

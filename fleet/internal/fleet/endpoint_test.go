@@ -1,13 +1,11 @@
 package fleet_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"gcsup/fleet/internal/fleet"
-	"gcsup/upload"
 )
 
 // otherEndpoint returns another name of the service.
@@ -75,46 +73,5 @@ func TestOtherEndpoint(t *testing.T) {
 	})
 	if got := w.letters(q); err != nil || len(got) != 1 {
 		t.Errorf("dead letters: %v, %v, want that of b", got, err)
-	}
-}
-
-// TestSubmitToOtherEndpoint checks when a submission to another endpoint is refused: if the queue has files for the
-// first endpoint, or if all workers send there.
-func TestSubmitToOtherEndpoint(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	q := w.queue()
-	w.submit(q)
-	other := w.otherEndpoint()
-	submit := func(want error) {
-		t.Helper()
-		s := w.submission("tree/")
-		s.Uploader = must(upload.New(w.gcs.Client(), &upload.Options{Endpoint: other}))
-		done, err := fleet.Submit(t.Context(), q, s)
-		if !errors.Is(err, want) || want != nil && (done != fleet.Submitted{} || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), w.gcs.URL)) {
-			t.Errorf("%+v, %v, want %v with both endpoints", done, err, want)
-		}
-	}
-	workers := func(n int) {
-		t.Helper()
-		w.await("live", func() bool { return len(w.status(q).Workers) == n })
-	}
-	submit(fleet.ErrEndpoint) // the file waits for a worker
-	w.run(t.Context(), w.worker(q, "a", nil))
-	w.check()
-	submit(nil) // it is finished, and the worker is gone
-	idle := func(o *fleet.WorkerOptions) { o.UntilEmpty = false }
-	w.start("b", idle)
-	workers(1)
-	submit(fleet.ErrEndpoint)
-	second := w.start("c", func(o *fleet.WorkerOptions) { o.UntilEmpty, o.Upload.Endpoint = false, other })
-	workers(2)
-	w.write("b", 1000, 2)
-	submit(nil) // the other worker refuses the files
-	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
-	w.check()
-	if second.Status().Endpoint != other {
-		t.Errorf("status %+v, want the endpoint %s", second.Status(), other)
 	}
 }

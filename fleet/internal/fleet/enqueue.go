@@ -12,50 +12,32 @@ import (
 // enqueue adds a task to the queue. If the task is in the queue already, added is
 // false, and changed is the number of its files that differ from those in the queue.
 // It writes the record of the task after the message. If it dies in between, the
-// worker writes the record. submissions are the IDs of the submissions that have the task. before is the record
-// of the task.
-func (q *Queue) enqueue(ctx context.Context, t *Task, submissions []string, before stored) (added bool, changed int, err error) {
-	id := t.ID()
+// worker writes the record. before is the record of the task.
+func (q *Queue) enqueue(ctx context.Context, t *Task, before stored) (added bool, changed int, err error) {
 	for {
-		if err = q.publish(ctx, t); err == nil {
-			r, _ := queuedRecord(t, before.record).joined(submissions)
-			written, err := q.putRecord(ctx, id, r, before.revision)
-			if err != nil || written {
-				return true, 0, err
-			}
-			if before, err = q.stored(ctx, id); err == nil { // a worker may have finished it
-				err = q.join(ctx, t, submissions, before)
-			}
+		err = q.publish(ctx, t)
+		if err == nil {
+			// If the record has changed, a worker has written it, and knows more.
+			_, err = q.putRecord(ctx, t.ID(), queuedRecord(t, before.record), before.revision)
 			return true, 0, err
 		}
 		if !errors.Is(err, errQueued) {
 			return false, 0, err
 		}
-		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
+		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(t.ID()))
 		if err == nil {
-			return false, t.changed(queued.Data), q.join(ctx, t, submissions, before)
+			if before.State == "" {
+				_, err = q.putRecord(ctx, t.ID(), queuedRecord(t, before.record), before.revision)
+			}
+			return false, t.changed(queued.Data), err
 		}
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return false, 0, err
 		}
-		if before, err = q.stored(ctx, id); err != nil { // a worker has finished it meanwhile
+		if before, err = q.stored(ctx, t.ID()); err != nil { // a worker has finished it meanwhile
 			return false, 0, err
 		}
 	}
-}
-
-// queued returns a task in the queue, or nil if it cannot be read. The error may wrap
-// jetstream.ErrMsgNotFound.
-func (q *Queue) queued(ctx context.Context, id string) (*Task, error) {
-	msg, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
-	if err != nil {
-		return nil, err
-	}
-	t, err := decodeTask(msg.Data)
-	if err != nil {
-		return nil, nil // a newer version has submitted it, or its worker will report it
-	}
-	return t, nil
 }
 
 // errQueued means that the task is in the queue already.

@@ -9,9 +9,7 @@ type WorkerMetrics struct {
 	DeadLetters      int64 // files that became dead letters
 	FailedDeliveries int64 // deliveries that failed and count
 
-	ActiveTasks int  // tasks that this worker has now
-	Held        bool // the service has trouble, and other workers try it
-	Unfit       bool // the worker takes one task at a time, because other workers finished tasks that failed here
+	ActiveTasks int // tasks that this worker has now
 }
 
 // Metrics returns the numbers of this worker.
@@ -21,6 +19,6 @@ func (w *Worker) Metrics() WorkerMetrics {
 	return WorkerMetrics{
 		Files: w.totals.files.Load(), Bytes: w.totals.bytes.Load(), Sent: w.totals.sent.Load(),
 		DeadLetters: w.totals.letters.Load(), FailedDeliveries: w.totals.failures.Load(),
-		ActiveTasks: len(w.active), Held: w.gated, Unfit: w.fitness.unfit != nil,
+		ActiveTasks: len(w.active),
 	}
 }

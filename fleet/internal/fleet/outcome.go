@@ -49,3 +49,13 @@ func kindOf(err error) string {
 	}
 	return errkind.Of(err)
 }
+
+// ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
+// credentials or its options.
+var ownKinds = map[string]bool{
+	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, "permission": true, "credentials": true, "not_found": true,
+	"uri_mismatch": true, "state_key": true, "insecure_permissions": true,
+}
+
+// ofWorker reports whether the reason of an outcome may be the worker.
+func ofWorker(o outcome) bool { return ownKinds[kindOf(o.err)] }

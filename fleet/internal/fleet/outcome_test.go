@@ -128,10 +128,6 @@ func TestExhausted(t *testing.T) {
 		if got := a.exhausted(c.own, limits, live); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
-		limits.unfit = true
-		if got := a.exhausted(c.own, limits, live); got != (c.want && len(c.live) == 1) {
-			t.Errorf("%s, at an unfit worker: %t", name, got)
-		}
 	}
 }
 

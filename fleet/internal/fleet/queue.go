@@ -12,8 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gcsup/internal/crowd"
 )
 
 // Default and limits of [QueueOptions].AckWait. Leases last one second less, and at least 2 s.
@@ -141,7 +139,7 @@ func idOf(subject string) string { return subject[strings.LastIndexByte(subject,
 func (q *Queue) bucket(of string) string { return "gcsup-" + q.opts.Fleet + "-" + of }
 
 // workerTTL is how long a worker counts as live after its last beat.
-const workerTTL = 2 * crowd.MaxInterval
+const workerTTL = 2 * maxBeatInterval
 
 // ensure opens the stream, its consumer and the buckets, and creates those that are missing, because
 // the queue is new or JetStream was wiped.

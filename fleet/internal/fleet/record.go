@@ -37,34 +37,12 @@ type record struct {
 	Published time.Time `json:"published,omitzero"`
 
 	Attempts attempts `json:"attempts,omitzero"`
-
-	// Submissions are the IDs of the submissions that have the task.
-	Submissions []string `json:"submissions,omitempty"`
-
-	// Superseded means that no submission has this queued task any longer: the last submit of its only
-	// one has put the files into other tasks. They count there.
-	Superseded bool `json:"superseded,omitempty"`
-
-	// Missing are the indices of the files of a superseded task that no other task of that submission has.
-	Missing []int `json:"missing,omitempty"`
 }
 
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.
 func queuedRecord(t *Task, before record) record {
-	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Submissions: before.Submissions}
-}
-
-// joined returns the record of a task that submissions have, too, and whether it differs from r.
-func (r record) joined(submissions []string) (_ record, differs bool) {
-	differs = r.Superseded
-	r.Superseded, r.Missing, r.Submissions = false, nil, slices.Clone(r.Submissions)
-	for _, id := range submissions {
-		if !slices.Contains(r.Submissions, id) {
-			r.Submissions, differs = append(r.Submissions, id), true
-		}
-	}
-	return r, differs
+	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
 }
 
 // taskState is the state of a task.
@@ -132,19 +110,18 @@ type retryLimits struct {
 
 	// watched is how long this worker has run. Others may start later, or be seen later.
 	watched time.Duration
-
-	unfit bool // this worker is unfit
 }
 
-// delay returns how long a failed task waits. random is in [0, 1). Within missingFor each worker must have had
-// a chance to get the task. If the delay were shorter, many bad tasks would keep the workers from good ones.
-func (l retryLimits) delay(random float64) time.Duration {
+// delay returns how long a failed task waits before it is delivered again. Within missingFor each worker must have
+// had a chance to get the task. The delay grows with the failures in a row, so that many bad tasks do not keep the
+// workers from good ones. random is in [0, 1).
+func (l retryLimits) delay(failures int, random float64) time.Duration {
 	d := min(max(l.missingFor/50, time.Second), 12*time.Second)
-	return backoff.Policy{Initial: d, Maximum: d, Jitter: backoff.EqualJitter}.Wait(0, random, 0)
+	return backoff.Policy{Initial: d, Maximum: 4 * d, Jitter: backoff.EqualJitter}.Wait(failures-1, random, 0)
 }
 
 // exhausted reports whether the task is not tried any more after a failure of this worker. live returns the
-// names of the workers that live and are healthy, and that of this worker.
+// names of the workers that live, this one included.
 //
 // A worker that cannot read a file, or lacks a permission, fails so fast that it gets the task again and
 // again. If own is set, the reason may be the worker. Then each live worker must have failed, and
@@ -158,10 +135,7 @@ func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool
 		return false
 	}
 	names := live()
-	switch {
-	case l.unfit && len(names) > 1:
-		return false // a healthy worker knows better why a file fails
-	case !own:
+	if !own {
 		return len(a.Workers) > 1 || len(names) == 1
 	}
 	untried := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Workers, name) })
@@ -215,57 +189,12 @@ func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uin
 	return asOf(err)
 }
 
-// purgeRecord deletes the record of a task if its revision is still the given one, and reports
-// whether it did.
-func (q *Queue) purgeRecord(ctx context.Context, id string, revision uint64) (bool, error) {
-	return asOf(q.open.Load().records.Purge(ctx, id, jetstream.LastRevision(revision)))
-}
-
 // asOf returns false if the error of a write means that another process has written the key meanwhile.
 func asOf(err error) (written bool, _ error) {
 	if errors.Is(err, jetstream.ErrKeyExists) || wrongRevision(err) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// join adds submissions to the record of a task that is in the queue. before is the record as it was read
-// last.
-func (q *Queue) join(ctx context.Context, t *Task, submissions []string, before stored) error {
-	for {
-		r, differs := before.joined(submissions)
-		if before.State == "" {
-			r, _ = queuedRecord(t, before.record).joined(submissions)
-		} else if !differs {
-			return nil
-		}
-		written, err := q.putRecord(ctx, t.ID(), r, before.revision)
-		if written || err != nil {
-			return err
-		}
-		if before, err = q.stored(ctx, t.ID()); err != nil {
-			return err
-		}
-	}
-}
-
-// joinFinished adds submissions to the record of a task, if its files are finished as t has them. It
-// reports whether they are. before is the record as it was read last.
-func (q *Queue) joinFinished(ctx context.Context, t *Task, submissions []string, before stored) (bool, error) {
-	for before.State == stateDone && before.Fingerprint == fingerprint(t.Files) {
-		r, differs := before.joined(submissions)
-		if !differs {
-			return true, nil
-		}
-		written, err := q.putRecord(ctx, t.ID(), r, before.revision)
-		if written || err != nil {
-			return written, err
-		}
-		if before, err = q.stored(ctx, t.ID()); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // dropRecords deletes the records of single files of a group that were retried alone

@@ -85,11 +85,11 @@ func TestRoles(t *testing.T) {
 	}
 	w.write("c", 1000, 4)
 	if got := w.submit(as("submit")); got.Queued != 1 || got.Files != 3 {
-		t.Errorf("submit of a group with another file: %+v, want that it supersedes the first one", got)
+		t.Errorf("submit of a group with another file: %+v, want another group", got)
 	}
 	w.run(t.Context(), w.worker(as("work"), "a", nil))
 	w.check()
-	if s := w.status(as("status")); s.Done.Files != 4 || s.Failed != 0 {
+	if s := w.status(as("status")); s.Done.Files != 6 || s.Failed != 0 { // the group of two files is finished, too
 		t.Errorf("status %+v", s)
 	}
 	for _, name := range []string{"submit", "work", "status"} {
@@ -107,7 +107,7 @@ func TestRoles(t *testing.T) {
 	if _, err := fleet.Submit(t.Context(), as("status"), w.submission("other/")); !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("submit with the permissions of status: %v, want the reason", err)
 	}
-	if s := w.status(as("admin")); s.Draining || s.Done.Files != 4 {
+	if s := w.status(as("admin")); s.Draining || s.Done.Files != 6 {
 		t.Errorf("status after what was refused: %+v", s)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gcsup/internal/crowd"
 )
 
 // Status is the state of a fleet.
@@ -90,11 +88,11 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 			s.QueueDisk += status.Bytes()
 		}
 	}
-	set, err := q.settings(ctx)
+	set, _, err := q.settings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.RateLimit, s.Draining = set.rate, set.drain
+	s.RateLimit, s.Draining = set.Rate, set.Drain
 	active := map[string]ActiveUpload{}
 	if err := q.readWorkers(ctx, s, active); err != nil {
 		return nil, err
@@ -126,7 +124,7 @@ func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]Ac
 	})
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		if last.Sub(heard[i]) > silentAfter*crowd.Interval(len(s.Workers)) {
+		if last.Sub(heard[i]) > silentAfter*beatInterval(len(s.Workers)) {
 			w.Condition, w.Rate = silent, 0
 			continue
 		}
@@ -139,9 +137,12 @@ func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]Ac
 	return err
 }
 
-// silent is the condition of a worker that missed three beats. It has probably died, and its tasks
+// silent is the condition of a worker that missed silentAfter beats. It has probably died, and its tasks
 // will be delivered again.
-const silent = "silent"
+const (
+	silent      = "silent"
+	silentAfter = 3
+)
 
 // readRecords adds the records to s.
 func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
@@ -150,7 +151,7 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 			return nil
 		}
 		var r record
-		if json.Unmarshal(e.Value(), &r) != nil || r.Superseded {
+		if json.Unmarshal(e.Value(), &r) != nil {
 			return nil
 		}
 		count := &s.Waiting

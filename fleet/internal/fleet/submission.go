@@ -177,7 +177,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 		id, ok := strings.CutPrefix(e.Key(), submissionPrefix)
 		if !ok {
 			var r record
-			if json.Unmarshal(e.Value(), &r) == nil && r.State == stateQueued && !r.Superseded {
+			if json.Unmarshal(e.Value(), &r) == nil && r.State == stateQueued {
 				queued += r.Files
 			}
 			return nil
@@ -190,7 +190,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 	if err != nil {
 		return err
 	}
-	set, err := q.settings(ctx)
+	set, _, err := q.settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 	if err := complete(known); err != nil {
 		return err
 	}
-	canceled := set.canceled.Count > 0
+	canceled := set.Canceled.Count > 0
 	if ledger != nil {
 		if err := q.settleLedger(ctx, ledger, created, known, canceled); err != nil {
 			return err

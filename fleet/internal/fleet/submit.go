@@ -64,16 +64,12 @@ const submitJobs = 16
 // Submit puts the files of a tree into the queue. It can be repeated: files in the
 // queue are not added again, and finished files are left out. If a record is missing,
 // a worker finds out that the file is finished. Submit keeps some thousand files
-// in memory, and 8 bytes for each of the others. If the bucket does not exist, the error wraps [session.ErrNotFound]. If the fleet
-// uploads to another endpoint, it wraps [ErrEndpoint].
+// in memory. If the bucket does not exist, the error wraps [session.ErrNotFound].
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
 	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC()}
-	err := q.repeat(ctx, func() error { return q.accepts(ctx, s.Uploader.Endpoint(), "give the same --endpoint") })
-	if err != nil {
-		return sub.done, err
-	}
+	var err error
 	if r.Queue, err = q.created(ctx); err != nil {
 		return sub.done, err
 	}
@@ -112,9 +108,6 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 		if failed = sub.recordInQueue(last, r); failed == nil {
 			failed = sub.recordInLedger(last, r)
 		}
-		if failed == nil {
-			failed = q.supersede(last, sub.id(), sub.now)
-		}
 	case earlier != nil: // there are no files, perhaps because of a missing mount
 		failed = sub.recordInQueue(last, *earlier)
 	default:
@@ -135,7 +128,6 @@ type submitter struct {
 	mu    sync.Mutex
 	done  Submitted
 	total Count // of all files, even if they were in the queue or finished before
-	now   contents
 }
 
 // files yields the files that can be submitted, and reports the others.
@@ -211,10 +203,10 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if err != nil {
 			return err
 		}
-		if finished, err = s.q.joinFinished(ctx, t, []string{s.id()}, before); err != nil || finished {
-			return err
+		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Settings, t.Files); finished {
+			return nil
 		}
-		if added, changed, err = s.q.enqueue(ctx, t, []string{s.id()}, before); err != nil || !added {
+		if added, changed, err = s.q.enqueue(ctx, t, before); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)
@@ -224,7 +216,6 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now.add(t)
 	s.total.Files += len(t.Files)
 	s.total.Bytes += t.Bytes()
 	switch files := int64(len(t.Files)); {

@@ -160,10 +160,11 @@ func (t *Task) changed(message []byte) int {
 	return n
 }
 
-// fingerprint returns a digest of the files and of the generations of their objects. As long as it is
-// the same, the objects are those that were made from these files.
-func fingerprint(files []File) string {
+// fingerprint returns a digest of the settings, the files and the generations of their objects. As long as it is
+// the same, the objects are those that were made from these files with these settings.
+func fingerprint(settings upload.Spec, files []File) string {
 	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(settings) // a valid task has settings that can be encoded
 	for _, f := range files {
 		// Include the path, because two files may have the same size and time.
 		fmt.Fprintf(h, "%s\n%q %d %d %d\n", f.Object, f.Path, f.Size, f.ModTimeNS, f.Generation)

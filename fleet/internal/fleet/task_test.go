@@ -126,12 +126,15 @@ func TestFingerprint(t *testing.T) {
 		func(f []File) { f[1].Generation++ },
 	} {
 		b := sampleTask().Files
-		if fingerprint(a) != fingerprint(b) {
+		if fingerprint(upload.Spec{}, a) != fingerprint(upload.Spec{}, b) {
 			t.Fatal("equal files have different fingerprints")
 		}
-		if change(b); fingerprint(a) == fingerprint(b) {
+		if change(b); fingerprint(upload.Spec{}, a) == fingerprint(upload.Spec{}, b) {
 			t.Error(fmt.Sprint("change ", i, " does not change the fingerprint"))
 		}
+	}
+	if fingerprint(upload.Spec{}, a) == fingerprint(upload.Spec{CacheControl: "no-store"}, a) {
+		t.Error("a setting does not change the fingerprint")
 	}
 }
 

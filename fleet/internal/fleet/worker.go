@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"regexp"
 	"sync"
 	"time"
@@ -23,10 +24,10 @@ import (
 	"gcsup/upload"
 )
 
-// WorkerOptions configure a Worker. Name, StateBucket, and AEAD or Unsealed are required.
+// WorkerOptions configure a Worker. StateBucket, and AEAD or Unsealed are required.
 type WorkerOptions struct {
-	// Name names the worker: 1 to 64 letters, digits, - and _. Two live workers must not have
-	// the same name: Run fails with [ErrNameInUse]. It is required.
+	// Name names the worker: 1 to 64 letters, digits, - and _. Each worker must have another one. "" is a name of
+	// the host, the process and a random number.
 	Name string
 
 	// Jobs is the number of tasks that the worker processes at a time. 0 means 4.
@@ -83,8 +84,6 @@ type WorkerOptions struct {
 type Worker struct {
 	q         *Queue
 	opts      WorkerOptions
-	run       string // random, to distinguish workers with the same name
-	revision  uint64 // of the last beat, or 0
 	log       *slog.Logger
 	store     *bucketstore.Store
 	state     *stateBucket
@@ -97,11 +96,9 @@ type Worker struct {
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
-	seen    map[string]sighting  // all workers, by name; see healthyWorkers
-	gated   bool                 // crowd.Admits does not admit this worker
+	seen    map[string]sighting  // all workers, by name; see liveWorkers
 	drain   bool                 // see Queue.SetDrain
-	fitness fitness
-	changed chan struct{} // closed when gated, drain or the fitness change
+	changed chan struct{}        // closed when drain changes
 }
 
 // uploaders upload files. They share the gate and the rate limit.
@@ -116,7 +113,6 @@ var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // Causes of tasks that end early.
 var (
 	errLeaving  = errors.New("the worker is stopped, and hands over its uploads")
-	errGate     = errors.New("the service has trouble, and other workers try it")
 	errCanceled = errors.New("the uploads of the fleet were canceled")
 )
 
@@ -124,7 +120,7 @@ var (
 // wraps [ErrOptions] if opts is not valid, [ErrStateKey] if the key is not that of the
 // other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
-	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
+	opts.Jobs, opts.Tries, opts.Name = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5), cmp.Or(opts.Name, newName())
 	switch {
 	case !workerName.MatchString(opts.Name):
 		return nil, fmt.Errorf("%w: worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", ErrOptions, opts.Name)
@@ -132,7 +128,7 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 		return nil, fmt.Errorf("%w: the jobs, tries, times and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
-		q: q, opts: opts, run: rand.Text(), log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
+		q: q, opts: opts, log: opts.Logger, rateLimit: upload.NewRateLimit(upload.Unlimited),
 		requests: cmp.Or(opts.Upload.RequestRates, new(upload.RequestRates)),
 		active:   map[string]*delivery{}, seen: map[string]sighting{}, changed: make(chan struct{}),
 	}
@@ -140,6 +136,7 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	w.log = w.log.With("worker", opts.Name)
+	w.health = &health{log: w.log}
 	w.totals.started, w.totals.next = time.Now(), opts.Upload.Observer
 	w.limitRate(0)
 	guarded := *hc
@@ -203,43 +200,26 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, if another live worker has the name ([ErrNameInUse]), or if the queue is empty and not
-// settled, see [Queue.Settled].
+// permissions, or if the queue is empty and not settled, see [Queue.Settled].
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.takeName(ctx); err != nil {
-		return err
-	}
-	ctx, refuse := context.WithCancelCause(ctx)
-	defer refuse(nil)
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	var running sync.WaitGroup
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
-	begin, known, err := w.beat(ctx)
-	if err != nil {
-		return err
-	}
+	begin, known := w.beat(ctx)
 	if refused := w.q.js.Conn().LastError(); !known && errors.Is(refused, nats.ErrPermissionViolation) {
-		stopBeats()
 		return fmt.Errorf("NATS: %w", refused)
 	}
-	running.Go(func() {
-		if err := w.keepBeating(beats, begin, known); err != nil {
-			refuse(err)
-		}
-	})
+	running.Go(func() { w.keepBeating(beats, begin, known) })
 
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
-	err = w.take(ctx, slots, func(msg jetstream.Msg) {
-		d, probe := w.newDelivery(tasks, msg), w.unfit() != nil
+	err := w.take(ctx, slots, func(msg jetstream.Msg) {
+		d := w.newDelivery(tasks, msg)
 		deliveries.Go(func() {
 			defer func() { <-slots }()
 			d.run()
-			if probe {
-				w.endProbe(true)
-			}
 		})
 	})
 	end(errLeaving)
@@ -247,9 +227,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrNameInUse) {
-		return cause
-	}
 	return err
 }
 
@@ -268,7 +245,7 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 	failures := 0
 	for {
-		if ok, err := w.admitted(ctx); !ok {
+		if ok, err := w.awaitDrain(ctx); !ok {
 			return err
 		}
 		select {
@@ -276,24 +253,17 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 		case <-ctx.Done():
 			return nil
 		}
-		if w.closed() { // meanwhile the last delivery ended
-			w.endProbe(false)
-			<-slots
-			continue
-		}
 		msg, err := w.q.next(ctx, wait)
 		if msg != nil {
 			failures = 0
-			if w.closed() || ctx.Err() != nil {
+			if ctx.Err() != nil {
 				_ = msg.NakWithDelay(time.Second)
-				w.endProbe(false)
 				<-slots
-				continue
+				return nil
 			}
 			start(msg)
 			continue
 		}
-		w.endProbe(false)
 		<-slots
 		switch {
 		case ctx.Err() != nil:
@@ -337,49 +307,39 @@ func (w *Worker) finished(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// closed reports whether this worker must take no tasks.
-func (w *Worker) closed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.gated || w.drain || w.fitness.unfit != nil && !w.fitness.probing
-}
-
-// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the worker is
+// awaitDrain waits while the fleet is draining. It returns false if ctx is done, or if the worker is
 // finished, with its error.
-func (w *Worker) admitted(ctx context.Context) (bool, error) {
+func (w *Worker) awaitDrain(ctx context.Context) (bool, error) {
 	for {
 		w.mu.Lock()
-		wait, changed := w.fitness.wait(time.Now()), w.changed
-		if w.gated || w.drain {
-			wait = idleWait
-		}
-		if wait == 0 {
-			w.fitness.probing = w.fitness.unfit != nil
-			w.mu.Unlock()
+		drain, changed := w.drain, w.changed
+		w.mu.Unlock()
+		if !drain || ctx.Err() != nil {
 			return ctx.Err() == nil, nil
 		}
-		w.mu.Unlock()
 		if w.opts.UntilEmpty {
 			if done, err := w.finished(ctx); done {
 				return false, err
 			}
 		}
-		timer := time.NewTimer(min(wait, idleWait))
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(idleWait):
 		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return false, nil
 		}
 	}
 }
 
 // retryLimits returns when this worker gives a task up.
 func (w *Worker) retryLimits() retryLimits {
-	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started), unfit: w.unfit() != nil}
+	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started)}
+}
+
+// newName returns a name of the host, the process and a random number.
+func newName() string {
+	host, _ := os.Hostname()
+	host = regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(cmp.Or(host, "worker"), "-")
+	return fmt.Sprintf("%.40s-%d-%.6s", host, os.Getpid(), rand.Text())
 }
 
 // contentType returns the default content type of a file, or "".

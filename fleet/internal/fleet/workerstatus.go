@@ -14,15 +14,14 @@ import (
 type WorkerStatus struct {
 	V         int            `json:"v"`
 	Name      string         `json:"name"`
-	Run       string         `json:"run"` // random; another worker of this name has another one
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
 	Endpoint  string         `json:"endpoint"`    // to which it uploads
-	Condition string         `json:"condition"`   // a crowd.Condition, or silent
+	Condition string         `json:"condition"`   // idle, sending or silent
 	Rate      int64          `json:"bytes_per_s"` // of object data, recently
 	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
-	Unfit     *Unfitness     `json:"unfit,omitempty"`
+	Outages   []Outage       `json:"outages,omitempty"`
 	Active    []ActiveUpload `json:"active"`
 
 	// RequestRates has the requests per second that change objects, of all workers together, by bucket: of
@@ -50,12 +49,8 @@ func (w *Worker) Status() WorkerStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := WorkerStatus{
-		V: 1, Name: w.opts.Name, Run: w.run, Host: host, PID: os.Getpid(), Started: w.totals.started, Endpoint: w.uploaders.large.Endpoint(), Condition: string(w.condition()),
-		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
-	}
-	if w.fitness.unfit != nil {
-		u := *w.fitness.unfit
-		s.Unfit = &u
+		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Endpoint: w.uploaders.large.Endpoint(), Condition: w.condition(),
+		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{}, Outages: w.health.current(time.Now()),
 	}
 	for bucket, rate := range w.requests.All() {
 		if s.RequestRates == nil {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
 	"gcsup/fleet/internal/fleet"
 )
 
@@ -36,51 +35,9 @@ func (f forbidden) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestUnfitWorker uploads many files while one of two workers has no permission. It stops taking
-// tasks, and no file becomes a dead letter although the other worker is busy.
-func TestUnfitWorker(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, &fakegcs.Options{Rate: 4 << 20})
-	for i := range 20 {
-		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
-	}
-	q := w.queue()
-	w.submit(q)
-	one := func(o *fleet.WorkerOptions) { o.Jobs, o.Tries, o.UntilEmpty = 1, 2, false }
-	w.start("good", one)
-	hc := *w.gcs.Client()
-	hc.Transport = forbidden{hc.Transport}
-	bad := w.startWith("bad", &hc, one)
-	seen := false
-	for end := time.Now().Add(time.Minute); ; pause(t.Context(), 100*time.Millisecond) {
-		s := w.status(q)
-		for _, worker := range s.Workers {
-			if u := worker.Unfit; u != nil {
-				seen = true
-				if worker.Name != "bad" || worker.Condition != "unfit" || u.Kind != "permission" || u.Reason == "" {
-					t.Errorf("worker %s is %s: %+v", worker.Name, worker.Condition, u)
-				}
-			}
-		}
-		if s.Tasks == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not finished: %+v", s)
-		}
-	}
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
-	}
-	if !seen || bad.Status().Unfit == nil {
-		t.Error("the worker without permission is not unfit")
-	}
-	w.check()
-}
-
-// TestUnfitWorkerAlone starts a worker that has no permission before the others, as after a power failure. It fails
+// TestWorkerWithoutPermissionAlone starts a worker that has no permission before the others, as after a power failure. It fails
 // more often than the tries, and the file becomes no dead letter: the next worker uploads it.
-func TestUnfitWorkerAlone(t *testing.T) {
+func TestWorkerWithoutPermissionAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.write("a", 1000, 1)
@@ -99,9 +56,9 @@ func TestUnfitWorkerAlone(t *testing.T) {
 	w.check()
 }
 
-// TestGroupAtUnfitWorker uploads a group with a missing file, and then delivers it to a worker that has no
+// TestGroupAtWorkerWithoutPermission uploads a group with a missing file, and then delivers it to a worker that has no
 // permission. Only the missing file becomes a dead letter.
-func TestGroupAtUnfitWorker(t *testing.T) {
+func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for i := range 10 {
@@ -144,9 +101,6 @@ func TestEmptyMount(t *testing.T) {
 	}
 	v := w.start("only", func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 1, time.Minute })
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
-	if v.Status().Unfit != nil {
-		t.Errorf("unfit because of the tasks: %+v", v.Status().Unfit)
-	}
 	if err := os.Rename(away, w.tree); err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +138,6 @@ func TestBadTasks(t *testing.T) {
 	failed := int64(0)
 	for _, v := range workers {
 		failed += v.Metrics().FailedDeliveries
-		if u := v.Status().Unfit; u != nil {
-			t.Errorf("a worker is unfit because of bad tasks: %+v", u)
-		}
 	}
 	if failed > 2*bad {
 		t.Errorf("%d bad tasks failed %d times before the good one was tried", bad, failed)
