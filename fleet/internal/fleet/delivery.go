@@ -191,6 +191,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
+	d.w.failing.Store(t.verdict == failed)
 	d.discardOthers(t)
 	if len(t.failed) > 0 && d.gone() {
 		log.Warn("task has left the queue, and its failure does not count", "err", t.failed[len(t.failed)-1].err)

@@ -201,20 +201,9 @@ func TestOutageOfWrites(t *testing.T) {
 	}
 	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
 	v := w.start("a", func(o *fleet.WorkerOptions) { o.Tries = 2 })
-	troubled := false
-	for running := true; running; {
-		select {
-		case <-v.done:
-			running = false
-		case <-time.After(100 * time.Millisecond):
-			troubled = troubled || v.Status().Condition == "troubled"
-		}
-	}
+	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after an outage of writes: %v", got)
-	}
-	if !troubled {
-		t.Error("the worker was never in trouble")
 	}
 	w.check()
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -93,6 +94,7 @@ type Worker struct {
 
 	uploaders uploaders
 	totals    totals
+	failing   atomic.Bool // the last task that ended has failed
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
@@ -233,18 +235,19 @@ func (w *Worker) Run(ctx context.Context) error {
 // idleWait is how long a request for a task waits at the server.
 const idleWait = 20 * time.Second
 
-// emptyWait is how long a worker with UntilEmpty waits for a task before it checks whether the queue
-// is empty.
+// emptyWait is how long the request of a worker with UntilEmpty waits before it checks whether the queue
+// is empty, and that of a worker whose tasks fail.
 const emptyWait = time.Second
 
 // take takes a task for each free slot and passes it to start, which must free the slot.
 func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetstream.Msg)) error {
-	wait := idleWait
-	if w.opts.UntilEmpty {
-		wait = emptyWait
-	}
 	failures := 0
 	for {
+		// A long request of a worker whose tasks fail would always be before the short ones of others.
+		wait := idleWait
+		if w.opts.UntilEmpty || w.failing.Load() {
+			wait = emptyWait
+		}
 		if ok, err := w.awaitDrain(ctx); !ok {
 			return err
 		}
