@@ -182,7 +182,7 @@ reliability: walk
 # walk tries every sequence of replies on the decision tables and in an upload in parts,
 # and pairs of mishaps in an upload in parts.
 walk:
-	GCSUP_TEST_FULL=1 $(FIRE) ./session -run 'EveryState|Walk'
+	GCSUP_TEST_FULL=1 $(FIRE) ./session ./internal/decide -run 'EveryState|Walk'
 	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run PartsMatrix
 
 # simulate runs faults, crashes and outages in virtual time. To repeat one seed and print
@@ -271,7 +271,7 @@ fuzz:
 
 # mutate changes one token of the code at a time, and prints how many of the changes the own tests of each
 # package find: make mutate PKGS='chunk session'. MUTATE has further flags of gremlins: MUTATE='--workers 1'.
-PKGS = backoff chunk session session/state $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch)))
+PKGS = backoff chunk session session/state internal/decide $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch)))
 mutate:
 	@MUTATE='$(MUTATE)' sh internal/mutate/own.sh $(PKGS)
 
@@ -279,7 +279,7 @@ mutate:
 # upload and session find. The same seed selects the same changes. FROM continues a run that was interrupted.
 MUTANTS = 200
 FROM = 1
-SAMPLE_PKGS = session upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections)))
+SAMPLE_PKGS = session internal/decide upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections)))
 mutate-sample:
 	go run ./internal/mutate -n $(MUTANTS) -from $(FROM) -seed $(SEED) $(SAMPLE_PKGS)
 

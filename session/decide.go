@@ -84,7 +84,6 @@ import (
 // depend on their number.
 func Decide(s State, r Reply) (State, Action) {
 	a := s.decide(&r)
-	a.Fresh = s.reconnected && a.Step != Done && a.Step != Fail
 	if a.Err != nil {
 		a.Err.Offset = s.Committed
 	}
@@ -102,7 +101,7 @@ func (s *State) decide(r *Reply) Action {
 	if r.Op == OpStat {
 		return s.checked(r)
 	}
-	if _, open := r.Held(); open && r.Differs {
+	if r.Open() && r.Differs {
 		return s.restart(r, ErrChecksum)
 	}
 	status := r.Status

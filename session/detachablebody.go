@@ -10,17 +10,9 @@ import (
 
 var errStopped = errors.New("the exchange has ended")
 
-// An Interrupter is a body of object data that may wait before it returns bytes, for example for a rate
-// limit. When an exchange has its reply, it calls Interrupt, which ends a Read that waits, and every later
-// Read, with an error. Otherwise an early reply would have to wait, too.
-type Interrupter interface {
-	io.Reader
-	Interrupt()
-}
-
-// interrupt interrupts r if it is an [Interrupter].
+// interrupt calls the method Interrupt of r, if it has one: see [Client.Put].
 func interrupt(r io.Reader) {
-	if i, ok := r.(Interrupter); ok {
+	if i, ok := r.(interface{ Interrupt() }); ok {
 		i.Interrupt()
 	}
 }

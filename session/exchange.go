@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,7 +20,7 @@ import (
 // known. Reply.URI is the session URI. Start may be repeated: a session without
 // data costs nothing and expires.
 func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
-	body, err := json.Marshal(spec.resource())
+	body, err := spec.Resource()
 	if err != nil {
 		return unsent(OpStart, err)
 	}
@@ -34,11 +34,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 		op: OpStart, method: "POST", url: uploadsURL(c, spec, "resumable"), key: spec.EncryptionKey,
 		header: header, body: bytes.NewReader(body), length: int64(len(body)), content: body,
 		read: func(r *Reply, resp *http.Response) error {
-			r.URI, r.Err = newURI(c, resp.Header.Get("Location"))
-			if errors.Is(r.Err, ErrURIMismatch) {
-				return r.Err
-			}
-			return nil
+			return c.opened(r, resp.Header.Get("Location"))
 		},
 	})
 }
@@ -47,6 +43,11 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 // last bytes of the object. rng.To must be a multiple of [chunk.Granularity]. total
 // is the size of the object, or -1 if it is not known. Put does not read from
 // body after it has returned.
+//
+// A body that may wait before it returns bytes, for example for a rate limit, should
+// have a method Interrupt(). When the exchange has its reply, it calls Interrupt, which
+// must end a Read that waits, and every later Read, with an error. Otherwise an early
+// reply would have to wait, too.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
 	return send(ctx, c, OpPut, uri, rng, total, nil, body)
 }
@@ -84,7 +85,7 @@ func send(ctx context.Context, c *Client, op Op, uri URI, rng chunk.Range, total
 	if crc32c != nil {
 		header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(*crc32c)
 	}
-	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len()}.to(uri, ""))
+	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len(), data: op != OpQuery}.to(uri, ""))
 	r.Sent += rng.From
 	return r
 }
@@ -140,7 +141,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		op: OpInsert, method: "POST", url: uploadsURL(c, spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
 		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
-		length: int64(len(front)+len(back)) + size, content: head,
+		length: int64(len(front)+len(back)) + size, data: true, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
 	return r
@@ -153,7 +154,8 @@ const jsonType = "application/json; charset=UTF-8"
 func uploadsURL(c *Client, spec Spec, uploadType string) string {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
-	q := spec.withConditions(url.Values{
+	q := spec.Conditions()
+	maps.Copy(q, url.Values{
 		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {"full"},
 		"predefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject},
 	})
@@ -165,7 +167,7 @@ func uploadsURL(c *Client, spec Spec, uploadType string) string {
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	x := onObject(c, OpStat, "GET", spec, url.Values{})
+	x := call{op: OpStat, method: "GET", url: c.url(url.Values{"userProject": {spec.UserProject}}, "storage", "v1", "b", spec.Bucket, "o", spec.Object)}
 	if !spec.EncryptionKey.HasSecret() {
 		return c.do(ctx, x)
 	}
@@ -186,7 +188,7 @@ type insertBody struct {
 	data io.Reader
 }
 
-// Interrupt implements [Interrupter].
+// Interrupt interrupts the data, see [Client.Put].
 func (b insertBody) Interrupt() { interrupt(b.data) }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

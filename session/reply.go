@@ -45,16 +45,13 @@ type Reply struct {
 	// is none. The service never redirects, so that the redirect is from a
 	// proxy.
 	Redirect string
+
+	deletes bool // the request was a DELETE
 }
 
-// Lost reports that no reply arrived.
-func (r *Reply) Lost() bool { return r.Status == 0 }
-
-// Held returns the committed offset that the reply reports for an open session; -1 if the
-// reply has no Range header. ok is false for any other reply.
-func (r *Reply) Held() (committed int64, ok bool) {
-	return r.Committed, r.Status == 308 && r.Redirect == ""
-}
+// Open reports whether the reply is that of an open session. Committed is then its committed
+// offset; -1 if the reply has no Range header.
+func (r *Reply) Open() bool { return r.Status == 308 && r.Redirect == "" }
 
 // Canceled reports whether the reply to a Cancel means that the session does
 // not exist: 499 is success, and a session that was lost need not be canceled.

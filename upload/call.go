@@ -11,7 +11,9 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/internal/grace"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/batch"
@@ -329,7 +331,7 @@ func (r *callResult) snapshot(p *progress) Result {
 		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.Sent.Load(), r.tally.Resent.Load(), r.tally.Reread.Load()
-	res.Paced = time.Duration(r.tally.Paced.Load())
+	res.Throttled = time.Duration(r.tally.Paced.Load())
 	res.Requests, res.Elapsed = int(r.tally.Requests.Load()), time.Since(r.began)
 	return res
 }
@@ -338,7 +340,7 @@ func (r *callResult) snapshot(p *progress) Result {
 // those of an upload with that many bytes at stake. e gets an event for each wait, and the
 // logger an entry.
 func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() int64) context.Context {
-	return state.WithStoreRetry(ctx, state.StoreRetry{
+	return storeretry.With(ctx, storeretry.Retry{
 		Policy: u.opts.Policy,
 		For: func() time.Duration {
 			if u.opts.RetryFor > 0 {
@@ -370,5 +372,5 @@ func storeCause(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	return strings.TrimSuffix(err.Error(), failed.Error()) + failed.Short()
+	return strings.TrimSuffix(err.Error(), failed.Error()) + decide.Short(failed)
 }

@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"sync"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -51,10 +52,10 @@ func (d *deleter) object(x *engine.Requester) error {
 	if *x.Spec.IfGenerationMatch <= 0 {
 		return fmt.Errorf("%w: the generation of %s is not known", session.ErrInvalid, x.Spec.URL())
 	}
-	_, err := x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return c.Delete(ctx, x.Spec) })
+	_, err := x.Ask(d.ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, bucket.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return bucket.Delete(ctx, c, x.Spec) })
 	})
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == bucket.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
 		err = d.replaced(x)
 	}
 	return err
@@ -65,7 +66,7 @@ func (d *deleter) object(x *engine.Requester) error {
 func (d *deleter) replaced(x *engine.Requester) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	a, err := x.To(spec).Ask(d.ctx, session.Request{}, x.To(spec).Stat)
+	a, err := x.To(spec).Ask(d.ctx, decide.Request{}, x.To(spec).Stat)
 	switch {
 	case err != nil && !engine.Refusal(err):
 		return err
@@ -242,8 +243,8 @@ func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 	d := c.newDeleter()
 	defer d.close()
 	err = d.try(Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}, func(x *engine.Requester) error {
-		_, err := x.Ask(c.ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
-			return x.Plain(ctx, session.OpBucket, func(ctx context.Context, s *session.Client) (r session.Reply) {
+		_, err := x.Ask(c.ctx, decide.Request{Optional: true}, func(ctx context.Context) session.Reply {
+			return x.Plain(ctx, bucket.OpConfig, func(ctx context.Context, s *session.Client) (r session.Reply) {
 				has, r = bucket.Hierarchical(ctx, s, l.Bucket, l.Prefix, l.UserProject)
 				return r
 			})
@@ -259,13 +260,13 @@ func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 // folder deletes the folder of x, unless it is managed or not empty.
 func (d *deleter) folder(x *engine.Requester) (deleted bool, err error) {
 	var managed bool
-	_, err = x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpFolderDelete, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err = x.Ask(d.ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, bucket.OpDeleteFolder, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			managed, r = bucket.DeleteFolder(ctx, c, x.Spec.Bucket, x.Spec.Object, x.Spec.UserProject)
 			return r
 		})
 	})
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpFolderDelete && failed.Status == http.StatusConflict && engine.Refusal(err) {
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == bucket.OpDeleteFolder && failed.Status == http.StatusConflict && engine.Refusal(err) {
 		return false, nil // it is not empty
 	}
 	return err == nil && !managed, err

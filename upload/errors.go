@@ -92,7 +92,7 @@ type InterruptedError struct {
 
 // Error describes the progress of the upload, and why it ended.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.why.Text)
+	return fmt.Sprintf("upload interrupted, %d bytes committed of %d sent: %s", e.Committed, e.Sent, e.why.Text)
 }
 
 // Unwrap returns the error of the context, ErrPaused or session.ErrCanceled.

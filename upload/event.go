@@ -196,7 +196,7 @@ func (x *Exchange) log(logger *slog.Logger, attrs []slog.Attr) {
 	}
 	attrs = append(attrs, slog.Int64("from", x.Offset), slog.Int64("sent", x.Sent), slog.Int("status", x.Status))
 	if x.Committed >= 0 {
-		attrs = append(attrs, slog.Int64("held", x.Committed))
+		attrs = append(attrs, slog.Int64("committed", x.Committed))
 	}
 	if x.Err != nil {
 		attrs = append(attrs, slog.Any("err", x.Err))

@@ -10,7 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload"
 )
 
@@ -80,7 +80,7 @@ func TestEventDeltas(t *testing.T) {
 		}, false},
 		{"parts by compose", byParts, []faults.Fault{cut}, file(partsLarge, spec), false},
 		{"parts by compose, one is lost", byParts, []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}}}, file(partsLarge, spec), true},
-		{"parts by multipart", byMultipart, []faults.Fault{{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q}}}, file(4*session.MultipartMinPart+1, spec), false},
+		{"parts by multipart", byMultipart, []faults.Fault{{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q}}}, file(4*multipart.MinPart+1, spec), false},
 		{"nothing is sent", resumable, nil, func(w *world, up *upload.Uploader) (*upload.Result, error) {
 			if _, err := w.uploader(quiet).Bytes(w.t.Context(), data(1000), spec); err != nil {
 				return nil, err

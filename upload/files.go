@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gcsup/backoff"
+	"gcsup/internal/bucket"
 	"gcsup/internal/grace"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -47,8 +47,8 @@ type BatchOptions struct {
 
 	// PreservePOSIX writes the modification time, access time, owner, group and
 	// permissions of each file to the metadata of its object, under the keys that
-	// gcloud storage cp -P uses: see [session.FileModTimeKey] and
-	// [session.FileModeKey]. Windows has only the modification time.
+	// gcloud storage cp -P uses, such as goog-reserved-file-mtime and
+	// goog-reserved-posix-mode. Windows has only the modification time.
 	PreservePOSIX bool
 
 	// Listing, if not nil, is listed to look up the destinations of jobs that are

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -273,7 +274,7 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 	f.compress()
 	if f.spec.Gzip {
 		f.source.Restart()
-		f.setSpec(withMetadata(f.spec, session.UncompressedSizeKey, f.file.Total()))
+		f.setSpec(withMetadata(f.spec, objectmeta.UncompressedSize, f.file.Total()))
 	}
 	if err := f.precondition.Look(ctx, f.wire()); err != nil {
 		return err

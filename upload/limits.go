@@ -66,14 +66,14 @@ func (l *RateLimit) shared() *engine.RateLimit {
 // held returns the total time for which the limit held bytes back.
 func (l *RateLimit) held() time.Duration { return l.shared().Held() }
 
-// RequestRates pace the requests that change objects, for each bucket separately, see
-// [backoff.Rate]. Before the first 429 of a bucket nothing is paced, unless [RequestRates.Limit] is
+// RequestRates throttles the requests that change objects, for each bucket separately, see
+// [backoff.Rate]. Before the first 429 of a bucket nothing is throttled, unless [RequestRates.Limit] is
 // called. The requests of an upload that count are those that the service counts: the one that starts a
 // session or a multipart upload, or that sends a small object, and deletions and compositions.
 //
 // Requests wait in the order in which they are ready, as long as their contexts permit. The first 429 of a
 // bucket is reported by an event of the kind Warning, and the time that an upload waited is
-// [Result].Paced. A 429 that concerns one object only does not count.
+// [Result].Throttled. A 429 that concerns one object only does not count.
 //
 // Uploaders can share RequestRates. The zero value is ready to use. RequestRates are safe for
 // concurrent use, and must not be copied.
@@ -86,7 +86,7 @@ type RequestRates struct {
 	limit             float64
 }
 
-// NoRequestRates pace nothing, even after a 429. Their methods have no effect.
+// NoRequestRates throttles nothing, even after a 429. Their methods have no effect.
 var NoRequestRates = &RequestRates{off: true}
 
 // Share sets that this is one of several machines that upload to the same buckets. machine counts from
@@ -128,7 +128,7 @@ func (r *RequestRates) Set(bucket string, perSecond float64) {
 	}
 }
 
-// All returns the buckets whose requests are paced, and their rates. A program can save
+// All returns the buckets whose requests are throttled, and their rates. A program can save
 // [backoff.Rate.PerSecond], and restore it with Set in another process.
 func (r *RequestRates) All() iter.Seq2[string, *backoff.Rate] {
 	return func(yield func(string, *backoff.Rate) bool) {
@@ -162,7 +162,7 @@ func (r *RequestRates) bucket(name string) *backoff.Rate {
 	return rate
 }
 
-// pacing returns the function bucket, or nil if nothing is paced.
+// pacing returns the function bucket, or nil if nothing is throttled.
 func (r *RequestRates) pacing() func(bucket string) *backoff.Rate {
 	if r.off {
 		return nil

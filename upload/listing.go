@@ -8,8 +8,9 @@ import (
 	"log/slog"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -48,8 +49,9 @@ type Listing struct {
 	UserProject string // project that is billed, for requester-pays buckets
 }
 
-// List yields the objects of a listing in the order of the raw bytes of their names, with the
-// fields that a [bucket.Page] has. Its memory is constant: it keeps two pages of 1,000 objects. It
+// List yields the objects of a listing in the order of the raw bytes of their names. They have the fields
+// Bucket, Name, Generation, Size, CRC32C, Created, FileModTime, Gzip and UncompressedSize. Its memory is
+// constant: it keeps two pages of 1,000 objects. It
 // reads one page ahead while the caller processes objects. A failed request is retried like that of
 // an upload. If the listing fails, or if its names are not in order, the last pair has the error.
 func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Object, error] {
@@ -157,8 +159,8 @@ func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *l
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	_, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return s.requests.To(s.prefix).Plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err := s.requests.Ask(ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return s.requests.To(s.prefix).Plain(ctx, bucket.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			page, r = bucket.List(ctx, c, q)
 			return r
 		})
@@ -169,7 +171,7 @@ func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error)
 	case err != nil:
 		return nil, err
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
-		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
+		return nil, &session.Error{Op: bucket.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
 	s.requests.Retry.Succeeded()
 	s.requests.Progressed()

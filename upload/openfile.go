@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -210,7 +211,7 @@ func (f *openFile) remove(ctx context.Context) error {
 // last request is lost, a status query describes the object even if it was deleted meanwhile.
 func (f *openFile) confirmObject(ctx context.Context, made *session.Object) error {
 	f.uplink.Permit = nil // the upload has ended, and with it its lease
-	a, err := f.requests.Ask(ctx, session.Request{}, f.wire().Stat)
+	a, err := f.requests.Ask(ctx, decide.Request{}, f.wire().Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
@@ -24,8 +25,8 @@ type Options struct {
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them: see [state.OpenDir]. If it is nil, no other call can. If the Store sends requests,
-	// Policy and RetryFor apply to them too: see [state.StoreRetry].
+	// them: see [state.OpenDir]. If it is nil, no other call can. Policy and RetryFor
+	// also apply to the requests of a bucketstore.
 	Store state.Store
 
 	// Policy gives the length of the wait before each retry. The zero value is
@@ -42,9 +43,9 @@ type Options struct {
 	// Uploader, and [backoff.NoGate] no gate.
 	Gate *backoff.Gate
 
-	// RequestRates pace the requests to a bucket that answered 429 because it got too many of them:
+	// RequestRates throttles the requests to a bucket that answered 429 because it got too many of them:
 	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
-	// Uploader, and [NoRequestRates] that nothing is paced.
+	// Uploader, and [NoRequestRates] that nothing is throttled.
 	RequestRates *RequestRates
 
 	// RateLimit limits the object data of all uploads together. A program may change the
@@ -275,12 +276,12 @@ func withPOSIX(spec Spec, info fs.FileInfo) Spec {
 	if info == nil {
 		return spec
 	}
-	spec = withMetadata(spec, session.FileModTimeKey, info.ModTime().Unix())
+	spec = withMetadata(spec, objectmeta.FileModTime, info.ModTime().Unix())
 	if p, ok := source.POSIXOf(info); ok {
-		spec.Metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.Accessed, 10)
-		spec.Metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.UID), 10)
-		spec.Metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.GID), 10)
-		spec.Metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+		spec.Metadata[objectmeta.FileAccessTime] = strconv.FormatInt(p.Accessed, 10)
+		spec.Metadata[objectmeta.FileUID] = strconv.FormatUint(uint64(p.UID), 10)
+		spec.Metadata[objectmeta.FileGID] = strconv.FormatUint(uint64(p.GID), 10)
+		spec.Metadata[objectmeta.FileMode] = fmt.Sprintf("%03o", info.Mode().Perm())
 	}
 	return spec
 }

@@ -12,9 +12,10 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 )
 
@@ -74,7 +75,7 @@ func TestParts(t *testing.T) {
 	}{
 		"compose":             {partsLarge, 6, byParts},
 		"multipart":           {multipartLarge, 0, byMultipart},
-		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }}, // without a precondition
+		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }}, // without a precondition
 		"multipart, no store": {multipartLarge, 0, func(o *upload.Options) { byMultipart(o); o.Store = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestPartsResume(t *testing.T) {
 		every       time.Duration
 	}{
 		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
-		"multipart": {4*session.MultipartMinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
+		"multipart": {4*multipart.MinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
 			o.Parallel = upload.InParts(1, 0).By(upload.ByCompose)
 		}, 5, 300 * time.Millisecond},
 	} {
@@ -374,7 +375,7 @@ func TestJoinMayTakeMinutes(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
 				{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStallReply, For: after}},
 			}}, func(w *world) {
-				content := data(3*session.MultipartMinPart + 1)
+				content := data(3*multipart.MinPart + 1)
 				res, err := w.uploader(by).File(w.t.Context(), w.file(content), spec)
 				if err != nil || min(int64(res.Retries), 1) != retries {
 					t.Errorf("%s, silent for %s: %+v, %v", op, after, res, err)

@@ -104,7 +104,7 @@ func (p *Parts) check() error {
 
 // checkSpec returns an error if s has a precondition, which p does not support.
 func (p *Parts) checkSpec(s Spec) error {
-	if p != nil && p.options.Connections > 1 && p.way == ByMultipart && s.Conditional() {
+	if p != nil && p.options.Connections > 1 && p.way == ByMultipart && len(s.Conditions()) > 0 {
 		return fmt.Errorf("%w: a multipart upload does not support preconditions: join the parts by compose", session.ErrInvalid)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -27,7 +28,7 @@ var pausable = []struct {
 }{
 	{"one session", largeChunks, large, spec},
 	{"parts by compose", byParts, partsLarge, spec},
-	{"parts by multipart", byMultipart, 4*session.MultipartMinPart + 1, spec},
+	{"parts by multipart", byMultipart, 4*multipart.MinPart + 1, spec},
 	{"compressed", func(o *upload.Options) { o.ChunkSize = q }, large, upload.Spec{Bucket: "bkt", Object: "obj", Gzip: true}},
 }
 

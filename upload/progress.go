@@ -83,7 +83,7 @@ func (r *reporter) Exchange(n *engine.Exchange) {
 	}
 	x.Op, x.Status, x.Err = n.Reply.Op, n.Reply.Status, n.Reply.Err
 	var open bool
-	if x.Committed, open = n.Reply.Held(); !open {
+	if x.Committed, open = n.Reply.Committed, n.Reply.Open(); !open {
 		x.Committed = -1
 	}
 	x.log(r.logger, r.named())

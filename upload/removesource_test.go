@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -48,7 +49,7 @@ func TestRemoveSource(t *testing.T) {
 		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
 		"through session": {size: large, with: largeChunks},
 		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
-		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 2},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }, stats: 2},
 	} {
 		if tt.size > mib && testing.Short() {
 			continue

@@ -11,8 +11,8 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
-	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -88,9 +88,9 @@ func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names stri
 	}
 	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Small: atATime, Large: atATime}) {
 		if err != nil && ctx.Err() == nil {
-			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Paced, res.Elapsed)
+			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Throttled, res.Elapsed)
 		}
-		paced += res.Paced
+		paced += res.Throttled
 	}
 	return paced
 }
@@ -185,7 +185,7 @@ func TestRequestRatesAfterRefusals(t *testing.T) {
 	})
 }
 
-// TestRequestRatesOnlyAfter429 checks that nothing is paced without a 429 that concerns the bucket, or if
+// TestRequestRatesOnlyAfter429 checks that nothing is throttled without a 429 that concerns the bucket, or if
 // pacing is off.
 func TestRequestRatesOnlyAfter429(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestRequestRatesLimit(t *testing.T) {
 		{"small files", 1, nil},
 		{"sessions", q + 1, nil},
 		{"compose", 3 * q, upload.InParts(3, q).By(upload.ByCompose)},
-		{"multipart", 2 * session.MultipartMinPart, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)},
+		{"multipart", 2 * multipart.MinPart, upload.InParts(2, multipart.MinPart).By(upload.ByMultipart)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -252,8 +252,8 @@ func TestRequestRatesLimit(t *testing.T) {
 				rates.Limit(0)
 				rates.Set("bkt", 0)
 				for range 5 {
-					if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Paced > 0 {
-						t.Errorf("without the limit: %v, paced %v", err, res.Paced)
+					if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Throttled > 0 {
+						t.Errorf("without the limit: %v, paced %v", err, res.Throttled)
 					}
 				}
 			})

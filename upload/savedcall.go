@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -113,7 +114,7 @@ func (s *savedCall) usable() error {
 
 // holds reports whether o, which a session created, is still at the destination.
 func (s *savedCall) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, s.wire().Stat) })
+	a, err := s.requests.Ask(ctx, decide.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, s.wire().Stat) })
 	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}
@@ -133,7 +134,7 @@ func (s *savedCall) cancel(ctx context.Context, discard func() error) error {
 	if s.token.URI.IsZero() {
 		return discard() // a stream whose session was not started
 	}
-	a, err := s.requests.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.token.URI) })
+	a, err := s.requests.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.token.URI) })
 	switch {
 	case engine.Refusal(err):
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -108,7 +109,7 @@ func TestSecondWriter(t *testing.T) {
 							_ = req.Body.Close()
 						}
 						if tt.deletes {
-							client.Delete(w.t.Context(), spec)
+							bucket.Delete(w.t.Context(), client, spec)
 						} else {
 							write(other)
 						}

@@ -24,6 +24,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -32,7 +33,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Raced(16, testsize.Full(200, 32))), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 
@@ -158,7 +159,7 @@ func (s *simulation) size() int64 {
 		return s.auto.size(s.rnd)
 	}
 	if s.by == upload.ByMultipart {
-		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
+		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
 	}
 	edges := []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 5 * q}
 	if s.chance(40) {

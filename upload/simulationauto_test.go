@@ -12,7 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -101,7 +101,7 @@ func (a *autoSimulation) size(rnd *rand.Rand) int64 {
 	case a.link == fastLink || a.link == burstLink:
 		return discardMost + 1 + rnd.Int64N(4*mib)
 	}
-	return session.MultipartMinPart + rnd.Int64N(7*mib)
+	return multipart.MinPart + rnd.Int64N(7*mib)
 }
 
 // rate returns the bytes per second of a slow connection. One takes up to a minute for the file.

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -267,7 +268,7 @@ func TestExchangesOfAListing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(seen) != 1 || seen[0].Op != session.OpList || seen[0].Upload != 0 || seen[0].Status != 200 || seen[0].Spec.Object != "o" {
+		if len(seen) != 1 || seen[0].Op != bucket.OpList || seen[0].Upload != 0 || seen[0].Status != 200 || seen[0].Spec.Object != "o" {
 			t.Errorf("exchanges %+v", seen)
 		}
 	})

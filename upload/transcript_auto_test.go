@@ -3,7 +3,7 @@ package upload_test
 import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload"
 )
 
@@ -76,7 +76,7 @@ func slowConnection() fakegcs.Options { return fakegcs.Options{Rate: 4 * mib} }
 
 // autoMultipart sends a file as AutoParts chooses, in parts of at least 5 MiB.
 func autoMultipart(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, session.MultipartMinPart, session.MultipartMinPart)
+	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart)
 }
 
 // autoCompose sends a file of at least 1 MiB as AutoParts chooses, in parts of at least 768 KiB.

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -109,11 +110,11 @@ func farAway(plan ...faults.Fault) fakegcs.Options {
 }
 
 // twoParts is the size of a file that multipartParts sends in two parts.
-const twoParts = 2 * session.MultipartMinPart
+const twoParts = 2 * multipart.MinPart
 
 // multipartParts sends a file in parts of 5 MiB of a multipart upload.
 func multipartParts(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, session.MultipartMinPart, session.MultipartMinPart).By(upload.ByMultipart)
+	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart).By(upload.ByMultipart)
 }
 
 // composeParts sends a file of 1.5 MiB as two objects, each in two requests, and composes them.

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -68,7 +69,7 @@ func TestPermanent(t *testing.T) {
 			{Match: faults.Match{Op: faults.OpPut}, Skip: 2, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: "too much"}},
 			{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429, Reason: "SlowDown", Message: "too much"}},
 		}}, func(w *world) {
-			content := data(4*session.MultipartMinPart + 1)
+			content := data(4*multipart.MinPart + 1)
 			path := w.file(content)
 			var mu sync.Mutex
 			var seen []int

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // completionTimeout is how long a shell waits for buckets and objects.

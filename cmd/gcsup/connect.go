@@ -16,8 +16,8 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -145,8 +145,8 @@ func (c *connection) waiting(delay time.Duration, cause string) {
 
 // storeRetry returns how the requests to the state bucket that the command makes itself
 // are retried.
-func (c *connection) storeRetry() state.StoreRetry {
-	return state.StoreRetry{
+func (c *connection) storeRetry() storeretry.Retry {
+	return storeretry.Retry{
 		Policy: c.policy,
 		For: func() time.Duration {
 			if c.retryFor > 0 {
@@ -199,7 +199,7 @@ func (c *connection) close() {
 func (f *targetFlags) lazyStore(c *connection) *lazyStore {
 	return &lazyStore{
 		shared:  f.state.url != "",
-		retry:   func() state.StoreRetry { return c.storeRetry() },
+		retry:   func() storeretry.Retry { return c.storeRetry() },
 		missing: f.storeMissing,
 		open: func(ctx context.Context) (openStore, error) {
 			if f.state.url == "" {

@@ -17,13 +17,13 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -378,13 +378,13 @@ const (
 )
 
 // optional are the permissions that only some commands need.
-var optional = []string{session.PermissionDelete, permissionGet, permissionList}
+var optional = []string{bucket.PermissionDelete, permissionGet, permissionList}
 
 // usesOf has what needs a permission. docs/permissions.md has the details.
 var usesOf = map[string]string{
-	session.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
-	permissionGet:            "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
-	permissionList:           "verify -r and sync --delete need it; --no-clobber and --skip-identical ask for each object by itself",
+	bucket.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
+	permissionGet:           "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
+	permissionList:          "verify -r and sync --delete need it; --no-clobber and --skip-identical ask for each object by itself",
 }
 
 // granted returns which of the permissions a bucket grants. known is false if the endpoint does not

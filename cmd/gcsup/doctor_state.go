@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
@@ -90,7 +91,7 @@ func (d *doctor) checkStateBucket(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
-	needed := []string{permissionCreate, permissionGet, permissionList, session.PermissionDelete}
+	needed := []string{permissionCreate, permissionGet, permissionList, bucket.PermissionDelete}
 	granted, known, err := d.granted(ctx, name, needed...)
 	if err != nil {
 		return err

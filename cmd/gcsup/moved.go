@@ -89,7 +89,7 @@ func (x *explainer) announceMoved(ctx context.Context, named []task) {
 		if t == nil || !isSource(t, identity) || exists(t.SourcePath) { // a hard link
 			continue
 		}
-		x.console.Message("%s starts over: when its upload to %s was interrupted, it was %s, and %s are stored", file.source, t.Spec.URL(), t.SourcePath, storedText(t))
+		x.console.Message("%s starts over: when its upload to %s was interrupted, it was %s, and %s are committed", file.source, t.Spec.URL(), t.SourcePath, committedText(t))
 		x.console.Message("to continue that upload instead: %s", process.Block(x.resumeFrom(t.ID, abs)))
 	}
 }
@@ -100,10 +100,10 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// storedText returns how much of a saved upload is stored.
-func storedText(t *state.Upload) string {
+// committedText returns how much of a saved upload is stored.
+func committedText(t *state.Upload) string {
 	saved := upload.Describe(t)
-	return readable.Stored(saved.Committed, saved.Size)
+	return readable.Committed(saved.Committed, saved.Size)
 }
 
 // resumeFrom returns the command that resumes an upload whose source is at path now, which is
@@ -132,7 +132,7 @@ func (x *explainer) missing(file task) {
 	abs := process.Absolute(file.source)
 	for _, t := range x.savedFiles(ctx) {
 		if t.SourcePath == abs && t.Spec.URL() == file.destination {
-			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are stored", file.destination, storedText(t)))
+			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are committed", file.destination, committedText(t)))
 			x.sourceMoved(t)
 		}
 	}
@@ -151,7 +151,7 @@ func (e *occupiedError) Unwrap() error { return e.err }
 
 // occupied returns the error err for t, which cannot get source because of the upload by.
 func occupied(err error, source string, t, by *state.Upload) error {
-	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are stored of it, and %s of this one", source, t.Spec.URL(), storedText(by), storedText(t))
+	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are committed of it, and %s of this one", source, t.Spec.URL(), committedText(by), committedText(t))
 	return &occupiedError{text, err, by.ID}
 }
 

@@ -134,7 +134,7 @@ func (x *explainer) resumable(id string) bool {
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted
-// upload become "19 of 100 MiB are stored". size is that of the object, or negative
+// upload become "19 of 100 MiB are committed". size is that of the object, or negative
 // if it is not known. file is false for a stream. text contains the error's own
 // text.
 func inSizes(text string, err error, size int64, file bool) string {
@@ -142,9 +142,9 @@ func inSizes(text string, err error, size int64, file bool) string {
 	if !ok {
 		return text
 	}
-	stored := readable.Bytes(e.Committed) + " were stored" // a stream cannot be resumed
+	committed := readable.Bytes(e.Committed) + " were committed" // a stream cannot be resumed
 	if file {
-		stored = readable.Range(e.Committed, e.Sent, size) + " are stored"
+		committed = readable.Range(e.Committed, e.Sent, size) + " are committed"
 	}
-	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
+	return strings.Replace(text, fmt.Sprintf("%d bytes committed of %d sent", e.Committed, e.Sent), committed, 1)
 }

@@ -15,7 +15,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/contenttype"
-	"gcsup/session"
+	"gcsup/internal/objectmeta"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
@@ -223,7 +223,7 @@ func (s *syncCommand) treeOptions(r *reporter, chosen *syncSelection) (tree.Opti
 
 // reserved returns the prefix of the saved uploads of --state, if they are in the bucket.
 func (s *syncCommand) reserved(bucket string) []string {
-	of, prefix, ok := session.SplitURL(s.cp.target.state.url)
+	of, prefix, ok := objectmeta.SplitURL(s.cp.target.state.url)
 	if !ok || of != bucket || strings.Trim(prefix, "/") == "" {
 		return nil // those at the top of a bucket are known by their names
 	}

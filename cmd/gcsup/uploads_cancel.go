@@ -174,7 +174,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case exists:
 		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(token)))
 	default:
-		con.Message("canceled %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

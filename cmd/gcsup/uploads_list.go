@@ -113,7 +113,7 @@ func printUploads(w io.Writer, saved []upload.SavedUpload, now time.Time) error 
 	// A tabwriter aligns only adjacent lines, and other lines are between these.
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
-		rows = append(rows, [4]string{u.ID, readable.StoredShare(u.Committed, u.Size),
+		rows = append(rows, [4]string{u.ID, readable.CommittedShare(u.Committed, u.Size),
 			readable.Span(now.Sub(u.Started)), formatExpiry(u, now)})
 	}
 	var widths [3]int
@@ -187,7 +187,7 @@ type sessionLine struct {
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
-		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
+		V: 1, Type: "saved_upload", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
 		Committed: s.Committed, Sent: s.Sent, Size: result.Known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: result.Known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
 		Spool: s.Spool, Incomplete: s.Incomplete,
 	}

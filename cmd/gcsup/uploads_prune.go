@@ -194,7 +194,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 	case reasonMissingSource:
 		verb, why = "canceled and deleted", "its source does not exist"
 		if !p.dryRun {
-			why += fmt.Sprintf("; %s were stored", readable.Stored(u.Stored, u.Size))
+			why += fmt.Sprintf("; %s were committed", readable.Committed(u.Stored, u.Size))
 		}
 	case reasonIncomplete:
 		verb, why = "canceled and deleted", "its input did not end"

@@ -50,10 +50,10 @@ cancel deletes them.`,
 				case token == nil:
 					con.Message("deleted the saved upload %s, which could not be used", id)
 				case token.Parts != nil:
-					con.Message("deleted %s: %s were stored", uploadText(upload.Describe(token)), readable.Stored(upload.Describe(token).Committed, token.ObjectSize()))
+					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
 				default:
-					con.Message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
-						readable.Stored(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
+					con.Message("deleted %s: %s were committed; the service drops them in %s", uploadText(upload.Describe(token)),
+						readable.Committed(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
 				}
 				return nil
 			})

@@ -138,15 +138,15 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.State == upload.SessionOpen:
-		service = readable.Stored(d.holding.Stored, size) + " are stored"
+		service = readable.Committed(d.holding.Stored, size) + " are committed"
 		if size >= 0 {
-			service += fmt.Sprintf(" (%d%%)", readable.StoredPercent(d.holding.Stored, size))
+			service += fmt.Sprintf(" (%d%%)", readable.CommittedPercent(d.holding.Stored, size))
 		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object was made", resume+"  (compares the object, then deletes this)"
 	default:
-		service, next = "the session is gone: nothing is stored", process.Words()+" uploads prune"
+		service, next = "the session is gone: nothing is committed", process.Words()+" uploads prune"
 	}
 	source := d.source
 	switch {
@@ -178,7 +178,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"destination", process.Printable(t.Spec.URL())},
 		{"endpoint", process.Printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Stored(saved.Committed, size), readable.Bytes(saved.Sent))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", readable.Committed(saved.Committed, size), readable.Bytes(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), readable.Span(now.Sub(t.Created)))},
 		{"expires in", formatExpiry(saved, now)},
 		{"next", next},
@@ -193,8 +193,8 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 // showLine is a saved upload in JSON with what the service holds of it.
 type showLine struct {
 	sessionLine
-	State       *string `json:"state"`  // null if the service was not asked
-	Stored      *int64  `json:"stored"` // committed bytes; null if there is no open session
+	State       *string `json:"state"`             // null if the service was not asked
+	Stored      *int64  `json:"service_committed"` // committed bytes; null if there is no open session
 	SourceState string  `json:"source_state"`
 	InUse       bool    `json:"in_use"`
 }

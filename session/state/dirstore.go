@@ -132,7 +132,7 @@ func (d *Dir) Load(_ context.Context, id string) (*Upload, error) {
 	}
 	t, err := Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token has the ID of another upload", ErrCorrupt)
+		err = fmt.Errorf("%w: it has the ID of another upload", ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, filepath.Join(d.root.Name(), name))

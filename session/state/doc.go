@@ -12,11 +12,11 @@
 //
 //	lease, err := state.Acquire(ctx, store, id)
 //	...
-//	token, err := lease.Load(ctx)
+//	saved, err := lease.Load(ctx)
 //	...
-//	err = state.Adopt(client, token)
+//	err = state.Adopt(client, saved)
 //	...
-//	err = lease.Release(ctx, token)
+//	err = lease.Release(ctx, saved)
 //
 // Package upload does this for its option Store.
 //

@@ -51,14 +51,14 @@ func ExampleAcquire() {
 	if err != nil {
 		log.Fatal(err) // state.ErrInUse: another process holds the lock
 	}
-	token, err := lease.Load(ctx)
+	saved, err := lease.Load(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := state.Adopt(client, token); err != nil {
+	if err := state.Adopt(client, saved); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(token.Spec.URL(), client.Query(ctx, token.URI).Status)
+	fmt.Println(saved.Spec.URL(), client.Query(ctx, saved.URI).Status)
 	_ = lease.Release(ctx, nil)
 	// Output:
 	// gs://my-bucket/disk.img 308

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
@@ -86,8 +87,8 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 
 // sound checks the invariants of the parts of a file of size bytes.
 func (p *Parts) sound(size int64) error {
-	multipart := !p.Upload.IsZero()
-	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != multipart || p.Seen < 0 || multipart && p.DeleteSources {
+	byMultipart := !p.Upload.IsZero()
+	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != byMultipart || p.Seen < 0 || byMultipart && p.DeleteSources {
 		return errors.New("invalid parts")
 	}
 	if n := (size + p.Size - 1) / p.Size; p.Size > size || int64(len(p.List)) != n {
@@ -101,8 +102,8 @@ func (p *Parts) sound(size int64) error {
 			return errors.New("invalid generation of a part")
 		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():
 			return errors.New("a part has no session")
-		case !multipart && part.ETag != "", part.ETag != "" && !session.ValidETag(part.ETag),
-			multipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
+		case !byMultipart && part.ETag != "", part.ETag != "" && !multipart.ValidETag(part.ETag),
+			byMultipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
 			return errors.New("a part is joined in another way")
 		}
 		if err := part.sound(n); err != nil {
@@ -143,9 +144,9 @@ func (s *savedParts) restore() *Parts {
 		return nil
 	}
 	p := s.Parts
-	p.Upload = secret.NewURI(s.UploadURI)
+	p.Upload = session.URI(secret.New(s.UploadURI))
 	for _, saved := range s.List {
-		saved.URI = secret.NewURI(saved.SessionURI)
+		saved.URI = session.URI(secret.New(saved.SessionURI))
 		p.List = append(p.List, saved.Part)
 	}
 	return &p

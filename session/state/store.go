@@ -56,8 +56,7 @@ import (
 // must not wrap the errors below, even if the cause of the context does. It may be the
 // error of another upload, as with errgroup. A failed Lock holds nothing.
 //
-// A Store that sends requests over a network retries them itself. The context of a call may
-// have a [StoreRetry], which describes how.
+// A Store that sends requests over a network retries them itself.
 //
 // A Store may have a method Close. Close does not release locks. After Close, the
 // caller must not call other methods, except unlock.

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"time"
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
@@ -65,7 +67,7 @@ type GzipState struct {
 	Size int64 `json:"size,omitempty"`
 
 	// Source is the CRC32C of the prefix of the file whose compressed bytes are those
-	// below Token.HighWater.
+	// below Upload.HighWater.
 	Source chunk.Checkpoint `json:"source"`
 }
 
@@ -102,8 +104,8 @@ func (t *Upload) ObjectSize() int64 {
 }
 
 const (
-	version = 1
-	beginning   = `{"v":` // the first bytes of each encoded saved upload
+	version   = 1
+	beginning = `{"v":` // the first bytes of each encoded saved upload
 )
 
 // envelope is the saved form of a saved upload. The digest covers the exact bytes of
@@ -116,14 +118,14 @@ type envelope struct {
 }
 
 // savedToken is a saved upload with its secrets. plainToken has no method MarshalJSON.
-type savedToken struct {
-	plainToken
+type savedForm struct {
+	plainUpload
 	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts
 	RawPath    []byte      `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Parts      *savedParts `json:"parts,omitempty"`
 }
 
-type plainToken Upload
+type plainUpload Upload
 
 // MarshalJSON always returns an error. Without the secret, a saved upload cannot be
 // resumed; with the secret, it could get into logs. Use [Encode].
@@ -136,21 +138,21 @@ func (t Upload) MarshalJSON() ([]byte, error) {
 // returns an error for a saved upload that [Decode] would refuse.
 func Encode(t *Upload) ([]byte, error) {
 	if t == nil {
-		return nil, errors.New("token: nil")
+		return nil, errors.New("no saved upload")
 	}
 	if err := t.sound(); err != nil {
-		return nil, fmt.Errorf("token: %w", err)
+		return nil, fmt.Errorf("saved upload: %w", err)
 	}
-	s := savedToken{plainToken: plainToken(*t), SessionURI: secret.Reveal(t.URI), Parts: t.Parts.save()}
+	s := savedForm{plainUpload: plainUpload(*t), SessionURI: secret.Reveal(t.URI), Parts: t.Parts.save()}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
 	}
-	token, err := json.Marshal(s)
+	saved, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(token)
-	out, err := json.Marshal(envelope{Version: version, SHA256: hex.EncodeToString(sum[:]), Upload: token})
+	sum := sha256.Sum256(saved)
+	out, err := json.Marshal(envelope{Version: version, SHA256: hex.EncodeToString(sum[:]), Upload: saved})
 	if err != nil {
 		return nil, err
 	}
@@ -182,15 +184,15 @@ func Decode(data []byte) (*Upload, error) {
 	if e.SHA256 != hex.EncodeToString(sum[:]) {
 		return nil, fmt.Errorf("%w: digest mismatch", ErrCorrupt)
 	}
-	var s savedToken
+	var s savedForm
 	if err := single(e.Upload, &s, false); err != nil {
 		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorrupt)
 	}
-	if single(data, &envelope{}, true) != nil || single(e.Upload, &savedToken{}, true) != nil {
+	if single(data, &envelope{}, true) != nil || single(e.Upload, &savedForm{}, true) != nil {
 		return nil, fmt.Errorf("%w: unknown field", ErrVersion)
 	}
-	t := Upload(s.plainToken)
-	t.URI, t.Parts = secret.NewURI(s.SessionURI), s.Parts.restore()
+	t := Upload(s.plainUpload)
+	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), s.Parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}
@@ -228,13 +230,13 @@ func (t *Upload) sound() error {
 	case t.Spec.Validate() != nil:
 		return errors.New("invalid destination")
 	case t.Created.IsZero():
-		return errors.New("incomplete token")
+		return errors.New("incomplete")
 	case t.Spool != nil:
 		if t.SourcePath != "" || t.SourceIdentity != "" || t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir) {
 			return errors.New("invalid stream")
 		}
 	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil):
-		return errors.New("incomplete token")
+		return errors.New("incomplete")
 	case t.Spec.Gzip != (t.Gzip != nil):
 		return errors.New("invalid compression")
 	case t.Gzip != nil && t.Parts != nil:
@@ -272,7 +274,7 @@ func Adopt(client *session.Client, t *Upload) error {
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", session.ErrURIMismatch, t.Endpoint, client.Endpoint())
 	}
 	if !t.Parts.Upload.IsZero() {
-		return client.AdoptMultipart(t.Parts.Upload, t.Spec)
+		return adoptMultipart(client.Endpoint(), t)
 	}
 	for i := range t.Parts.List {
 		if uri := t.Parts.List[i].URI; !uri.IsZero() {
@@ -280,6 +282,16 @@ func Adopt(client *session.Client, t *Upload) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// adoptMultipart checks that the URI of the multipart upload of t is that of its object.
+func adoptMultipart(endpoint string, t *Upload) error {
+	raw := secret.Reveal(t.Parts.Upload)
+	u, err := url.Parse(raw)
+	if err != nil || u.Query().Get("uploadId") == "" || raw != multipart.URL(endpoint, t.Spec, u.Query().Get("uploadId")) {
+		return fmt.Errorf("%w: not a multipart upload of %s at %s", session.ErrURIMismatch, t.Spec.URL(), endpoint)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 	"gcsup/session/state"
@@ -79,20 +80,20 @@ func encoded(t testing.TB, edit func(map[string]any)) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var envelope, token map[string]any
+	var envelope, saved map[string]any
 	for _, step := range []func() error{
 		func() error { return unmarshal(data, &envelope) },
 		func() error {
 			raw, err := json.Marshal(envelope["upload"])
-			return errors.Join(err, unmarshal(raw, &token))
+			return errors.Join(err, unmarshal(raw, &saved))
 		},
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	edit(token)
-	raw, err := json.Marshal(token)
+	edit(saved)
+	raw, err := json.Marshal(saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +106,8 @@ func unmarshal(data []byte, v any) error {
 	return d.Decode(v)
 }
 
-func seal(version int, token []byte) []byte {
-	return fmt.Appendf(nil, `{"v":%d,"sha256":"%x","upload":%s}`, version, sha256.Sum256(token), token)
+func seal(version int, saved []byte) []byte {
+	return fmt.Appendf(nil, `{"v":%d,"sha256":"%x","upload":%s}`, version, sha256.Sum256(saved), saved)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -125,8 +126,8 @@ func TestRoundTrip(t *testing.T) {
 		Bucket: "bucket", Object: "o", PredefinedACL: "private", KMSKeyName: "k",
 		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(5)),
 	}
-	for name, token := range map[string]*state.Upload{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "compressed": zipped, "now": local} {
-		data, err := state.Encode(token)
+	for name, saved := range map[string]*state.Upload{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "compressed": zipped, "now": local} {
+		data, err := state.Encode(saved)
 		if err != nil {
 			t.Errorf("%s: Encode: %v", name, err)
 			continue
@@ -136,13 +137,13 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: Decode: %v", name, err)
 			continue
 		}
-		if !same(t, token, back) {
+		if !same(t, saved, back) {
 			t.Errorf("%s: the second encoding differs", name)
 		}
-		if !back.Created.Equal(token.Created) || !reflect.DeepEqual(back.Spec, token.Spec) {
-			t.Errorf("%s: %+v, want %+v", name, back, token)
+		if !back.Created.Equal(saved.Created) || !reflect.DeepEqual(back.Spec, saved.Spec) {
+			t.Errorf("%s: %+v, want %+v", name, back, saved)
 		}
-		a, b := *token, *back
+		a, b := *saved, *back
 		a.URI, b.URI, a.Created, b.Created = session.URI{}, session.URI{}, time.Time{}, time.Time{}
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: got\n%+v, want\n%+v", name, b, a)
@@ -161,8 +162,8 @@ func TestEncodeHasTheSecret(t *testing.T) {
 // TestDamagedUploads checks that Decode detects each truncation and each flipped
 // bit, or returns the same saved upload.
 func TestDamagedUploads(t *testing.T) {
-	token := sample(t)
-	data, err := state.Encode(token)
+	saved := sample(t)
+	data, err := state.Encode(saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestDamagedUploads(t *testing.T) {
 	try := func(what string, damaged []byte) {
 		got, err := state.Decode(damaged)
 		switch {
-		case err == nil && same(t, got, token):
+		case err == nil && same(t, got, saved):
 			identical++
 		case err == nil:
 			t.Errorf("%s: Decode returns another Upload: %+v", what, got)
@@ -289,8 +290,8 @@ func TestPlantedUploads(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	token := encoded(t, func(map[string]any) {})
-	_, raw, _ := bytes.Cut(token, []byte(`"upload":`))
+	saved := encoded(t, func(map[string]any) {})
+	_, raw, _ := bytes.Cut(saved, []byte(`"upload":`))
 	raw = bytes.TrimSuffix(raw, []byte("}"))
 	for version, want := range map[int]error{0: state.ErrCorrupt, 1: nil, 2: state.ErrVersion, 1000: state.ErrVersion, -1: state.ErrCorrupt} {
 		if _, err := state.Decode(seal(version, raw)); !errors.Is(err, want) {
@@ -323,7 +324,7 @@ func TestNewerVersionMayHaveAnyForm(t *testing.T) {
 // reported as damaged, unless it is damaged too.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	for name, edit := range map[string]func(map[string]any){
-		"in the token":  func(m map[string]any) { m["tomorrow"] = 1 },
+		"in the upload": func(m map[string]any) { m["tomorrow"] = 1 },
 		"in the spec":   func(m map[string]any) { m["spec"].(map[string]any)["tomorrow"] = 1 },
 		"in the source": func(m map[string]any) { m["source"].(map[string]any)["tomorrow"] = 1 },
 	} {
@@ -338,7 +339,7 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 	}
 	data := append([]byte(`{"tomorrow":1,`), encoded(t, func(map[string]any) {})[1:]...)
 	if _, err := state.Decode(data); !errors.Is(err, state.ErrVersion) {
-		t.Errorf("around the token: %v, want ErrVersion", err)
+		t.Errorf("around the upload: %v, want ErrVersion", err)
 	}
 }
 
@@ -355,9 +356,9 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 		"sent above the size":   func(t *state.Upload) { t.HighWater = t.Source.Size + 1 },
 		"unordered checkpoints": func(t *state.Upload) { t.Checkpoints = []chunk.Checkpoint{{Offset: 2}, {Offset: 1}} },
 	} {
-		token := sample(t)
-		edit(token)
-		if data, err := state.Encode(token); err == nil || len(data) > 0 {
+		saved := sample(t)
+		edit(saved)
+		if data, err := state.Encode(saved); err == nil || len(data) > 0 {
 			t.Errorf("%s: Encode = nil error", name)
 		}
 	}
@@ -366,8 +367,8 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 // TestUploadIsNotMarshaled checks that json.Marshal of a saved upload returns an
 // error.
 func TestUploadIsNotMarshaled(t *testing.T) {
-	token := sample(t)
-	for _, v := range []any{token, *token, []any{token}, struct{ T state.Upload }{*token}} {
+	saved := sample(t)
+	for _, v := range []any{saved, *saved, []any{saved}, struct{ T state.Upload }{*saved}} {
 		if data, err := json.Marshal(v); err == nil || !strings.Contains(err.Error(), "state.Encode") {
 			t.Errorf("Marshal(%T) = %s, %v, want an error that names state.Encode", v, data, err)
 		}
@@ -375,9 +376,9 @@ func TestUploadIsNotMarshaled(t *testing.T) {
 }
 
 func TestExpires(t *testing.T) {
-	token := state.Upload{Session: state.Session{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}}
-	if want := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); !token.Expires().Equal(want) {
-		t.Errorf("%v, want %v", token.Expires(), want)
+	saved := state.Upload{Session: state.Session{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}}
+	if want := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); !saved.Expires().Equal(want) {
+		t.Errorf("%v, want %v", saved.Expires(), want)
 	}
 }
 
@@ -419,7 +420,7 @@ func TestAdopt(t *testing.T) {
 		{g, g + "/upload/storage/v1/b/bucket/o#?upload_id=" + secrettest.ID, false},
 		{"http://localhost:9000", "http://127.0.0.1:9000" + secrettest.Path, false},
 	} {
-		token, err := state.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = c.uri }))
+		saved, err := state.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = c.uri }))
 		if err != nil {
 			t.Fatalf("%s: %v", c.uri, err)
 		}
@@ -427,7 +428,7 @@ func TestAdopt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = state.Adopt(client, token)
+		err = state.Adopt(client, saved)
 		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
 		}
@@ -437,11 +438,11 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestTokenHasTheSHA256 checks that a key of a decoded saved upload can only be compared.
-func TestTokenHasTheSHA256(t *testing.T) {
-	k, token := testKey(t, 'K'), sample(t)
-	token.Spec.EncryptionKey = k
-	data, err := state.Encode(token)
+// TestUploadHasTheSHA256 checks that a key of a decoded saved upload can only be compared.
+func TestUploadHasTheSHA256(t *testing.T) {
+	k, saved := testKey(t, 'K'), sample(t)
+	saved.Spec.EncryptionKey = k
+	data, err := state.Encode(saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +451,7 @@ func TestTokenHasTheSHA256(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := back.Spec.EncryptionKey
-	if got.HasSecret() || got.IsZero() || got.SHA256() != k.SHA256() || got.Bytes() != nil {
+	if got.HasSecret() || got.IsZero() || got.SHA256() != k.SHA256() {
 		t.Errorf("decoded %v", got)
 	}
 	if c := back.Spec.Conflict(session.Spec{EncryptionKey: k}); c != "" {
@@ -485,9 +486,12 @@ func TestAdoptParts(t *testing.T) {
 		"another endpoint":       {"https://evil.example", state.Parts{List: make([]state.Part, 2)}, false},
 		"a part elsewhere":       {g, state.Parts{List: []state.Part{{}, {Session: state.Session{URI: evil}}}}, false},
 		"a session as an upload": {g, state.Parts{Upload: secrettest.URI(g)}, false},
+		"an upload":              {g, state.Parts{Upload: wiretest.URI(t, g, "/bucket/object?uploadId=x")}, true},
+		"of another object":      {g, state.Parts{Upload: wiretest.URI(t, g, "/bucket/other?uploadId=x")}, false},
+		"an upload elsewhere":    {g, state.Parts{Upload: wiretest.URI(t, "https://evil.example", "/bucket/object?uploadId=x")}, false},
 	} {
-		token := &state.Upload{Endpoint: c.endpoint, Spec: session.Spec{Bucket: "bucket", Object: "object"}, Parts: &c.parts}
-		if err := state.Adopt(new(session.Client), token); c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
+		saved := &state.Upload{Endpoint: c.endpoint, Spec: session.Spec{Bucket: "bucket", Object: "object"}, Parts: &c.parts}
+		if err := state.Adopt(new(session.Client), saved); c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s: %v, want ok = %v", name, err, c.ok)
 		}
 	}
@@ -496,26 +500,27 @@ func TestAdoptParts(t *testing.T) {
 // TestUploadIsRedacted checks that the secret is in no text of a saved upload or of its parts.
 func TestUploadIsRedacted(t *testing.T) {
 	uri := secrettest.URI(session.DefaultEndpoint)
-	token := &state.Upload{ID: "id", Session: state.Session{URI: uri}}
-	part := state.Part{Session: token.Session}
+	saved := &state.Upload{ID: "id", Session: state.Session{URI: uri}}
+	part := state.Part{Session: saved.Session}
 	parts := state.Parts{Upload: uri, List: []state.Part{part}}
 	type private struct{ session state.Session }
 	secrettest.Check(t, map[string]any{
-		"a Upload": token, "its value": *token, "a Session": token.Session, "a pointer to one": &token.Session, "an unexported field": private{token.Session},
+		"a Upload": saved, "its value": *saved, "a Session": saved.Session, "a pointer to one": &saved.Session, "an unexported field": private{saved.Session},
 		"a Part": part, "a pointer to a Part": &part, "Parts": parts, "a pointer to Parts": &parts, "a Upload with Parts": state.Upload{Parts: &parts},
 	}, secrettest.In)
 }
 
 // TestUploadKeepsTheKeySecret checks that a saved upload has only the SHA-256 of a key.
 func TestUploadKeepsTheKeySecret(t *testing.T) {
-	k, token := testKey(t, 'K'), sample(t)
-	token.Spec.EncryptionKey = k
-	saved, err := state.Encode(token)
-	if err != nil || !strings.Contains(string(saved), k.SHA256()) {
+	k, saved := testKey(t, 'K'), sample(t)
+	saved.Spec.EncryptionKey = k
+	written, err := state.Encode(saved)
+	if err != nil || !strings.Contains(string(written), k.SHA256()) {
 		t.Errorf("Encode: %v, want the SHA-256", err)
 	}
-	for name, text := range map[string]string{"saved": string(saved), "printed": fmt.Sprintf("%v %+v %#v", token, token, *token)} {
-		for _, form := range []string{string(k.Bytes()), base64.StdEncoding.EncodeToString(k.Bytes()), fmt.Sprintf("%x", k.Bytes())} {
+	for name, text := range map[string]string{"saved": string(written), "printed": fmt.Sprintf("%v %+v %#v", saved, saved, *saved)} {
+		secret := bytes.Repeat([]byte{'K'}, 32)
+		for _, form := range []string{string(secret), base64.StdEncoding.EncodeToString(secret), fmt.Sprintf("%x", secret)} {
 			if strings.Contains(text, form) {
 				t.Errorf("%s: the key is in %s", name, text)
 			}
@@ -526,8 +531,8 @@ func TestUploadKeepsTheKeySecret(t *testing.T) {
 // FuzzDecode changes the file, and the saved upload inside it with a new digest, which
 // a fuzzer cannot guess.
 func FuzzDecode(f *testing.F) {
-	token := sample(f)
-	data, err := state.Encode(token)
+	saved := sample(f)
+	data, err := state.Encode(saved)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -544,21 +549,21 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, data := range [][]byte{data, seal(1, data)} {
-			token, err := state.Decode(data)
+			saved, err := state.Decode(data)
 			if err != nil {
 				if !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, state.ErrVersion) || len(err.Error()) > 300 {
 					t.Errorf("%v, want ErrCorrupt", err)
 				}
 				continue
 			}
-			if token.Committed < 0 || token.Committed > token.HighWater || token.HighWater > token.Source.Size {
-				t.Errorf("invalid offsets: %+v", token)
+			if saved.Committed < 0 || saved.Committed > saved.HighWater || saved.HighWater > saved.Source.Size {
+				t.Errorf("invalid offsets: %+v", saved)
 			}
-			again, err := state.Encode(token)
+			again, err := state.Encode(saved)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if back, err := state.Decode(again); err != nil || !same(t, token, back) {
+			if back, err := state.Decode(again); err != nil || !same(t, saved, back) {
 				t.Errorf("%s\n%+v, %v", data, back, err)
 			}
 		}

@@ -11,9 +11,9 @@ import (
 
 // TestZeroUpload checks that the zero saved upload can neither be encoded nor adopted.
 func TestZeroUpload(t *testing.T) {
-	for _, token := range []*state.Upload{nil, {}} {
-		if data, err := state.Encode(token); err == nil {
-			t.Errorf("Encode(%v) = %q, want an error", token, data)
+	for _, saved := range []*state.Upload{nil, {}} {
+		if data, err := state.Encode(saved); err == nil {
+			t.Errorf("Encode(%v) = %q, want an error", saved, data)
 		}
 	}
 	if err := state.Adopt(new(session.Client), new(state.Upload)); !errors.Is(err, session.ErrURIMismatch) {

@@ -22,7 +22,7 @@ import (
 )
 
 // libraries are the packages whose sentinel errors have a kind.
-var libraries = []string{"backoff", "chunk", "session", "session/bucket", "session/state", "session/state/bucketstore", "upload", "upload/gcs", "upload/manifest", "upload/mirror", "upload/tree"}
+var libraries = []string{"backoff", "chunk", "session", "session/state", "session/state/bucketstore", "upload", "upload/gcs", "upload/manifest", "upload/mirror", "upload/tree"}
 
 // TestEverySentinel checks that each sentinel error of the library has a kind, and that the kind has
 // its name, unless the documentation of the package has it as an exception.

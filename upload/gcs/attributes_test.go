@@ -26,6 +26,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/objectmeta"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -312,7 +313,7 @@ func (w *attributeWorld) wantGzip(t *testing.T, way string, spec *upload.Spec, o
 	if way == "stream" {
 		size = "" // not known when the session starts
 	} else {
-		spec.Metadata[session.UncompressedSizeKey] = size
+		spec.Metadata[objectmeta.UncompressedSize] = size
 	}
 	for _, compressed := range []bool{false, true} {
 		r, err := o.ReadCompressed(compressed).NewReader(t.Context())

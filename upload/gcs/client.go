@@ -19,6 +19,7 @@ import (
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/internal/marks"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/internal/netconn"
@@ -322,7 +323,7 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = d.withoutSecrets(resp.Body, req.Header)
 	}
 	if err == nil && d.anonymous != "" {
-		session.MarkAnonymous(resp, d.anonymous)
+		marks.Anonymous(resp, d.anonymous)
 	}
 	return resp, err
 }

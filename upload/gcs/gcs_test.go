@@ -26,6 +26,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -467,7 +468,7 @@ func TestOfficialLibrary(t *testing.T) {
 			theirs := upload.Spec{Bucket: "bkt", Object: fmt.Sprintf("theirs-%d", size)}
 			w := official.Bucket("bkt").Object(theirs.Object).NewWriter(t.Context())
 			w.ChunkSize, w.ContentType = 1<<20, "text/x-theirs"
-			w.Metadata = map[string]string{"other": "x", session.FileModTimeKey: "1763769254"}
+			w.Metadata = map[string]string{"other": "x", objectmeta.FileModTime: "1763769254"}
 			if _, err := w.Write(content); err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/internal/objectmeta"
 )
 
 const (
@@ -131,7 +131,7 @@ func decode(text []byte) (Record, error) {
 	if !slices.Contains(statuses, l.Status) {
 		return Record{}, fmt.Errorf("unknown status %q", l.Status)
 	}
-	if r.Bucket, r.Object, ok = session.SplitURL(l.Destination); !ok || r.Object == "" {
+	if r.Bucket, r.Object, ok = objectmeta.SplitURL(l.Destination); !ok || r.Object == "" {
 		return Record{}, fmt.Errorf("%q is not a destination", l.Destination)
 	}
 	if l.Identity != nil {

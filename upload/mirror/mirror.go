@@ -100,7 +100,7 @@ func New(dir string, spec upload.Spec, opts *Options) (*Mirror, error) {
 	switch {
 	case o.Tree.Shard != tree.Shard{}:
 		return nil, fmt.Errorf("%w: a mirror has no shards", tree.ErrUsage)
-	case o.Tree.ReportSymlinks, o.Batch.Listing != nil, spec.Conditional():
+	case o.Tree.ReportSymlinks, o.Batch.Listing != nil, len(spec.Conditions()) > 0:
 		return nil, fmt.Errorf("%w: ReportSymlinks, Listing and preconditions are not for a mirror", tree.ErrUsage)
 	}
 	if info, err := os.Stat(dir); err != nil {

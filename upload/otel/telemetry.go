@@ -124,7 +124,7 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 		reply = append(reply, attribute.Int64(offsetKey, x.Committed))
 	}
 	if x.Next != nil {
-		reply = append(reply, attribute.String("gcsup.next", x.Next.Step.String()))
+		reply = append(reply, attribute.String("gcsup.next", string(x.Next.Step)))
 	}
 	span.AddEvent("query", trace.WithTimestamp(x.Time.Add(x.Duration)), trace.WithAttributes(reply...))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/internal/netconn"
@@ -77,6 +78,6 @@ func overload(e upload.Event) bool {
 		return false
 	}
 	reply := session.Reply{Status: failed.Status, Reason: failed.Reason, Message: failed.Message, FromService: failed.FromService}
-	load := reply.Load()
-	return load == session.LoadTooFast || load == session.LoadUnavailable
+	load := decide.LoadOf(&reply)
+	return load == decide.LoadTooFast || load == decide.LoadUnavailable
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -35,7 +36,7 @@ func refusalOf(err error) refusal {
 	if !ok {
 		return refusal{local: true}
 	}
-	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: e.Protected()}
+	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: decide.Protected(e)}
 }
 
 // ending is how an attempt ended.

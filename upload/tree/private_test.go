@@ -37,7 +37,7 @@ func TestPrivateIsNotRead(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		write(t, root, "way -> home/state")
 	}
-	inside := filepath.Join(root, "home", "state", "sessions", "s.json")
+	inside := filepath.Join(root, "home", "state", "uploads", "s.json")
 	for _, c := range []struct {
 		name, private, source, want string
 		opts                        tree.Options
@@ -46,8 +46,8 @@ func TestPrivateIsNotRead(t *testing.T) {
 		{"by another path", "home/../home/state/.", "", "a, home/state/ private, home/statex, home/x, z", tree.Options{IgnoreSymlinks: true}},
 		{"by a link", "home/state", "", "a, home/state/ private, home/statex, home/x, way/ private, z", tree.Options{FollowSymlinks: true}},
 		{"the source", "home", "home", " private", tree.Options{}},
-		{"in the source", "home", "home/state", "sessions/s.json", tree.Options{}},
-		{"a missing one", "nothing", "home/state", "sessions/s.json", tree.Options{}},
+		{"in the source", "home", "home/state", "uploads/s.json", tree.Options{}},
+		{"a missing one", "nothing", "home/state", "uploads/s.json", tree.Options{}},
 		{"not selected", "home/state", "", "a, home/state/ private", tree.Options{IgnoreSymlinks: true, Include: []string{"/a"}}},
 		{"excluded", "home/state", "", "a, home/statex, home/x, z", tree.Options{IgnoreSymlinks: true, Exclude: []string{"state/"}}},
 	} {

@@ -12,8 +12,8 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // stateBucket reads and writes small objects beside the saved uploads.
@@ -59,7 +59,7 @@ func (b *stateBucket) read(ctx context.Context, name string) (content []byte, er
 		if r.Status != http.StatusOK || r.Object == nil {
 			return r
 		}
-		content, r = b.client.Read(ctx, b.spec(name), r.Object.Generation)
+		content, r = bucket.Read(ctx, b.client, b.spec(name), r.Object.Generation)
 		return r
 	})
 	return content, err

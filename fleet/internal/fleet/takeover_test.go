@@ -12,8 +12,8 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	sessionbucket "gcsup/internal/bucket"
 	"gcsup/session"
-	sessionbucket "gcsup/session/bucket"
 )
 
 // chunked makes a worker send requests of 1 MiB, so that it often gets a committed offset.

@@ -226,7 +226,7 @@ func (t *Task) validate() error {
 		return fmt.Errorf("task: version %d with the endpoint %q", t.V, t.Endpoint)
 	case len(t.Files) == 0 || len(t.Files) > maxFiles:
 		return fmt.Errorf("task: %d files, want 1 to %d", len(t.Files), maxFiles)
-	case s.Object != "" || s.Conditional() || s.NoClobber:
+	case s.Object != "" || len(s.Conditions()) > 0 || s.NoClobber:
 		return errors.New("task: the settings have a name or a precondition, which belong to the files")
 	case !s.EncryptionKey.IsZero():
 		return errors.New("task: objects with a customer-supplied encryption key are not supported, because the workers would need the key")

@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 )
@@ -167,7 +167,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	if err != nil {
 		return err
 	}
-	ctx = state.WithStoreRetry(ctx, state.StoreRetry{
+	ctx = storeretry.With(ctx, storeretry.Retry{
 		Policy:  w.opts.Upload.Policy,
 		Waiting: func(p backoff.Pause, err error) { w.log.Warn("the state bucket fails", "err", err, "wait", p.Delay) },
 	})

@@ -154,8 +154,8 @@ func (m *Metrics) Observe(e upload.Event) {
 	outcome := outcomeOf(e)
 	m.files.WithLabelValues(outcome).Inc()
 	m.resent.Add(float64(e.Result.BytesResent))
-	if e.Result.Paced > 0 {
-		m.wait(forRate, e.Result.Paced)
+	if e.Result.Throttled > 0 {
+		m.wait(forRate, e.Result.Throttled)
 	}
 	switch outcome {
 	case "done":

@@ -137,7 +137,7 @@ func TestUploads(t *testing.T) {
 		_, err := up.File(ctx, large, spec("large"))
 		done <- err
 	}()
-	until(t, "two chunks are durable", func() bool { return m.scrape()["gcsup_active_committed_bytes"] == 2*mib })
+	until(t, "two chunks are committed", func() bool { return m.scrape()["gcsup_active_committed_bytes"] == 2*mib })
 	now := m.scrape()
 	if now["gcsup_active_uploads"] != 1 || now["gcsup_active_size_bytes"] != 12*mib || now["gcsup_sent_bytes_total"] < 2*mib {
 		t.Errorf("under way: %v", now)
@@ -207,7 +207,7 @@ func TestEvents(t *testing.T) {
 		"wait for the gate":   {[]upload.Event{{Kind: upload.Waiting, Delay: second, Held: true}}, map[string]float64{"waits_total{reason=gate}": 1, "wait_seconds_total{reason=gate}": 1}},
 		"wait for the store":  {[]upload.Event{{Kind: upload.Waiting, Delay: second, Store: true}}, map[string]float64{"waits_total{reason=state}": 1, "wait_seconds_total{reason=state}": 1}},
 		"wait for the lease":  {[]upload.Event{{Kind: upload.Held, Delay: second, Err: &state.HeldError{}}}, map[string]float64{"waits_total{reason=lease}": 1, "wait_seconds_total{reason=lease}": 1}},
-		"wait for the rate":   {[]upload.Event{end(upload.Interrupted, upload.Result{Paced: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
+		"wait for the rate":   {[]upload.Event{end(upload.Interrupted, upload.Result{Throttled: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
 		"listing of a bucket": {[]upload.Event{{Kind: upload.Warning}}, nil},
 	} {
 		m := serve(t, metrics.Options{})
@@ -272,7 +272,7 @@ func TestHealth(t *testing.T) {
 		"failures for 4 min":   {[]upload.Event{ago(4*minute, wait), ago(0, wait)}, 200},
 		"failures for 6 min":   {[]upload.Event{ago(6*minute, wait), ago(3*minute, wait), ago(0, wait)}, 503},
 		"bytes are sent":       {[]upload.Event{ago(6*minute, wait), ago(3*minute, sent), ago(0, wait)}, 503},
-		"bytes are stored":     {[]upload.Event{ago(6*minute, wait), ago(3*minute, stored), ago(0, wait)}, 200},
+		"bytes are committed":  {[]upload.Event{ago(6*minute, wait), ago(3*minute, stored), ago(0, wait)}, 200},
 		"works again":          {[]upload.Event{ago(9*minute, wait), ago(1*minute, wait), ago(0, stored)}, 200},
 		"a long request":       {[]upload.Event{ago(19*minute, wait), ago(18*minute, wait)}, 200},
 		"old failures":         {[]upload.Event{ago(19*minute, wait), ago(6*minute, wait)}, 200},
@@ -281,7 +281,7 @@ func TestHealth(t *testing.T) {
 		for _, e := range c.events {
 			m.Observe(e)
 		}
-		if text := m.get("/healthz", c.status); c.status == 503 && text != "requests have failed for 6m0s, and nothing was stored meanwhile\n" || c.status == 200 && text != "ok\n" {
+		if text := m.get("/healthz", c.status); c.status == 503 && text != "requests have failed for 6m0s, and nothing was committed meanwhile\n" || c.status == 200 && text != "ok\n" {
 			t.Errorf("%s: %q", name, text)
 		}
 	}

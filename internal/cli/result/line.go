@@ -31,7 +31,7 @@ type Line struct {
 	Requests    int        `json:"requests"`
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
-	PacedMS     int64      `json:"paced_ms"` // for the request rate of the bucket
+	ThrottledMS int64      `json:"throttled_ms"` // for the request rate of the bucket
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
@@ -127,7 +127,7 @@ type SummaryLine struct {
 	Requests       int    `json:"requests"`
 	Retries        int    `json:"retries"`
 	WaitedMS       int64  `json:"waited_ms"`
-	PacedMS        int64  `json:"paced_ms"`
+	ThrottledMS    int64  `json:"throttled_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 
@@ -143,7 +143,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 		l.Size, l.ID = Known(res.Size, res.Size >= 0), Known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
-		l.WaitedMS, l.PacedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Paced.Milliseconds(), res.Elapsed.Milliseconds()
+		l.WaitedMS, l.ThrottledMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Throttled.Milliseconds(), res.Elapsed.Milliseconds()
 		if p := res.Parts; p != nil {
 			l.Parallel = &partsLine{p.Count, p.Connections, Known(p.Rate, p.Rate > 0), Known(p.RateOfOne, p.RateOfOne > 0)}
 		}

@@ -35,10 +35,10 @@ func Text(destination string, res *upload.Result) string {
 			text += fmt.Sprintf(", waited %v", readable.Elapsed(res.Waited))
 		}
 	}
-	if res.Paced >= time.Second {
+	if res.Throttled >= time.Second {
 		waited := ""
 		if res.Parts == nil {
-			waited = fmt.Sprintf("%v ", readable.Elapsed(res.Paced))
+			waited = fmt.Sprintf("%v ", readable.Elapsed(res.Throttled))
 		}
 		text += "  waited " + waited + "for the request rate of the bucket"
 	}

@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -172,7 +173,7 @@ func (u *killedUpload) committed(ctx context.Context, stateDir string) (int64, e
 			case http.StatusOK, http.StatusCreated:
 				held = t.Source.Size
 			default:
-				return fmt.Errorf("status query: %s", reply.Refusal().Short())
+				return fmt.Errorf("status query: %s", decide.Short(reply.Refusal()))
 			}
 			return nil
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -97,7 +98,7 @@ func (s *Store) look(ctx context.Context, id string) (entry, error) {
 func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, error) {
 	var content []byte
 	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
-		content, r = s.client.Read(ctx, s.spec(id), generation)
+		content, r = bucket.Read(ctx, s.client, s.spec(id), generation)
 		if r.Status == 404 && !r.FromService {
 			r = s.confirmMissing(ctx, id, generation, r)
 		}
@@ -163,5 +164,5 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	spec := s.spec(id)
 	spec.IfGenerationMatch = &generation
 	client := s.client.WithIntention(rand.Text())
-	return s.repeat(ctx, func(ctx context.Context) session.Reply { return client.Delete(ctx, spec) })
+	return s.repeat(ctx, func(ctx context.Context) session.Reply { return bucket.Delete(ctx, client, spec) })
 }

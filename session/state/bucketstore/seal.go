@@ -36,7 +36,7 @@ func (s *Store) decode(id string, content []byte) (*state.Upload, error) {
 		t, err = state.Decode(plain)
 	}
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token has the ID of another upload", state.ErrCorrupt)
+		err = fmt.Errorf("%w: it has the ID of another upload", state.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, s.spec(id).URL())

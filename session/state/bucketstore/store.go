@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/session/state"
 )
 
@@ -49,9 +49,8 @@ type Options struct {
 	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
 	TTL time.Duration
 
-	// RetryFor is how long a failed request of the Store is retried. 0 means as long as the
-	// context of the call requires, see [state.StoreRetry], as the contexts of package upload do.
-	// Other calls then retry for 10 minutes.
+	// RetryFor is how long a failed request of the Store is retried. 0 means as long as
+	// the requests of the upload that waits for it. Other calls then retry for 10 minutes.
 	RetryFor time.Duration
 
 	// Holder names this process in the errors of other processes: [state.HeldError].Message.

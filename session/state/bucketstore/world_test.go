@@ -24,7 +24,7 @@ type world struct {
 	server    *fakegcs.Server
 	transport *http.Transport
 	client    *session.Client
-	token     *state.Upload // for one test
+	saved     *state.Upload // for one test
 }
 
 // inBubble runs f with a service in a bubble of virtual time.
@@ -118,8 +118,8 @@ func aead(b byte) cipher.AEAD {
 	return a
 }
 
-// newToken returns a saved upload of an upload of 10 MiB.
-func newToken(t *testing.T, client *session.Client, id string) *state.Upload {
+// newUpload returns a saved upload of an upload of 10 MiB.
+func newUpload(t *testing.T, client *session.Client, id string) *state.Upload {
 	t.Helper()
 	spec := session.Spec{Bucket: "data", Object: "o"}
 	r := client.Start(t.Context(), spec, 10<<20)

@@ -157,7 +157,7 @@ func (s *store) yield() {
 
 func (s *store) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if err := s.reach(ctx); err != nil {
-		if s.flaw == "no token if canceled" {
+		if s.flaw == "no upload if canceled" {
 			err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
 		}
 		return nil, err
@@ -196,7 +196,7 @@ func (s *store) decode(id string, r row) (*state.Upload, error) {
 	switch {
 	case err != nil && s.flaw == "the error has the data":
 		return nil, fmt.Errorf("%w: %s", err, r.data)
-	case errors.Is(err, state.ErrCorrupt) && s.flaw == "damaged is no token":
+	case errors.Is(err, state.ErrCorrupt) && s.flaw == "damaged is no upload":
 		return nil, state.ErrNotFound
 	case errors.Is(err, state.ErrCorrupt) && s.flaw == "load deletes a damaged upload":
 		delete(s.rows, id)

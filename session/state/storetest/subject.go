@@ -228,9 +228,9 @@ func (s *subject) version(id string, n int) []byte {
 }
 
 // encode returns the saved form of a saved upload.
-func encode(t testing.TB, token *state.Upload) []byte {
+func encode(t testing.TB, saved *state.Upload) []byte {
 	t.Helper()
-	data, err := state.Encode(token)
+	data, err := state.Encode(saved)
 	if err != nil {
 		t.Fatalf("encode a saved upload: %v", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -208,10 +210,10 @@ func TestStalledExchange(t *testing.T) {
 	}{
 		{session.OpPut, time.Minute, 30 << 10, time.Minute},
 		{session.OpQuery, time.Minute, 0, time.Minute},
-		{session.OpCompose, time.Minute, 0, 10 * time.Minute},
-		{session.OpComplete, time.Minute, 0, 10 * time.Minute},
-		{session.OpComplete, 20 * time.Minute, 0, 20 * time.Minute},
-		{session.OpComplete, 0, 0, time.Hour},
+		{bucket.OpCompose, time.Minute, 0, 10 * time.Minute},
+		{multipart.OpComplete, time.Minute, 0, 10 * time.Minute},
+		{multipart.OpComplete, 20 * time.Minute, 0, 20 * time.Minute},
+		{multipart.OpComplete, 0, 0, time.Hour},
 		{session.OpQuery, -1, 0, time.Hour},
 	} {
 		inBubble(t, fakegcs.Options{}, func(w *world) {

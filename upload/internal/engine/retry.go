@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -54,7 +55,7 @@ func (r *Retry) Wait(ctx context.Context, cause *session.Error, retryAfter time.
 	r.waiter.Budget.AtStake = r.Budget.AtStake()
 	r.waiter.Before = func(p backoff.Pause) error {
 		r.waiter.Budget.AtStake = r.Budget.AtStake() // a batch grows while its uploads wait
-		why := cause.Short()
+		why := decide.Short(cause)
 		if p.Held {
 			why += "; another upload is probing"
 			if r.Budget.Held != nil {
@@ -66,7 +67,7 @@ func (r *Retry) Wait(ctx context.Context, cause *session.Error, retryAfter time.
 		r.post(Note{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
 		return nil
 	}
-	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone() || r.regulated})
+	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: decide.Alone(cause) || r.regulated})
 	switch {
 	case err == nil:
 		r.Retries++

@@ -91,7 +91,7 @@ type watchedBody struct {
 	interrupt func()
 }
 
-// Interrupt implements [session.Interrupter].
+// Interrupt ends a Read that waits, see [session.Client.Put].
 func (b *watchedBody) Interrupt() { b.interrupt() }
 
 func (b *watchedBody) Read(p []byte) (int, error) {

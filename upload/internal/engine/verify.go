@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -39,7 +40,7 @@ func (q *Requester) Confirm(ctx context.Context, made *session.Object) (o *sessi
 	if made.HasCRC32C {
 		return made, nil
 	}
-	a, err := q.Ask(ctx, session.Request{}, q.Stat)
+	a, err := q.Ask(ctx, decide.Request{}, q.Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return made, fmt.Errorf("the service did not report the CRC32C of the object, which cannot be read: %w", err)

@@ -196,19 +196,19 @@ func (w *world) Exchange(x *engine.Exchange) {
 	defer w.mu.Unlock()
 	w.exchanges = append(w.exchanges, x)
 	text := string(x.Reply.Op)
-	if x.Reply.Lost() { // the buffers of the connection have some of the bytes
+	if x.Reply.Status == 0 { // the buffers of the connection have some of the bytes
 		text += " lost"
 	} else {
 		if x.Sent > 0 {
 			text += " " + at(x.Offset) + "-" + at(x.Offset+x.Sent)
 		}
 		text += fmt.Sprint(" ", x.Reply.Status)
-		if held, open := x.Reply.Held(); open && held >= 0 {
+		if held := x.Reply.Committed; x.Reply.Open() && held >= 0 {
 			text += " " + at(held)
 		}
 	}
 	if x.Next != nil {
-		text += " " + x.Next.Step.String()
+		text += " " + string(x.Next.Step)
 	}
 	w.log = append(w.log, text)
 }

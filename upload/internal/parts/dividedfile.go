@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -99,7 +100,7 @@ func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
 	if f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.Wire.Ask(ctx, session.Request{}, f.Wire.Stat)
+	a, err := f.Wire.Ask(ctx, decide.Request{}, f.Wire.Stat)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ func allFacts(f func(facts)) {
 		for need := connections.Unmeasured; need <= connections.Several; need++ {
 			for destination := unread; destination <= unreadable; destination++ {
 				for free := none; free <= ready; free++ {
-					for multipart := none; multipart <= ready; multipart++ {
+					for multi := none; multi <= ready; multi++ {
 						for compose := none; compose <= ready; compose++ {
 							f(facts{
 								divisible: divisible, need: need, suffices: "one", destination: destination,
-								free: free, multipart: multipart, compose: compose, refused: Reasons{"refused"},
+								free: free, multipart: multi, compose: compose, refused: Reasons{"refused"},
 							})
 						}
 					}

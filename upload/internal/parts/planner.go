@@ -7,6 +7,9 @@ import (
 	"errors"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
@@ -75,7 +78,7 @@ func (p *Planner) facts() (f facts) {
 		}
 	}
 	if p.Multipart {
-		consider(&f.multipart, p.Wire.Spec.NotMultipart())
+		consider(&f.multipart, multipart.Unsupported(p.Wire.Spec))
 	}
 	if p.Compose {
 		consider(&f.compose, notComposed(p.Wire.Spec))
@@ -102,7 +105,7 @@ func (p *Planner) destination(ctx context.Context) (generation int64, is readabl
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, readIt, nil
 	}
-	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, decide.Request{Optional: true}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		return 0, unreadable, nil
@@ -197,7 +200,7 @@ func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free
 	}
 	if f.config != nil && f.config.SoftDelete > 0 || f.minimum(p.Wire.Spec.StorageClass) > 0 {
 		chosen.DeleteSources = true
-		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+bucket.ComposeMax-1)/bucket.ComposeMax)) // one compose
 	}
 	return "", nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
@@ -65,7 +67,7 @@ func NewUpload(d Division, fresh bool) *Upload {
 		f.parts = append(f.parts, f.part(i))
 	}
 	if f.isMultipart() {
-		return &Upload{dividedFile: f, joiner: &multipart{file: f, fresh: fresh}}
+		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
 	}
 	return &Upload{dividedFile: f, joiner: &composer{f}}
 }
@@ -87,9 +89,9 @@ func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := session.OpCompose
+	op := bucket.OpCompose
 	if p.isMultipart() {
-		op = session.OpComplete
+		op = multipart.OpComplete
 	}
 	object, p.Unverified = p.Wire.Confirm(ctx, object)
 	object, err = engine.VerifyObject(object, p.Wire.Spec, p.size, p.crc32c())

@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -198,7 +199,7 @@ type way struct {
 }
 
 var (
-	byMultipart = way{"multipart", Multipart, 2*session.MultipartMinPart + q, q}
+	byMultipart = way{"multipart", Multipart, 2*multipart.MinPart + q, q}
 	byCompose   = way{"compose", Compose, 5 * q, q}
 )
 
