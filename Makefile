@@ -252,7 +252,7 @@ fleet-fire:
 
 # fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:
-	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x .
+	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x ./internal/fleet
 
 # fleet-million measures the memory of a submit of many files, and of the NATS server.
 SUBMIT_FILES = 1000000

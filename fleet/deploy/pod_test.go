@@ -90,8 +90,6 @@ func TestPod(t *testing.T) {
 			arg = "--nats=" + strings.Replace(at.URL, "://", "://"+at.Token+"@", 1)
 		case "--nats-ca", "--nats-cert", "--nats-key", "--nats-replicas":
 			continue
-		case "--name":
-			arg = "--name=pod-1"
 		case "--listen":
 			arg = "--listen=127.0.0.1:0"
 		case "--state":

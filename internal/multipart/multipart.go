@@ -117,19 +117,18 @@ func Start(ctx context.Context, c *session.Client, spec session.Spec) session.Re
 	for key, value := range spec.Metadata {
 		x.Header["X-Goog-Meta-"+key] = value
 	}
-	x.Read = func(_ *session.Reply, resp *http.Response) error {
+	x.Opened = func(resp *http.Response) (string, error) {
 		var started struct {
 			XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
 			UploadID string   `xml:"UploadId"`
 		}
 		if err := readXML(resp.Body, &started); err != nil {
-			return err
+			return "", err
 		}
 		if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
-			return errors.New("the reply has no upload ID")
+			return "", errors.New("the reply has no upload ID")
 		}
-		resp.Header.Set("Location", URL(c.Endpoint(), spec, started.UploadID)) // Do makes it Reply.URI
-		return nil
+		return URL(c.Endpoint(), spec, started.UploadID), nil
 	}
 	return c.Do(ctx, x)
 }

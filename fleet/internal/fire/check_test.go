@@ -38,9 +38,6 @@ func (f *fire) check(all *totals) {
 	}
 	for _, u := range f.unfit {
 		all.byDefect[u.defect]++
-		if u.noted {
-			all.noted++
-		}
 		if u.cured {
 			all.cured++
 		}

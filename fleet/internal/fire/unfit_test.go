@@ -49,7 +49,6 @@ type unfit struct {
 	*slot
 	defect defect
 	gate   *refuser // nil unless it refuses requests
-	noted  bool     // status showed that it is unfit
 	cured  bool
 }
 
