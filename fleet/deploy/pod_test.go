@@ -130,7 +130,7 @@ func TestPod(t *testing.T) {
 		if err != nil || json.Unmarshal(out, &s) != nil {
 			return false
 		}
-		return slices.ContainsFunc(s.Workers, func(w struct{ Name string }) bool { return w.Name == "pod-1" })
+		return len(s.Workers) == 2 // with that of up
 	})
 	var health string
 	for line := range strings.Lines(worker.messages()) {

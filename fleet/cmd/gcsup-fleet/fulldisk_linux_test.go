@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +26,14 @@ func TestFullDisk(t *testing.T) {
 		name := fmt.Sprintf("large-%02d", i)
 		files[name] = w.write(name, 1<<20+i+1)
 	}
-	up := testprocess.Start(t, w.command("up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB", "--workers=2", "--jobs=2", "--log=json"))
+	start := func() *testprocess.Process {
+		cmd := w.command("up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB", "--workers=2", "--jobs=2", "--log=json")
+		cmd.Stderr = nil // it is collected
+		up := testprocess.Start(t, cmd)
+		up.Await("workers run")
+		return up
+	}
+	up := start()
 	w.await("two workers", func(s *fleet.Status) bool { return len(s.Workers) == 2 })
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.await("some done", func(s *fleet.Status) bool { return s.Done.Files > 0 })
@@ -39,12 +47,16 @@ func TestFullDisk(t *testing.T) {
 	}
 	_ = submit.Wait()
 	free()
-	w.up("--workers=2", "--jobs=2")
+	up = start()
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
 	if code, messages := w.run("status", "--wait"); code != exit.OK {
 		t.Errorf("status --wait: exit code %d: %s", code, messages)
 	}
 	w.check(files)
+	up.Signal(syscall.SIGTERM)
+	if code := up.Wait(); code != exit.OK {
+		t.Errorf("exit code %d after SIGTERM: %s", code, up.Output())
+	}
 }
 
 // TestUpOnFullDisk starts the command on a full disk. It ends with a message, and with a code after which
