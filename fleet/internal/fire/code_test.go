@@ -80,7 +80,7 @@ func (f *fire) checkCodes() {
 		want = 75
 	}
 	f.checkWatcher(want)
-	for _, u := range f.unfit {
+	for _, u := range f.unhealthy {
 		if u.wants != 0 && !poll(100*time.Millisecond, 30*time.Second, func() bool { f.supervise(); return u.down }) {
 			f.t.Errorf("a worker with %s does not end, want exit code %d", u.defect, u.wants)
 		}

@@ -136,19 +136,19 @@ func (a *totals) took(d time.Duration) {
 // fire is one fleet with its failures.
 type fire struct {
 	*fleet
-	seed     uint64
-	random   *rand.Rand
-	unfit    []*unfit
-	kinds    []kind
-	events   []event
-	spoils   bool                 // some files are bad
-	wiped    bool                 // NATS was wiped after the watcher began
-	watcher  *testprocess.Process // status --wait; nil if there is none
-	story    []string
-	started  time.Time
-	restored []time.Time // ends of cuts and stops, after which delayed requests may arrive
-	happened []time.Time // all events, except the next start of a worker
-	kills    []killed    // whose takeovers are measured
+	seed      uint64
+	random    *rand.Rand
+	unhealthy []*unhealthy
+	kinds     []kind
+	events    []event
+	spoils    bool                 // some files are bad
+	wiped     bool                 // NATS was wiped after the watcher began
+	watcher   *testprocess.Process // status --wait; nil if there is none
+	story     []string
+	started   time.Time
+	restored  []time.Time // ends of cuts and stops, after which delayed requests may arrive
+	happened  []time.Time // all events, except the next start of a worker
+	kills     []killed    // whose takeovers are measured
 }
 
 func newFire(t *testing.T, seed uint64) *fire {

@@ -85,7 +85,7 @@ func TestFleetRequestRate(t *testing.T) {
 			}
 			select {
 			case <-done:
-				t.Error("the status does not show that a worker is paced")
+				t.Error("the status does not show that a worker is throttled")
 				return
 			default:
 			}

@@ -285,7 +285,7 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 	}
 }
 
-// TestAdopted checks the state in which a saved session continues.
+// TestAdopted checks the state in which the session of a saved upload continues.
 func TestAdopted(t *testing.T) {
 	for _, tt := range []struct {
 		saved state.Session

@@ -36,7 +36,7 @@ const (
 )
 
 // lasting are the defects that a worker notices when it has a task. The values are the kinds of failures
-// with which status reports that the worker is unfit.
+// with which status reports that the worker is unhealthy.
 var lasting = map[defect]string{
 	unreadable: "no_input", emptyMount: "no_input", noPermission: "permission", otherSizes: "stale_copy", otherTimes: "stale_copy",
 }
@@ -44,18 +44,18 @@ var lasting = map[defect]string{
 // fatal are the defects that end a worker at its start, with their exit codes.
 var fatal = map[defect]int{otherKey: 78, noState: 77, noNATSRequests: 77}
 
-// unfit is a machine with a defect.
-type unfit struct {
+// unhealthy is a machine with a defect.
+type unhealthy struct {
 	*slot
 	defect defect
 	gate   *refuser // nil unless it refuses requests
 	cured  bool
 }
 
-// addUnfit makes a machine with a defect.
-func (f *fire) addUnfit(d defect, args ...string) *unfit {
+// addUnhealthy makes a machine with a defect.
+func (f *fire) addUnhealthy(d defect, args ...string) *unhealthy {
 	f.t.Helper()
-	u := &unfit{defect: d}
+	u := &unhealthy{defect: d}
 	gcs := f.emulator.addr
 	switch d {
 	case noPermission:
@@ -85,7 +85,7 @@ func (f *fire) addUnfit(d defect, args ...string) *unfit {
 
 // copyTree makes the tree that a machine with a defect sees. Its files have no content: if one is
 // uploaded, its object is wrong.
-func (f *fire) copyTree(u *unfit) error {
+func (f *fire) copyTree(u *unhealthy) error {
 	tree := filepath.Join(u.view, "tree")
 	if err := os.MkdirAll(tree, 0o755); err != nil || u.defect == emptyMount {
 		return err
@@ -143,7 +143,7 @@ func (f *fire) copyTree(u *unfit) error {
 }
 
 // cure removes the defect, while the worker runs.
-func (f *fire) cure(u *unfit) {
+func (f *fire) cure(u *unhealthy) {
 	f.t.Helper()
 	u.cured = true
 	if u.gate != nil {
