@@ -7,7 +7,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/lend"
-	"gcsup/upload/internal/atrisk"
 )
 
 // Meter counts the bytes of a request on their way to the network, and those that the peer has
@@ -62,7 +61,7 @@ func (m *Meter) look() {
 		m.t.isSafe(m.from + m.arrived)
 		m.t.Risk.Hold(queue + chunk.Granularity)
 	default:
-		m.t.Risk.Hold(atrisk.Unknown)
+		m.t.Risk.HoldUnknown()
 	}
 }
 
