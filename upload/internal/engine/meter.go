@@ -74,12 +74,7 @@ func (m *Meter) arrive(n int64) {
 }
 
 // Close ends the count.
-func (m *Meter) Close() {
-	m.arrive(m.n)
-	if m.session {
-		m.t.Risk.Hold(0)
-	}
-}
+func (m *Meter) Close() { m.arrive(m.n) }
 
 // isSafe records that the bytes before offset are no longer at risk.
 func (t *Transfer) isSafe(offset int64) {
