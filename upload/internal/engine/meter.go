@@ -7,7 +7,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/lend"
-	"gcsup/upload/internal/atrisk"
 )
 
 // Meter counts the bytes of a request on their way to the network, and those that the peer has
@@ -62,7 +61,7 @@ func (m *Meter) look() {
 		m.t.isSafe(m.from + m.arrived)
 		m.t.Risk.Hold(queue + chunk.Granularity)
 	default:
-		m.t.Risk.Hold(atrisk.Unknown)
+		m.t.Risk.HoldUnknown()
 	}
 }
 
@@ -75,12 +74,7 @@ func (m *Meter) arrive(n int64) {
 }
 
 // Close ends the count.
-func (m *Meter) Close() {
-	m.arrive(m.n)
-	if m.session {
-		m.t.Risk.Hold(0)
-	}
-}
+func (m *Meter) Close() { m.arrive(m.n) }
 
 // isSafe records that the bytes before offset are no longer at risk.
 func (t *Transfer) isSafe(offset int64) {

@@ -457,6 +457,24 @@ func TestRunWaitsForItsRisk(t *testing.T) {
 	}
 }
 
+// TestRunKeepsItsRisk checks that nothing else begins between two requests of a file.
+func TestRunKeepsItsRisk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
+		w.uplink.ChunkSize, w.uplink.AtRisk = q, new(atrisk.Bound)
+		_ = w.uplink.AtRisk.Insert(atrisk.Least - mib).Take(w.t.Context())
+		next := make(chan time.Time)
+		time.AfterFunc(1500*time.Millisecond, func() { // during the first request with data
+			_ = w.uplink.AtRisk.Session().Take(w.t.Context())
+			next <- time.Now()
+		})
+		_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(w.t.Context())
+		if ended := time.Now(); err != nil || !(<-next).Equal(ended) {
+			t.Errorf("another session began before this one ended: %v", err)
+		}
+	})
+}
+
 // TestChangedSource checks that a source which fails ends the run with its error.
 func TestChangedSource(t *testing.T) {
 	t.Parallel()
