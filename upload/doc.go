@@ -2,8 +2,8 @@
 // interruption, only bytes that the service had not committed are sent. Exceptions: a
 // file of at most 8 MiB starts over, and so does a stream without a spool if the process
 // ends. The object is byte-identical to the source, or does not appear. With Gzip of
-// [Spec], the object has the compressed bytes. All exceptions are listed under
-// Guarantees.
+// [Spec], the object has the compressed bytes. Guarantees lists all
+// other exceptions.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -18,7 +18,7 @@
 //	in memory               Uploader.Bytes      no other call
 //	a file of an fs.FS      Uploader.FS         no other call
 //	a pipe, or any reader   Uploader.Reader     no other call, unless in a spool
-//	written by a function   Uploader.NewWriter  the same; replaces storage.Writer
+//	written by a function   Uploader.NewWriter  no other call, unless in a spool; replaces storage.Writer
 //
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
