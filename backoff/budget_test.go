@@ -27,7 +27,7 @@ func TestTries(t *testing.T) {
 		{math.MaxInt64, 51606, 458*time.Hour + 42*time.Minute},
 	}
 	for _, test := range tests {
-		tries := backoff.Tries(test.atStake)
+		tries := backoff.Retries(test.atStake)
 		if tries != test.tries {
 			t.Errorf("Tries(%d) = %d, want %d", test.atStake, tries, test.tries)
 		}
@@ -44,7 +44,7 @@ func TestTries(t *testing.T) {
 func TestTriesMonotone(t *testing.T) {
 	before := 0
 	for atStake := int64(1); atStake > 0 && atStake < math.MaxInt64/2; atStake += atStake/10 + 1 {
-		tries := backoff.Tries(atStake)
+		tries := backoff.Retries(atStake)
 		if tries < before {
 			t.Fatalf("Tries(%d) = %d, want at least %d as for fewer bytes", atStake, tries, before)
 		}
@@ -75,9 +75,9 @@ func TestBudgetTries(t *testing.T) {
 	}{
 		{"zero", backoff.Budget{}, 5},
 		{"at stake", backoff.Budget{AtStake: 1 << 30}, 25},
-		{"tries override bytes at stake", backoff.Budget{Tries: 7, AtStake: 1 << 30}, 7},
-		{"one", backoff.Budget{Tries: 1}, 1},
-		{"none", backoff.Budget{Tries: -1}, 0},
+		{"tries override bytes at stake", backoff.Budget{Retries: 7, AtStake: 1 << 30}, 7},
+		{"one", backoff.Budget{Retries: 1}, 1},
+		{"none", backoff.Budget{Retries: -1}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestBudgetNext(t *testing.T) {
 		{"for, retry-after exceeds it", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
 		{"for, shorter than any wait", backoff.Budget{For: 1}, 1, 0, 0, 1 * s, false},
 		{"for allows more than the tries", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
-		{"for overrides tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
+		{"for overrides tries", backoff.Budget{For: time.Hour, Retries: -1}, 1, 0, 0, 1 * s, true},
 		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
 	}
 	for _, test := range tests {

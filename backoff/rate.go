@@ -47,7 +47,7 @@ const (
 // a second. The rate then grows back within a minute to the one that was refused. If several 429s
 // follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
 // multiplies it by 0.9 if all requests were refused, but not below 100. The rate itself is at
-// least 10: if a service refuses all requests, the [Gate] limits them. Below 1,000 per second the
+// least 10: if a service refuses all requests, the [Breaker] limits them. Below 1,000 per second the
 // rate then doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted
 // requests let the rate grow: it does not grow in a program that makes fewer requests, or none.
 //

@@ -28,7 +28,7 @@ type delivery struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	claim *claim
-	probe bool // the service failed when the task was taken; the gate does not end such a task
+	probe bool // the service failed when the task was taken; the circuit breaker of the fleet does not end such a task
 
 	consumer  string    // name of the consumer
 	sequence  uint64    // sequence number of the message

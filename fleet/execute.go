@@ -171,7 +171,7 @@ func (x *execution) spec(f File) upload.Spec {
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
-	if e.Kind != upload.Held {
+	if e.Kind != upload.LeaseHeld {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Arrived)
 	}

@@ -403,7 +403,7 @@ func TestAutoJobsRefused(t *testing.T) {
 		inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
 			w.addFaults(tt.fault)
 			limiter := new(backoff.Limiter)
-			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.Gate, o.RetryFor = backoff.NoGate, time.Hour })
+			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.Breaker, o.RetryFor = backoff.NoBreaker, time.Hour })
 			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 			defer cancel()
 			for range up.Files(ctx, w.limited(1000, 100), &upload.BatchOptions{SmallLimiter: limiter}) {

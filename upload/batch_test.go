@@ -12,10 +12,10 @@ import (
 	"gcsup/session"
 )
 
-// TestBatchAtTheGate checks that the gate holds the uploads of a batch as long as it
+// TestBatchAtTheBreaker checks that the circuit breaker blocks the uploads of a batch as long as it
 // would hold one file of their total size, and other uploads as long as their own
 // size requires.
-func TestBatchAtTheGate(t *testing.T) {
+func TestBatchAtTheBreaker(t *testing.T) {
 	t.Parallel()
 	const jobs, size = 64, 1 << 20
 	path, _ := sourceFile(t, size)

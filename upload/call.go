@@ -143,7 +143,7 @@ func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func
 			if waiting != nil {
 				waiting(ctx)
 			}
-			c.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
+			c.events.post(Event{Kind: LeaseHeld, Delay: held.Left, Cause: held.Holder(), Err: held})
 		},
 		Stale: func(err error) {
 			c.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error(), Err: err})
@@ -346,7 +346,7 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 			if u.opts.RetryFor > 0 {
 				return u.opts.RetryFor
 			}
-			return u.opts.Policy.LongestTotal(backoff.Tries(atStake()))
+			return u.opts.Policy.LongestTotal(backoff.Retries(atStake()))
 		},
 		Waiting: func(p backoff.Pause, err error) {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "a request of the store failed", slog.Any("err", err), slog.Int("failures", p.Failures), slog.Duration("wait", p.Delay))

@@ -24,18 +24,18 @@ type CallOptions struct {
 	Spool             *Spool
 	DetectContentType func(head []byte) string
 
-	// Tries, if not 0, is how many retries in a row may be made without newly committed
+	// Retries, if not 0, is how many retries in a row may be made without newly committed
 	// bytes. It replaces RetryFor, and the number that grows with the size. A negative
 	// number allows no retry.
 	//
 	// Each failure that is followed by a wait counts, whether the retry is the same request
-	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Tries+1
+	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Retries+1
 	// such failures. Only newly committed bytes set the count to 0: an answered query or a
 	// new session does not. A retry without a wait does not count: with new credentials after a
 	// 401, or on a new connection after an idle one broke. The parts of a file count
-	// separately, and so do the files of a batch. While the gate holds an upload, see
-	// [backoff.Gate], it makes no try.
-	Tries int
+	// separately, and so do the files of a batch. While the circuit breaker blocks
+	// an upload, see [backoff.Breaker], it makes no retry.
+	Retries int
 
 	// Permanent, if not nil, is called with each failure before the wait for its retry. If
 	// it returns true, there is no retry, and the error of the call wraps [ErrPermanent]. A
@@ -131,7 +131,7 @@ type CallOptions struct {
 }
 
 // With returns an Uploader that makes its calls with other options. It shares
-// the connections, the store, the gate and the limits of u:
+// the connections, the store, the circuit breaker and the limits of u:
 //
 //	result, err := up.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
 //
@@ -148,10 +148,10 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	if o.RetryFor != 0 {
 		own.opts.RetryFor = o.RetryFor
-		own.retry.Time, own.retry.Tries = o.RetryFor, 0
+		own.retry.Time, own.retry.Retries = o.RetryFor, 0
 	}
-	if o.Tries != 0 {
-		own.retry.Time, own.retry.Tries = 0, o.Tries
+	if o.Retries != 0 {
+		own.retry.Time, own.retry.Retries = 0, o.Retries
 	}
 	if o.Permanent != nil {
 		own.retry.Permanent = o.Permanent
@@ -191,8 +191,8 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if !utf8.ValidString(o.SourceVersion) {
 		reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
 	}
-	if o.RetryFor != 0 && o.Tries != 0 {
-		reject(errors.New("RetryFor and Tries: want one of them"))
+	if o.RetryFor != 0 && o.Retries != 0 {
+		reject(errors.New("RetryFor and Retries: want one of them"))
 	}
 	if o.Size != nil && *o.Size < 0 {
 		reject(errors.New("size: want a number that is not negative"))

@@ -50,7 +50,7 @@
 //     that name stays.
 //   - After a failure the uploader queries the committed offset, and continues from
 //     there. Backoffs grow from one second to half a minute, with a random part, and are
-//     always shorter than a minute. A closed gate, or a bucket with a rate, can hold a
+//     always shorter than a minute. An open circuit breaker, or a bucket with a rate, can hold a
 //     request longer.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,

@@ -61,7 +61,7 @@ type BatchOptions struct {
 	DryRun bool
 
 	// Sizes yields the sizes of all files of the batch, in any order. It is read only
-	// while the service fails, because each upload of a batch has as many tries as one
+	// while the service fails, because each upload of a batch has as many retries as one
 	// file with the size of the batch. If it is nil, only files that were started count.
 	Sizes iter.Seq[int64]
 }
@@ -81,9 +81,9 @@ const defaultMemory = 64 << 20
 //     ([session.ErrRetriesExhausted]). If an upload succeeds later, the next files are
 //     tried again.
 //
-// All uploads share the gate and the retry budget: each has as many tries as one file
-// with the size of the batch. While the service fails, the gate may hold them for twice as
-// long as these tries can wait.
+// All uploads share the circuit breaker and the retry budget: each has as many retries as one
+// file with the size of the batch. While the service fails, the breaker may block them for twice
+// as long as these retries can wait.
 //
 // Jobs are read as they are needed, at most a few thousand ahead. Small files are not
 // locked or saved. When ctx is done, or the loop over the results ends, no more jobs
@@ -130,7 +130,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	own.goroutines = b.pool.Goroutines
 	b.u = &own
 	if b.opts.Sizes != nil {
-		b.budget.Held = b.count
+		b.budget.Blocked = b.count
 	}
 	b.failFast = batch.NewFailFast(b.budget.Progress)
 	b.memory = semaphore.NewWeighted(b.opts.Memory)
@@ -368,7 +368,7 @@ func (b *filesCall) observe(e Event) {
 	batch.Await(b.ctx, done, grace.Event)
 }
 
-// count adds up the sizes of all files once, as long as the gate is closed. The sum
+// count adds up the sizes of all files once, as long as the circuit breaker is open. The sum
 // is not needed otherwise.
 func (b *filesCall) count() {
 	if !b.counting.CompareAndSwap(false, true) {
@@ -379,7 +379,7 @@ func (b *filesCall) count() {
 		for size := range b.opts.Sizes {
 			total += size
 			b.budget.Counted.Store(max(b.budget.Counted.Load(), total))
-			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
+			if b.ctx.Err() != nil || !b.u.opts.Breaker.Open() {
 				b.counting.Store(false) // the next call starts over
 				return
 			}

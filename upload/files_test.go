@@ -189,8 +189,8 @@ func TestFilesInAnOutage(t *testing.T) {
 }
 
 // TestBudgetOfABatch checks how long a batch retries without the service. Each of its
-// uploads has the tries of one file of the total size. The gate may hold them for
-// twice as long as these tries can wait. It does not hold a file that is alone.
+// uploads has the retries of one file of the total size. The breaker may block them for
+// twice as long as these retries can wait. It does not block a file that is alone.
 func TestBudgetOfABatch(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -208,11 +208,11 @@ func TestBudgetOfABatch(t *testing.T) {
 		sizes       func(yield func(int64) bool)
 		first, last time.Duration // when uploads end
 	}{
-		// 10 tries for 64 MiB wait for 1, 2, 4, 8, 16 s, each and up to 1 s more, and
+		// 10 retries for 64 MiB wait for 1, 2, 4, 8, 16 s, each and up to 1 s more, and
 		// five times 32 s.
 		{"one file", n * mib, nil, 191 * time.Second, 196 * time.Second},
 		{"a tree", mib, sizes, 2 * 196 * time.Second, 2*196*time.Second + 32*time.Second},
-		// 32 MiB were started: 8 tries, of at most 132 s.
+		// 32 MiB were started: 8 retries, of at most 132 s.
 		{"files without sizes", mib, nil, 2 * 132 * time.Second, 2*132*time.Second + 32*time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -550,7 +550,9 @@ func TestFilesBesideALargeOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)
-			up := w.uploader(func(o *upload.Options) { o.ChunkSize, o.RetryFor, o.Gate = chunkSize, time.Minute, backoff.NoGate })
+			up := w.uploader(func(o *upload.Options) {
+				o.ChunkSize, o.RetryFor, o.Breaker = chunkSize, time.Minute, backoff.NoBreaker
+			})
 			got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 20})
 			if ended(got, nil) != 1 || ended(got, session.ErrRetriesExhausted) != 40 || ended(got, upload.ErrNotTried) != 0 {
 				t.Errorf("requests of %d: %d uploaded, %d failed, %d not tried; large file after %v: %v", chunkSize,

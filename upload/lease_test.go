@@ -52,7 +52,7 @@ func (w *world) machine(name string, with ...func(*upload.Options)) *machine {
 	opts := &upload.Options{Endpoint: "http://gcs.test", Store: m.store, ChunkSize: large - q, Observer: func(e upload.Event) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if e.Kind == upload.Held {
+		if e.Kind == upload.LeaseHeld {
 			m.held++
 		}
 	}}
@@ -444,7 +444,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 						t.Errorf("looked at gs://%s/%s", r.Bucket, r.Object)
 					}
 				}
-				if n := len(events); n < 2 || events[0].Kind != upload.Held || events[0].ID != id || events[0].Cause != "first" || !isHeld(events[0].Err) || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
+				if n := len(events); n < 2 || events[0].Kind != upload.LeaseHeld || events[0].ID != id || events[0].Cause != "first" || !isHeld(events[0].Err) || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
 					t.Errorf("events %+v", events)
 				}
 				if name == "Cancel" {

@@ -34,14 +34,14 @@ type Options struct {
 	Policy backoff.Policy
 
 	// RetryFor is how long an upload is retried without newly committed bytes. 0 means a
-	// number of retries that grows with the size ([backoff.Tries]). An upload stops
+	// number of retries that grows with the size ([backoff.Retries]). An upload stops
 	// earlier if the next wait would exceed RetryFor.
 	RetryFor time.Duration
 
-	// Gate limits the requests of failing uploads to a service that is down: see
-	// [backoff.Gate]. Uploaders for one endpoint can share one. nil means a gate of this
-	// Uploader, and [backoff.NoGate] no gate.
-	Gate *backoff.Gate
+	// Breaker is the circuit breaker, which limits the requests of failing uploads to a service
+	// that is down: see [backoff.Breaker]. Uploaders for one endpoint can share one. nil means one
+	// of this Uploader, and [backoff.NoBreaker] none.
+	Breaker *backoff.Breaker
 
 	// RequestRates throttles the requests to a bucket that answered 429 because it got too many of them:
 	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
@@ -210,7 +210,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Memory = cmp.Or(o.Memory, defaultStreamMemory)
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
-	o.Gate = cmp.Or(o.Gate, &backoff.Gate{})
+	o.Breaker = cmp.Or(o.Breaker, &backoff.Breaker{})
 	o.AtRisk = cmp.Or(o.AtRisk, &AtRisk{})
 	o.RequestRates = cmp.Or(o.RequestRates, &RequestRates{})
 	o.StallTimeout = cmp.Or(o.StallTimeout, defaultStallTimeout)

@@ -57,7 +57,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // Cancel ends the saved upload with that ID: the service drops its bytes, and the
 // store deletes it. It is for uploads that will not be resumed. A session that is not
 // canceled costs nothing and expires after a week. Like File, Cancel waits for a
-// lease and delivers Held events. The error wraps [state.ErrNotFound] if there is no
+// lease and delivers events of the kind LeaseHeld. The error wraps [state.ErrNotFound] if there is no
 // such upload.
 //
 // If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel

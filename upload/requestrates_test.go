@@ -162,7 +162,7 @@ func TestRequestRates(t *testing.T) {
 
 // TestRequestRatesAfterRefusals checks that no file fails, and that uploads continue soon, after half a minute in
 // which all requests were refused. In an earlier version, retries waited for the rate behind new files, for
-// longer than the gate holds an upload.
+// longer than the breaker blocks an upload.
 func TestRequestRatesAfterRefusals(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

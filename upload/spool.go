@@ -39,7 +39,7 @@ const defaultSpoolLimit = 1 << 30
 //
 // While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
 // stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
-// tries apply again, and the upload stays resumable.
+// retries apply again, and the upload stays resumable.
 //
 // Every byte that was read is in a file before the next one is read, and survives the process. Bytes
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the

@@ -169,7 +169,7 @@ func TestStateBucketDownBySize(t *testing.T) {
 		up := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = w.store, large/4 })
 		began := time.Now()
 		_, err := up.File(w.t.Context(), w.path, spec)
-		want := backoff.Policy{}.LongestTotal(backoff.Tries(large))
+		want := backoff.Policy{}.LongestTotal(backoff.Retries(large))
 		if took := time.Since(began); !errors.Is(err, session.ErrRetriesExhausted) || took > want || took < want/3 {
 			t.Errorf("%v after %v, want about %v", err, took, want)
 		}

@@ -35,12 +35,12 @@ func TestTries(t *testing.T) {
 		call    []upload.CallOptions
 		retries int
 	}{
-		{"none", upload.Options{}, []upload.CallOptions{{Tries: -1}}, 0},
-		{"one", upload.Options{}, []upload.CallOptions{{Tries: 1}}, 1},
-		{"more than the default", upload.Options{}, []upload.CallOptions{{Tries: 8}}, 8},
-		{"instead of a time", upload.Options{RetryFor: 24 * time.Hour}, []upload.CallOptions{{Tries: 2}}, 2},
-		{"the last one counts", upload.Options{}, []upload.CallOptions{{Tries: 2}, {Tries: 3}}, 3},
-		{"a time instead", upload.Options{}, []upload.CallOptions{{Tries: 1}, {RetryFor: 20 * time.Second}}, 4}, // 1, 2, 4 and 8 seconds, and less than a second each
+		{"none", upload.Options{}, []upload.CallOptions{{Retries: -1}}, 0},
+		{"one", upload.Options{}, []upload.CallOptions{{Retries: 1}}, 1},
+		{"more than the default", upload.Options{}, []upload.CallOptions{{Retries: 8}}, 8},
+		{"instead of a time", upload.Options{RetryFor: 24 * time.Hour}, []upload.CallOptions{{Retries: 2}}, 2},
+		{"the last one counts", upload.Options{}, []upload.CallOptions{{Retries: 2}, {Retries: 3}}, 3},
+		{"a time instead", upload.Options{}, []upload.CallOptions{{Retries: 1}, {RetryFor: 20 * time.Second}}, 4}, // 1, 2, 4 and 8 seconds, and less than a second each
 		{"the default", upload.Options{}, []upload.CallOptions{{}}, 5},
 	} {
 		for _, size := range []int64{1000, large} {
@@ -133,7 +133,7 @@ func TestPermanentInABatch(t *testing.T) {
 func TestRetryOptions(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		up := w.uploader().With(upload.CallOptions{Tries: 1, RetryFor: time.Minute})
+		up := w.uploader().With(upload.CallOptions{Retries: 1, RetryFor: time.Minute})
 		if _, err := up.Reader(context.Background(), strings.NewReader("x"), spec); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("error = %v, want ErrInvalid", err)
 		}

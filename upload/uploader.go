@@ -23,7 +23,7 @@ import (
 )
 
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
-// that share one also share a gate for their retries ([Options.Gate]).
+// that share one also share a circuit breaker for their retries ([Options.Breaker]).
 type Uploader struct {
 	client  *session.Client
 	opts    Options
@@ -82,7 +82,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	return &Uploader{
 		small: small, large: large,
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
-		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
+		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Breaker.Open},
 	}, nil
 }
 
@@ -122,7 +122,7 @@ func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry)
 func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
-		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
+		Client: u.client, Policy: o.Policy, Breaker: o.Breaker, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
 		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}

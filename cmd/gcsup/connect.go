@@ -152,7 +152,7 @@ func (c *connection) storeRetry() storeretry.Retry {
 			if c.retryFor > 0 {
 				return c.retryFor
 			}
-			return c.policy.LongestTotal(backoff.Tries(0))
+			return c.policy.LongestTotal(backoff.Retries(0))
 		},
 		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, exit.Text(err)) },
 	}

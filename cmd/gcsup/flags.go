@@ -127,7 +127,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 	}
 	o.Memory = int64(f.memory.Size)
 	if f.noGate {
-		o.Gate = backoff.NoGate
+		o.Breaker = backoff.NoBreaker
 	}
 	return o, nil
 }

@@ -108,5 +108,5 @@ func Interval(workers int) time.Duration {
 }
 
 // TroubleRow is the number of consecutive failed requests after which a worker is
-// Troubled. It is the default threshold of backoff.Gate.
+// Troubled. It is the default threshold of backoff.Breaker.
 const TroubleRow = 5

@@ -7,7 +7,7 @@ import (
 	"gcsup/internal/breaker"
 )
 
-// gate is a backoff.Gate in virtual time.
+// gate is a backoff.Breaker in virtual time.
 type gate struct {
 	breaker breaker.Breaker
 	tick    time.Time // when a queued event admits clients; zero if there is none

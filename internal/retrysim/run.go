@@ -118,7 +118,7 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 		result:   Result{Policy: name + shared},
 	}
 	if name == "bidmanager" {
-		r.tries = backoff.Tries(0)
+		r.tries = backoff.Retries(0)
 	}
 	if s.service != nil {
 		r.service = s.service(r.random)
@@ -199,7 +199,7 @@ func (r *run) try(c client) {
 	switch {
 	case c.pacer != nil:
 		c.pacer.retry(c)
-	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
+	case c.gate != nil && c.tries > 0 && c.gate.breaker.Open():
 		r.enter(c)
 	default:
 		r.request(c)

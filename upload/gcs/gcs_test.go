@@ -407,7 +407,7 @@ func TestNoGoogleAPIError(t *testing.T) {
 		}
 		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
 		path, _ := source(t, 9<<20)
-		_, err := uploader(t, c, nil).With(upload.CallOptions{Tries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		_, err := uploader(t, c, nil).With(upload.CallOptions{Retries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 		e, ok := errors.AsType[*session.Error](err)
 		if !ok || !errors.Is(err, want) || e.Status != status || e.Reason != "why" || e.Message != "text" {
 			t.Errorf("%d: error = %#v, want %v", status, err, want)

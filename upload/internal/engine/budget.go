@@ -10,13 +10,13 @@ import (
 // RetryRule is the caller's rule for the retries of an upload.
 type RetryRule struct {
 	Time      time.Duration             // without newly committed bytes, after which an upload stops; 0 means no limit
-	Tries     int                       // retries in a row; a negative number means none, and 0 a number that grows with the bytes at stake
+	Retries   int                       // retries in a row; a negative number means none, and 0 a number that grows with the bytes at stake
 	Permanent func(*session.Error) bool // reports a failure that is not retried; may be nil
 }
 
 // Budget is shared by the uploads of a call. It has the time to retry without
 // progress, and the bytes at stake. Each upload compares its own failures with it, so
-// that each file of a batch has the tries of one file of their total size.
+// that each file of a batch has the retries of one file of their total size.
 type Budget struct {
 	rule    RetryRule
 	staked  atomic.Int64 // bytes of the uploads that have begun
@@ -24,7 +24,7 @@ type Budget struct {
 	Reached atomic.Bool  // the service answered one of the uploads
 	moved   atomic.Int64 // when data of one of the uploads last arrived, in nanoseconds since began; 0 if never
 	began   time.Time
-	Held    func() // called when the gate holds an upload; may be nil
+	Blocked func() // called when the circuit breaker blocks an upload; may be nil
 }
 
 // NewBudget returns a budget for uploads that begin now.

@@ -189,9 +189,9 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 		retries int
 		err     error
 	}{
-		{"progress, one retry", once, engine.RetryRule{Tries: 1}, 8, nil},
+		{"progress, one retry", once, engine.RetryRule{Retries: 1}, 8, nil},
 		{"progress, one second", once, engine.RetryRule{Time: time.Second}, 8, nil},
-		{"queries are answered", always(faults.OpPut, status(503)), engine.RetryRule{Tries: 3}, 3, session.ErrRetriesExhausted},
+		{"queries are answered", always(faults.OpPut, status(503)), engine.RetryRule{Retries: 3}, 3, session.ErrRetriesExhausted},
 		{"queries are answered, a minute", always(faults.OpPut, status(503)), engine.RetryRule{Time: time.Minute}, 5, session.ErrRetriesExhausted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -210,16 +210,16 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	}
 }
 
-// TestWhatOpensTheGate checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
+// TestWhatClosesTheBreaker checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
 // is not: both are possible while data is refused.
-func TestWhatOpensTheGate(t *testing.T) {
+func TestWhatClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		fails faults.Op     // of the run, at once
 		opens time.Duration // for another upload, whose own wait ends after 1.5 s
 	}{{faults.OpStart, 1500 * time.Millisecond}, {faults.OpPut, 11 * time.Second}} {
 		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-			w.uplink.Gate = &backoff.Gate{Threshold: 2}
+			w.uplink.Breaker = &backoff.Breaker{Threshold: 2}
 			w.add(append(on(tt.fails, status(503)), on(faults.OpPut, faults.Action{Effect: faults.EffectDelay, For: 10 * time.Second})...)...)
 			opened := make(chan time.Duration)
 			began := time.Now()

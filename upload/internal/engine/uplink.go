@@ -15,7 +15,7 @@ import (
 type Uplink struct {
 	Client  *session.Client
 	Policy  backoff.Policy
-	Gate    *backoff.Gate
+	Breaker *backoff.Breaker
 	Budget  *Budget
 	Limit   *RateShare                        // nil if there is no limit
 	AtRisk  *atrisk.Bound                     // nil if the bytes at risk have no bound
