@@ -40,7 +40,7 @@
 //
 // A file of at most 8 MiB, or a stream of at most 256 KiB, is sent in one request and
 // is not saved. Otherwise the first request carries up to 1 GiB. Before its reply, it
-// is not known which of these bytes are durable: see [CommitEvery]. A request of a
+// is not known which of these bytes are committed: see [Options.ChunkSize]. A request of a
 // stream carries at most one [Options.Window].
 //
 // # Guarantees

@@ -113,7 +113,7 @@ func TestEventDeltasOfAResume(t *testing.T) {
 				t.Parallel()
 				inBubble(t, unhurried(), func(w *world) {
 					path := w.file(data(tt.size))
-					up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+					up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 					id, result := w.begin(up, path, tt.spec)
 					if err := up.Pause(w.t.Context(), id); err != nil {
 						t.Fatal(err)

@@ -78,7 +78,7 @@ func TestPause(t *testing.T) {
 			inBubble(t, unhurried(), func(w *world) {
 				content := data(tt.size)
 				path := w.file(content)
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Pause(w.t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func TestCancelRunning(t *testing.T) {
 			t.Parallel()
 			inBubble(t, unhurried(), func(w *world) {
 				path := w.file(data(tt.size))
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Cancel(w.t.Context(), id); err != nil {
 					t.Fatal(err)

@@ -123,7 +123,7 @@ func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *en
 	o := &u.opts
 	return &engine.Uplink{
 		Client: u.client, Policy: o.Policy, Breaker: o.Breaker, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
-		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
+		ChunkSize:    o.ChunkSize,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}
 }

@@ -29,7 +29,6 @@ type scene struct {
 	size    int64
 	stream  bool          // the source is a stream with windows of 512 KiB
 	chunk   int64         // maximum size of a request; 0 means no limit
-	commit  time.Duration // see Uplink.CommitTime
 	rate    int64         // of the link; 0 means no limit
 	earlier time.Duration // age of an object with the same bytes; 0 if there is none
 	known   bool          // its generation is the precondition, or that there is none
@@ -66,7 +65,6 @@ func TestRun(t *testing.T) {
 		{name: "no long request", size: 5, log: "start 200 send; finalize 0-5 200 done"},
 		{name: "nothing", log: "start 200 send; finalize 200 done"},
 		{name: "chunks", size: 3*q + 5, chunk: 2 * q, log: sent + "; put 2q-3q 308 3q send; finalize 3q-3q+5 200 done"},
-		{name: "the size that CommitTime allows at the rate of the link", size: 6 * q, commit: 4500 * time.Millisecond, rate: q, log: "start 200 send; put 0-q 308 q send; put q-5q 308 5q send; finalize 5q-6q 200 done"},
 
 		{name: "the start fails", size: q + 5, faults: on(start, status(503), status(503)), log: "start 503 begin; wait 1s; start 503 begin; wait 2s; " + small},
 		{name: "data is refused", size: q + 5, faults: on(put, status(503)), log: "start 200 send; put 0-q 503 query; wait 1s; query 308 send; put 0-q 308 q send; finalize q-q+5 200 done"},
@@ -147,7 +145,7 @@ func (w *world) play(tt scene) {
 	if tt.between != nil {
 		w.onWait = func() { w.insert(tt.between) }
 	}
-	w.uplink.ChunkSize, w.uplink.CommitTime = tt.chunk, tt.commit
+	w.uplink.ChunkSize = tt.chunk
 	r := w.run(s, src, engine.TransferOptions{Expect: tt.expect})
 	began := time.Now()
 	o, err := r.Drive(w.t.Context())
