@@ -57,7 +57,7 @@
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
 //     damaged, that the session was canceled, or twice that the session is gone. There are
-//     two exceptions. [AutoParts] discards less than 16 MiB of the first bytes of a file if
+//     two exceptions. [Parts].Auto discards less than 16 MiB of the first bytes of a file if
 //     one connection is slow. A compressed file starts over if compressing it again gives
 //     other bytes, as another version of this package may do.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
@@ -75,7 +75,7 @@
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It
 // needs an [Options.Store], and a source that gets a session: not a file that is sent
-// in one request. A stream is resumable only in a spool ([InSpool]), after its input
+// in one request. A stream is resumable only in a spool ([Spool]), after its input
 // has ended. [Result.Resumable] reports it for each call.
 //
 // If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended

@@ -35,8 +35,8 @@ const (
 	LeaseHeld // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part
-	Undivided // AutoParts sends the file over one connection; Cause is the reason
-	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
+	Undivided // Parts.Auto sends the file over one connection; Cause is the reason
+	Divided   // Parts.Auto discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
 	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, Err that of the disk
 	InputContinues // the input is read again

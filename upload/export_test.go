@@ -48,10 +48,15 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
 
-// AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
+// AutoPartsFrom returns Parts with Auto and other minimum sizes of a file and of its parts, in
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
-	p := AutoParts(connections)
-	p.options.MinFile, p.options.Min = minFile, minPart
-	return p
+	return &Parts{Auto: true, Connections: connections, MinPart: minPart, minFile: minFile}
+}
+
+// Joined returns a copy of p with another Join.
+func (p *Parts) Joined(by JoinBy) *Parts {
+	other := *p
+	other.Join = by
+	return &other
 }

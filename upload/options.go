@@ -76,13 +76,13 @@ type Options struct {
 	// Together they took 10 ms on the machine of this measurement.
 	ChunkSize int64
 
-	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil means one connection for new uploads, and for saved ones in parts. Saved uploads
-	// can be resumed, queried and canceled with any value, even nil.
+	// Parallel sends large files in parts over several connections. nil means one connection for new
+	// uploads, and for saved ones in parts. Saved uploads can be resumed, queried and canceled with any
+	// value, even nil.
 	Parallel *Parts
 
-	// Spool keeps the bytes of streams on disk, so that another process can finish them: see
-	// [InSpool]. It needs a Store. nil keeps them in memory.
+	// Spool keeps the bytes of streams on disk, so that another process can finish them. It
+	// needs a Store. nil keeps them in memory.
 	Spool *Spool
 
 	// A request is canceled and replaced by a status query if it is slower than
@@ -181,6 +181,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Granularity)
 	case o.Memory < 0:
 		return o, fmt.Errorf("memory %d: want a size that is not negative", o.Memory)
+	}
+	if o.Parallel != nil {
+		o.Parallel = new(*o.Parallel)
+	}
+	if o.Spool != nil {
+		o.Spool = new(*o.Spool)
 	}
 	o.Memory = cmp.Or(o.Memory, defaultStreamMemory)
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))

@@ -91,7 +91,7 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	defer c.journal.Close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
-		warnOfLostParts(c.events, c.u, id, "BUCKET")
+		warnOfLostParts(c.events, id, "BUCKET")
 		return nil
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", state.ErrNotFound, id)

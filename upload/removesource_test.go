@@ -49,7 +49,7 @@ func TestRemoveSource(t *testing.T) {
 		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
 		"through session": {size: large, with: largeChunks},
 		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
-		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }, stats: 2},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }, stats: 2},
 	} {
 		if tt.size > mib && testing.Short() {
 			continue
@@ -381,7 +381,9 @@ func TestRemoveSourceOfCleanup(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 8, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		path := w.file(data(10 * mib))
-		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(2, mib).By(upload.ByCompose) })
+		up := w.uploader(func(o *upload.Options) {
+			o.Parallel = &upload.Parts{Connections: 2, MinPart: mib, Join: upload.ByCompose}
+		})
 		res, err := up.File(w.t.Context(), path, spec)
 		if err != nil || res.Leftover == nil {
 			w.t.Fatalf("%v, leftover %v", err, res.Leftover)
@@ -523,7 +525,7 @@ func TestUnsaved(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader(func(o *upload.Options) {
 			o.Store = hook(o.Store, failAfter(0, errFull), "Save")
-			o.Parallel = upload.InParts(3, 1<<20)
+			o.Parallel = &upload.Parts{Connections: 3, MinPart: 1 << 20}
 		})
 		content := data(10 * mib)
 		path := w.file(content)

@@ -227,8 +227,8 @@ func TestRequestRatesLimit(t *testing.T) {
 	}{
 		{"small files", 1, nil},
 		{"sessions", q + 1, nil},
-		{"compose", 3 * q, upload.InParts(3, q).By(upload.ByCompose)},
-		{"multipart", 2 * multipart.MinPart, upload.InParts(2, multipart.MinPart).By(upload.ByMultipart)},
+		{"compose", 3 * q, &upload.Parts{Connections: 3, MinPart: q, Join: upload.ByCompose}},
+		{"multipart", 2 * multipart.MinPart, &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

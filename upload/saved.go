@@ -24,7 +24,7 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Spool    string // the directory with the bytes of a stream, see InSpool; "" for another source
+	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
 	Committed int64 // offset up to which the service had acknowledged the bytes

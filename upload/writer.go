@@ -263,7 +263,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 		chunk.File
 		io.Seeker
 	})
-	if started || !ok || w.Gzip || w.u.opts.Spool.used() {
+	if started || !ok || w.Gzip || w.u.opts.Spool != nil {
 		return nil, 0, nil
 	}
 	info, err := f.Stat()

@@ -97,9 +97,6 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	if opts.Parallel == nil {
-		opts.Parallel = upload.InParts(1, 0) // a damaged upload may have been in parts, and its call should warn of them
-	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return exit.WithKind(err, exit.ErrUsage)
 	}

@@ -121,7 +121,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 	if !known {
 		return o, exit.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
-	o.Parallel = f.parallel.parts().By(way)
+	o.Parallel = f.parallel.parts(way)
 	if f.limitRate.Size > 0 {
 		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
