@@ -1,12 +1,14 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/internal/cloudtest"
 	"gcsup/upload/internal/engine"
@@ -52,6 +54,14 @@ func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	return &Parts{Auto: true, Connections: connections, MinPart: minPart, minFile: minFile}
+}
+
+// Tuned returns a copy of u with a limiter of small files, unless it is nil, and with the memory of a
+// batch, unless it is 0.
+func Tuned(u *Uploader, small *backoff.Limiter, memory int64) *Uploader {
+	own := *u
+	own.small, own.batchMemory = cmp.Or(small, u.small), cmp.Or(memory, u.batchMemory)
+	return &own
 }
 
 // Joined returns a copy of p with another Join.

@@ -284,7 +284,7 @@ func (j *joint) begin(kinds []jointKind) {
 		switch kind {
 		case jointSmall:
 			group.Go(func() {
-				for res, err := range up.Files(ctx, j.jobs, &upload.BatchOptions{SmallLimiter: r.limiter}) {
+				for res, err := range upload.Tuned(up, r.limiter, 0).Files(ctx, j.jobs, nil) {
 					if !j.ended(ctx, kind, res, err) {
 						break
 					}

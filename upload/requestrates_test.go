@@ -86,7 +86,7 @@ func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names stri
 		w.t.Error(err)
 		return 0
 	}
-	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Small: atATime, Large: atATime}) {
+	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Jobs: atATime}) {
 		if err != nil && ctx.Err() == nil {
 			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Throttled, res.Elapsed)
 		}

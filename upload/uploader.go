@@ -40,6 +40,7 @@ type Uploader struct {
 	rule    Skip // of calls
 
 	small, large *backoff.Limiter // of batches
+	batchMemory  int64            // of the small files of each batch
 
 	goroutines *batch.Goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
@@ -52,10 +53,6 @@ type removal struct {
 	wanted  bool
 	dispose func(*chunk.Held) error // is called instead, if it is not nil
 }
-
-// NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time
-// as this process may open.
-func NewLimiters() (small, large *backoff.Limiter) { return batch.NewLimiters(batch.OpenFiles()) }
 
 // New returns an Uploader that sends its requests with hc, which adds the
 // credentials. See [NewTransport] for its transport. A nil hc means
@@ -78,9 +75,9 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
-	small, large := NewLimiters()
+	small, large := batch.NewLimiters(batch.OpenFiles())
 	return &Uploader{
-		small: small, large: large,
+		small: small, large: large, batchMemory: batchMemory,
 		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
 		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Breaker.Open},
 	}, nil
