@@ -114,7 +114,7 @@ func TestAutoJobsSlowSource(t *testing.T) {
 	const link = 600 // files per second
 	opts := &fakegcs.Options{Latency: 10 * time.Millisecond, Discard: true, NoMD5: true, TotalRate: link * (4<<10 + 260), KeepRequests: -1}
 	inBubble(t, opts, func(w *world) {
-		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore, unobserved), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			time.Sleep(150 * time.Millisecond)
 			return nil
 		}})
@@ -143,7 +143,7 @@ func TestAutoJobsOpensLate(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
 		const limit = 3
 		var open, most atomic.Int64
-		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore, unobserved), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			most.Store(max(most.Load(), open.Add(1)))
 			return nil
 		}})
@@ -198,7 +198,7 @@ func TestAutoJobsSkipLowLimit(t *testing.T) {
 		jobs := slices.Collect(w.limited(n, 100))
 		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
 		slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-		up := w.uploader(withoutStore).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			time.Sleep(slow)
 			return nil
 		}})

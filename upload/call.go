@@ -93,9 +93,6 @@ func (c *call) sized(size int64) {
 // validate checks the Spec, and finds the secret of its encryption key. With SkipExisting
 // it adds the precondition.
 func (c *call) validate() error {
-	if c.u.invalid != nil {
-		return c.u.invalid
-	}
 	if c.rule == SkipExisting {
 		c.spec.IfGenerationMatch, c.spec.NoClobber = new(int64), true
 		c.setSpec(c.spec)

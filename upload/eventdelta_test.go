@@ -85,7 +85,7 @@ func TestEventDeltas(t *testing.T) {
 			if _, err := w.uploader(quiet).Bytes(w.t.Context(), data(1000), spec); err != nil {
 				return nil, err
 			}
-			return up.With(upload.CallOptions{Skip: upload.SkipIdentical}).File(w.t.Context(), w.file(data(1000)), spec)
+			return withCall(up, upload.CallOptions{Skip: upload.SkipIdentical}).File(w.t.Context(), w.file(data(1000)), spec)
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestEventDeltasWithoutEvents(t *testing.T) {
 	inBubble(t, unhurried(), func(w *world) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
 		defer cancel()
-		up := w.uploader(resumable).With(upload.CallOptions{Observer: func(e upload.Event) {
+		up := withCall(w.uploader(resumable), upload.CallOptions{Observer: func(e upload.Event) {
 			time.Sleep(time.Minute)
 			w.mu.Lock()
 			w.events = append(w.events, e)

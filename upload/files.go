@@ -138,7 +138,7 @@ func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) boo
 
 // read passes the jobs to the pool.
 func (b *filesCall) read(jobs iter.Seq[Job]) {
-	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
+	if b.opts.Listing != nil && b.opts.Skip != SkipNothing {
 		jobs = b.lookUp(jobs)
 	}
 	if store := b.u.opts.Store; store != nil && b.comparison == nil {
@@ -212,7 +212,7 @@ func (b *filesCall) undecided(job Job) bool {
 
 // do uploads the file of a job at a place. It returns the bytes of the object, if it was made.
 func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
-	err := cmp.Or(job.Err, b.u.invalid)
+	err := job.Err
 	if err == nil {
 		err = b.notTried(job.Spec)
 	}

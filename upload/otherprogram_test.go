@@ -49,7 +49,7 @@ func TestResumeInAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first = first.With(upload.CallOptions{Retries: -1})
+	first = withCall(first, upload.CallOptions{Retries: -1})
 	content := data(9*mib + 5)
 	path := t.TempDir() + "/file"
 	if err := os.WriteFile(path, content, 0o600); err != nil {

@@ -253,7 +253,7 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		ctx, stop := context.WithCancel(w.t.Context())
 		defer stop()
-		_, err := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
+		_, err := withCall(w.uploader(byParts), upload.CallOptions{Confirm: func(context.Context) error {
 			stop()
 			return nil
 		}}).File(ctx, w.file(data(partsLarge)), spec)

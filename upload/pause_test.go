@@ -45,7 +45,7 @@ func (w *world) begin(up *upload.Uploader, path string, s upload.Spec) (id strin
 	var once sync.Once
 	done := make(chan called, 1)
 	go func() {
-		res, err := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		res, err := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			w.mu.Lock()
 			w.events = append(w.events, e)
 			w.mu.Unlock()
@@ -259,7 +259,7 @@ func TestPauseByTheObserver(t *testing.T) {
 	inBubble(t, unhurried(), func(w *world) {
 		up := w.uploader(resumable)
 		paused := errors.New("not called")
-		call := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		call := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 && !e.Kind.Terminal() {
 				paused = up.Pause(w.t.Context(), e.ID)
 			}

@@ -206,7 +206,7 @@ func TestRequestRatesOnlyAfter429(t *testing.T) {
 				path := w.file(data(1))
 				ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
 				defer cancel()
-				up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = test.rates }).With(upload.CallOptions{Skip: upload.SkipIdentical})
+				up := withCall(w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = test.rates }), upload.CallOptions{Skip: upload.SkipIdentical})
 				paced := w.flood(ctx, up, path, "x", 32)
 				if (paced > 0) != test.paced || (w.saw(upload.Warning) > 0) != test.paced {
 					t.Errorf("waited %v for the rate, %d warnings; want pacing %v", paced, w.saw(upload.Warning), test.paced)

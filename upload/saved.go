@@ -97,10 +97,6 @@ type Holding struct {
 // Saved loads up to 8 uploads ahead of the caller, because a store may be slow.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
-		if u.invalid != nil {
-			yield(SavedUpload{}, u.invalid)
-			return
-		}
 		store := u.opts.Store
 		if store == nil {
 			return
@@ -122,10 +118,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 
 // savedStore returns the store. If there is none, the error wraps [state.ErrNotFound].
 func (u *Uploader) savedStore() (state.Store, error) {
-	switch {
-	case u.invalid != nil:
-		return nil, u.invalid
-	case u.opts.Store == nil:
+	if u.opts.Store == nil {
 		return nil, fmt.Errorf("%w: there is no store", state.ErrNotFound)
 	}
 	return u.opts.Store, nil

@@ -296,7 +296,7 @@ func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
 				if tt.spec != nil {
 					tt.spec(&s)
 				}
-				res, err := w.uploader(w.spooling(0)).With(tt.call).Reader(w.t.Context(), tt.in, s)
+				res, err := withCall(w.uploader(w.spooling(0)), tt.call).Reader(w.t.Context(), tt.in, s)
 				if !errors.Is(err, tt.want) || res.Resumable {
 					t.Errorf("error = %v, want %v; resumable: %v", err, tt.want, res.Resumable)
 				}

@@ -57,7 +57,7 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 			Match: faults.Match{Op: faults.OpPut, From: large / 4, To: large/4 + 1}, Do: faults.Action{Effect: faults.EffectStall},
 		})
 		ctx, interrupt := context.WithCancel(w.t.Context())
-		res, err := w.up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		res, err := withCall(w.up, upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 {
 				interrupt()
 			}
@@ -188,7 +188,7 @@ func TestStateBucketDownWhileSending(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			undo()
 		}()
-		res, err := w.up.With(upload.CallOptions{RetryFor: time.Minute}).Resume(w.t.Context(), saved)
+		res, err := withCall(w.up, upload.CallOptions{RetryFor: time.Minute}).Resume(w.t.Context(), saved)
 		if err != nil || res.Resumed == false {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func TestTries(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: unavailable(1)}, func(w *world) {
 				up := w.uploader(resumable, func(o *upload.Options) { o.RetryFor = tt.opts.RetryFor })
 				for _, c := range tt.call {
-					up = up.With(c)
+					up = withCall(up, c)
 				}
 				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
 				e, ok := errors.AsType[*session.Error](err)
@@ -73,7 +72,7 @@ func TestPermanent(t *testing.T) {
 			path := w.file(content)
 			var mu sync.Mutex
 			var seen []int
-			up := w.uploader(with).With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+			up := withCall(w.uploader(with), upload.CallOptions{Permanent: func(e *session.Error) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				seen = append(seen, e.Status)
@@ -103,7 +102,7 @@ func TestPermanentIsNotCalled(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 412} {
 		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
-			_, err := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+			_, err := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool {
 				t.Errorf("called with %v", e)
 				return true
 			}}).File(w.t.Context(), w.file(data(1000)), spec)
@@ -121,21 +120,10 @@ func TestPermanentInABatch(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
 		{Match: faults.Match{Object: "0"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}}, func(w *world) {
-		up := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
+		up := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
 		got := files(w.t.Context(), up, w.jobs(5, 1000), nil)
 		if ended(got, upload.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, upload.ErrPermanent) {
 			t.Errorf("outcomes: %+v", got)
-		}
-	})
-}
-
-// TestRetryOptions checks that contradictory options are refused.
-func TestRetryOptions(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		up := w.uploader().With(upload.CallOptions{Retries: 1, RetryFor: time.Minute})
-		if _, err := up.Reader(context.Background(), strings.NewReader("x"), spec); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("error = %v, want ErrInvalid", err)
 		}
 	})
 }

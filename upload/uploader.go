@@ -32,7 +32,6 @@ type Uploader struct {
 	version string                                    // of each source, see CallOptions.SourceVersion
 	source  string                                    // name of each file, see CallOptions.SourceName
 	accept  func(path string, info fs.FileInfo) error // see CallOptions.Accept; may be nil
-	invalid error                                     // of the options of With
 	retry   engine.RetryRule
 	link    *connections.Link
 	buckets *parts.Buckets

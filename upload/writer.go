@@ -78,7 +78,9 @@ var (
 // must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
-		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
+		own := *u
+		own.opts.DetectContentType = http.DetectContentType
+		u = &own
 	}
 	r, w := io.Pipe()
 	failed, fail := context.WithCancelCause(context.Background())

@@ -152,7 +152,7 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: %v", object, err)
 		}
 	}
-	if _, err := up.With(upload.CallOptions{Skip: upload.SkipIdentical}).File(ctx, small, spec("retried")); err != nil {
+	if _, err := withCall(up, upload.CallOptions{Skip: upload.SkipIdentical}).File(ctx, small, spec("retried")); err != nil {
 		t.Error(err)
 	}
 	canceled := filepath.Join(t.TempDir(), "gone")
@@ -396,4 +396,13 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not after 30 s: %s", what)
 		}
 	}
+}
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
 }
