@@ -45,7 +45,7 @@ type call struct {
 var uploads atomic.Int64
 
 // newCall returns a call with ctx. It fails when b is spent. The caller must end it with finish.
-func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.Budget) *call {
+func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.SharedBudget) *call {
 	c := &call{u: u, spec: spec, expect: u.expect.Once(), rule: u.rule, journal: &saved.Journal{}, result: callResult{began: time.Now()}}
 	c.result.saved.Store(c.journal)
 	c.result.label.names = names{upload: uploads.Add(1), spec: spec}

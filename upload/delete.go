@@ -87,7 +87,7 @@ type deleteCall struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	what     string // is deleted: object or folder
-	budget   *engine.Budget
+	budget   *engine.SharedBudget
 	failFast *batch.FailFast
 }
 

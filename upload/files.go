@@ -95,7 +95,7 @@ type filesCall struct {
 	cancel     context.CancelFunc
 	opts       BatchOptions
 	comparison *comparison // nil for Files
-	budget     *engine.Budget
+	budget     *engine.SharedBudget
 	memory     *semaphore.Weighted
 	saved      []string // IDs of the uploads that were saved when the batch began
 	failFast   *batch.FailFast

@@ -95,7 +95,7 @@ func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) it
 }
 
 // lookup is Lookup with the budget of a batch.
-func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		lister := newLister(ctx, u, l, b)
 		defer lister.close(ctx)
@@ -138,7 +138,7 @@ type lister struct {
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *lister {
+func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)

@@ -199,7 +199,7 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
-	budget *engine.Budget // of all uploads
+	budget *engine.SharedBudget // of all uploads
 	end    error          // the error of all remaining uploads; nil if they are tried
 }
 

@@ -112,10 +112,10 @@ func (u *Uploader) hashID(spec Spec, source ...string) string {
 }
 
 // newBudget returns a budget for one upload.
-func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry) }
+func (u *Uploader) newBudget() *engine.SharedBudget { return engine.NewSharedBudget(u.retry) }
 
 // newUplink returns the uplink of an upload, or of a listing, with the options of u.
-func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
+func (u *Uploader) newUplink(b *engine.SharedBudget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
 		Client: u.client, Policy: o.Policy, Breaker: o.Breaker, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),

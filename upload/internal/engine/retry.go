@@ -13,7 +13,7 @@ import (
 // the history that an error shows when the budget is spent.
 type Retry struct {
 	waiter  backoff.Waiter
-	Budget  *Budget
+	Budget  *SharedBudget
 	staked  int64 // what this upload has added to the budget
 	post    func(Note)
 	Retries int

@@ -51,7 +51,7 @@ func TestRetriesEndWithTheBudget(t *testing.T) {
 		{"more bytes in the batch", engine.RetryRule{}, 1, gib, 25, 0},
 	} {
 		inBubble(t, fakegcs.Options{}, func(w *world) {
-			w.uplink.Budget = engine.NewBudget(tt.rule)
+			w.uplink.Budget = engine.NewSharedBudget(tt.rule)
 			w.uplink.Budget.Counted.Store(tt.counted)
 			x := w.requester(spec)
 			x.Retry.Stake(tt.stake)
@@ -116,7 +116,7 @@ func TestStakeOnlyGrows(t *testing.T) {
 func TestBudgetKnowsTheLastProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, began := engine.NewBudget(engine.RetryRule{}), time.Now()
+		b, began := engine.NewSharedBudget(engine.RetryRule{}), time.Now()
 		if !b.Progress().IsZero() {
 			t.Errorf("progress at %v", b.Progress())
 		}
@@ -134,7 +134,7 @@ func TestBudgetKnowsTheLastProgress(t *testing.T) {
 func TestWaitsThatDoNotRetry(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		w.uplink.Budget = engine.NewBudget(engine.RetryRule{Permanent: func(e *session.Error) bool {
+		w.uplink.Budget = engine.NewSharedBudget(engine.RetryRule{Permanent: func(e *session.Error) bool {
 			e.Offset = 7 // it is a copy
 			return e.Status == 500 && e.Attempts == 1 && len(e.Waits) == 1
 		}})

@@ -194,7 +194,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, fakegcs.Options{Faults: tt.faults, NoMD5: true}, func(w *world) {
-				w.uplink.ChunkSize, w.uplink.Budget = q, engine.NewBudget(tt.rule)
+				w.uplink.ChunkSize, w.uplink.Budget = q, engine.NewSharedBudget(tt.rule)
 				r := w.run(spec, file(data(8*q+5)), engine.TransferOptions{})
 				if _, err := r.Drive(w.t.Context()); !errors.Is(err, tt.err) || r.Wire.Retry.Retries != tt.retries {
 					t.Errorf("%d retries, %v, want %d\n%v", r.Wire.Retry.Retries, err, tt.retries, w)

@@ -16,7 +16,7 @@ type Uplink struct {
 	Client  *session.Client
 	Policy  backoff.Policy
 	Breaker *backoff.Breaker
-	Budget  *Budget
+	Budget  *SharedBudget
 	Limit   *RateShare                        // nil if there is no limit
 	AtRisk  *atrisk.Bound                     // nil if the bytes at risk have no bound
 	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced

@@ -182,7 +182,7 @@ func (w *world) division() Division {
 		w.Fatal(err)
 	}
 	uplink := &engine.Uplink{
-		Client: w.client, Budget: engine.NewBudget(engine.RetryRule{Retries: w.tries}), Breaker: backoff.NoBreaker,
+		Client: w.client, Budget: engine.NewSharedBudget(engine.RetryRule{Retries: w.tries}), Breaker: backoff.NoBreaker,
 		StallTimeout: time.Minute, StallRate: 1 << 10, Notes: w, Tally: &engine.Tally{}, Permit: journal.Lease(),
 	}
 	return Division{
