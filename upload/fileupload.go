@@ -18,7 +18,7 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// fileUpload makes the object of an open file, step by step: [choose] decides which one is next.
+// fileUpload makes the object of an open file, step by step: [nextStep] decides which one is next.
 type fileUpload struct {
 	*openFile
 	there *destination
@@ -189,7 +189,7 @@ func warnOfLostParts(e *events, id, bucket string) {
 func (f *fileUpload) run(ctx context.Context) error {
 	for {
 		var err error
-		switch next := choose(f.know); next.step {
+		switch next := nextStep(f.know); next.step {
 		case lookAgain:
 			err = f.lookAgain(ctx)
 		case findObject:

@@ -205,7 +205,7 @@ func (o *Outbox) open() (err error) {
 		return err
 	}
 	// Make it now, because there may be no space when it is needed.
-	_ = o.disposer.dirs.make(o.box, o.dir, filepath.Join(o.dir, removingDir))
+	_ = o.disposer.dirs.makeAll(o.box, o.dir, filepath.Join(o.dir, removingDir))
 	if o.opts.Then.keep {
 		o.memory, err = openMemory(o.dir, o.up.Endpoint())
 	}

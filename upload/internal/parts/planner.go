@@ -43,7 +43,7 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 		return none, err
 	}
 	for {
-		plan, err := choose(f), error(nil)
+		plan, err := choosePlan(f), error(nil)
 		switch plan.next {
 		case planned:
 			return plan, nil
