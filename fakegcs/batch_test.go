@@ -80,7 +80,7 @@ func TestBatch(t *testing.T) {
 	if _, err := parts.NextPart(); err != io.EOF {
 		t.Error("more replies than calls:", err)
 	}
-	if ops := w.gcs.Stats().Ops; ops[faults.OpBatch] != 1 || ops[faults.OpPatch] != 1 || ops[faults.OpDelete] != 1 {
+	if ops := w.gcs.Stats().Ops; ops[ops.Batch] != 1 || ops[faults.OpPatch] != 1 || ops[faults.OpDelete] != 1 {
 		t.Errorf("%v", ops)
 	}
 	calls := make([]string, 101)
