@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"gcsup/internal/breaker"
 )
 
 // maxHistory is the maximum length of Error.History. An operation that makes
@@ -170,7 +172,7 @@ func (o *operation) wait(ctx context.Context, a Attempt) error {
 func failure(err error) Failure {
 	f := Failure{RetryAfter: retryAfter(err)}
 	if status, ok := errors.AsType[*StatusError](err); ok {
-		f.Alone = ObjectRateLimit(status.Code, status.Reason, status.Message)
+		f.Alone = breaker.ObjectRateLimit(status.Code, status.Reason, status.Message)
 	}
 	return f
 }

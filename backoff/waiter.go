@@ -60,8 +60,8 @@ type Failure struct {
 	RetryAfter time.Duration
 
 	// Alone reports that the failure concerns only this operation and not the
-	// whole service, see [ObjectRateLimit]. The Breaker does not count such a
-	// failure and does not hold the retry.
+	// whole service, such as a 429 because one object was changed too often. The
+	// Breaker does not count such a failure and does not block the retry.
 	Alone bool
 }
 

@@ -38,7 +38,7 @@ type CallOptions struct {
 	Retries int
 
 	// Permanent, if not nil, is called with each failure before the wait for its retry. If
-	// it returns true, there is no retry, and the error of the call wraps [ErrPermanent]. A
+	// it returns true, there is no retry, and the error of the call wraps [backoff.ErrPermanent]. A
 	// saved upload stays resumable. The error has the status, reason and message, the
 	// committed offset, and the attempts and waits since the last newly committed byte; its
 	// Kind may be nil. Permanent must be safe for concurrent use if files are sent in parts

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
@@ -81,7 +82,7 @@ func TestPermanent(t *testing.T) {
 			}})
 			res, err := up.File(w.t.Context(), path, spec)
 			e, ok := errors.AsType[*session.Error](err)
-			if !ok || !errors.Is(err, upload.ErrPermanent) || errors.Is(err, session.ErrRetriesExhausted) || e.Status != 429 || !res.Resumable {
+			if !ok || !errors.Is(err, backoff.ErrPermanent) || errors.Is(err, session.ErrRetriesExhausted) || e.Status != 429 || !res.Resumable {
 				t.Errorf("%v, resumable %t, want ErrPermanent", err, res.Resumable)
 			}
 			if !slices.Contains(seen, 429) {
@@ -106,7 +107,7 @@ func TestPermanentIsNotCalled(t *testing.T) {
 				t.Errorf("called with %v", e)
 				return true
 			}}).File(w.t.Context(), w.file(data(1000)), spec)
-			if err == nil || errors.Is(err, upload.ErrPermanent) {
+			if err == nil || errors.Is(err, backoff.ErrPermanent) {
 				t.Errorf("%d: error = %v", status, err)
 			}
 		})
@@ -122,7 +123,7 @@ func TestPermanentInABatch(t *testing.T) {
 	}}, func(w *world) {
 		up := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
 		got := files(w.t.Context(), up, w.jobs(5, 1000), nil)
-		if ended(got, upload.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, upload.ErrPermanent) {
+		if ended(got, backoff.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, backoff.ErrPermanent) {
 			t.Errorf("outcomes: %+v", got)
 		}
 	})

@@ -16,7 +16,7 @@ var imports = map[string]string{
 	"chunk":                       "internal/nolink",
 	"session":                     "backoff chunk internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/objectmeta session",
-	"internal/decide":             "backoff internal/bucket internal/multipart session",
+	"internal/decide":             "backoff internal/breaker internal/bucket internal/multipart session",
 	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/objectmeta session",
 	"internal/ownconn":            "",
@@ -29,7 +29,7 @@ var imports = map[string]string{
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
 	"upload":                      "backoff chunk internal/bucket internal/decide internal/grace internal/objectmeta internal/storeretry session session/state upload/internal/... golang.org/x/sync/semaphore",
 	"internal/contenttype":        "",
-	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
+	"upload/errkind":              "backoff chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/gcs":                  "backoff internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
 	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
@@ -44,7 +44,7 @@ var imports = map[string]string{
 	"upload/internal/spool":       "chunk session session/state upload/internal/content",
 	"upload/manifest":             "chunk internal/objectmeta session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
 	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/decide internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
+	"upload/outbox":               "backoff chunk internal/decide internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/batch upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
