@@ -243,7 +243,7 @@ shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
 
 # fleet-fire runs fleets of processes, with one or three NATS servers each. Workers are
-# killed, stopped and disconnected, are unfit, and have wrong clocks; servers are killed and
+# killed, stopped and disconnected, are unhealthy, and have wrong clocks; servers are killed and
 # wiped, and have full disks. The first run on a machine builds a standard library with a
 # wrong clock, which takes some minutes.
 FLEETS = 200
@@ -252,7 +252,7 @@ fleet-fire:
 
 # fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:
-	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x .
+	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x ./internal/fleet
 
 # fleet-million measures the memory of a submit of many files, and of the NATS server.
 SUBMIT_FILES = 1000000

@@ -39,7 +39,7 @@ const (
 // A Rate paces the requests to a service that limits their rate, such as the writes to a bucket
 // of Cloud Storage. Before the first 429 it paces nothing.
 //
-// After the first 429, requests are paced at the rate that was just accepted, but at least 100
+// After the first 429, requests are throttled at the rate that was just accepted, but at least 100
 // and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
 // doubles every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
@@ -62,7 +62,7 @@ type Rate struct {
 	clock    steadyClock
 	machines float64 // that share the rate; 0 means 1
 	jitter   uint64  // state of the random numbers for the times of one of several machines
-	rate     float64 // per second, of all machines; 0 if nothing is paced
+	rate     float64 // per second, of all machines; 0 if nothing is throttled
 	most     float64 // the rate does not grow above it; 0 means no limit
 	known    float64 // the rate grows back to it
 	slope    float64 // per second, for growing back
@@ -131,7 +131,7 @@ func (r *Rate) limited(perSecond float64) float64 {
 	return perSecond
 }
 
-// PerSecond returns the rate of all machines together, or 0 if nothing is paced. A program can
+// PerSecond returns the rate of all machines together, or 0 if nothing is throttled. A program can
 // save it, and restore it with Set.
 func (r *Rate) PerSecond() float64 {
 	r.mu.Lock()
@@ -210,7 +210,7 @@ func (r *Rate) Accepted(now time.Time) {
 }
 
 // Refused records that the service answered 429. It reports whether this was the first one, so that
-// requests are paced from now on.
+// requests are throttled from now on.
 func (r *Rate) Refused(now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ type Transport struct {
 	Breaker *Breaker
 
 	// Rate, if not nil, returns the Rate that paces a request, such as that of its
-	// bucket, or nil for a request that is not paced. All attempts are paced, even
+	// bucket, or nil for a request that is not paced. All attempts are throttled, even
 	// of requests that are made once. Requests wait in a queue. One that has waited
 	// between half a minute and a minute is made even if the Rate does not permit
 	// it yet. Rate must be safe for concurrent use.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"gcsup/chunk"
+	"gcsup/internal/lend"
 )
 
 var errStopped = errors.New("the exchange has ended")
@@ -44,7 +44,7 @@ func (b *detachableBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend is the method of a [chunk.Lender]. If the error is nil, the caller must call Return
+// Lend is the method of a [lend.Reader]. If the error is nil, the caller must call Return
 // before it calls another method.
 func (b *detachableBody) Lend(max int) ([]byte, error) {
 	b.mu.Lock()
@@ -52,7 +52,7 @@ func (b *detachableBody) Lend(max int) ([]byte, error) {
 		b.mu.Unlock()
 		return nil, errStopped
 	}
-	p, err := chunk.Lend(b.r, max)
+	p, err := lend.Bytes(b.r, max)
 	if err != nil {
 		b.mu.Unlock()
 		return nil, err

@@ -32,14 +32,16 @@ type Exchange struct {
 	// be used, Read sets r.Err. If Read is nil, the reply describes an object.
 	Read func(r *Reply, resp *http.Response) error
 
+	// Opened reads, instead of Read, the URL of the upload that the request opened. It becomes
+	// Reply.URI. If it returns an error, the reply counts as lost.
+	Opened func(resp *http.Response) (location string, err error)
+
 	// ReadError returns the reason and the message of an error in the body of another reply. An
 	// error of the service has a reason. nil means that the request is one of the JSON API.
 	ReadError func(body io.Reader) (reason, message string)
 }
 
-// Do makes any exchange. Like the other methods, it makes one attempt. If Method is POST, and the
-// reply that Read accepted does not describe an object, Reply.URI is the URL in its header Location,
-// which Read may set.
+// Do makes any exchange. Like the other methods, it makes one attempt.
 func (c *Client) Do(ctx context.Context, x Exchange) Reply {
 	own := call{op: x.Op, method: x.Method, header: x.Header, body: x.Data, length: x.Size, data: x.Data != nil, content: x.Content, readError: x.ReadError}
 	if x.Content != nil {
@@ -51,15 +53,14 @@ func (c *Client) Do(ctx context.Context, x Exchange) Reply {
 	default:
 		own.url = c.url(nil, x.Path...) + prefixed("?", x.Query)
 	}
-	if x.Read != nil {
+	own.read = x.Read
+	if x.Opened != nil {
 		own.read = func(r *Reply, resp *http.Response) error {
-			if err := x.Read(r, resp); err != nil {
+			location, err := x.Opened(resp)
+			if err != nil {
 				return err
 			}
-			if location := resp.Header.Get("Location"); x.Method == http.MethodPost && location != "" && r.Object == nil {
-				return c.opened(r, location)
-			}
-			return nil
+			return c.opened(r, location)
 		}
 	}
 	r := c.do(ctx, own)

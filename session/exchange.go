@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not
@@ -83,7 +84,7 @@ func send(ctx context.Context, c *Client, op Op, uri URI, rng chunk.Range, total
 		"X-GUploader-No-308": "yes",
 	}
 	if crc32c != nil {
-		header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(*crc32c)
+		header["X-Goog-Hash"] = "crc32c=" + checksum.Encode(*crc32c)
 	}
 	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len(), data: op != OpQuery}.to(uri, ""))
 	r.Sent += rng.From
@@ -122,7 +123,7 @@ func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 // https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
 func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint32, data io.Reader) Reply {
 	meta := spec.resource()
-	meta.CRC32C = chunk.EncodeCRC32C(crc32c)
+	meta.CRC32C = checksum.Encode(crc32c)
 	head, err := json.Marshal(meta)
 	if err != nil {
 		return unsent(OpInsert, err)

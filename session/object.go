@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 )
 
@@ -147,7 +147,7 @@ func parseObject(body []byte) *Object {
 	if r.ComponentCount != "" { // only a composed object has one
 		o.ComponentCount, _ = r.ComponentCount.Int64()
 	}
-	o.CRC32C, err = chunk.DecodeCRC32C(r.CRC32C)
+	o.CRC32C, err = checksum.Decode(r.CRC32C)
 	o.HasCRC32C = err == nil
 	return o
 }

@@ -167,7 +167,7 @@ func (c *call) reread(n, offset, end int64) {
 	}
 }
 
-// resumed records that the service reported how much it has of a saved session.
+// resumed records that the service reported how much it has of the session of a saved upload.
 func (c *call) resumed(offset int64) {
 	c.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	c.events.post(Event{Kind: Resumed})

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"time"
 	"unicode/utf8"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -101,22 +101,28 @@ type CallOptions struct {
 	// [Result].SourceKept has the reason, even if Resume finds that only the cleanup of an upload was
 	// left: the source is then not compared. A file that is a symbolic link is refused before anything
 	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use RemoveSource for a file to
-	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
+	// which a program still writes: on a local file system of Linux, a file that is open for writing is kept, and
+	// elsewhere what is written after the comparison is lost. Sources without a path are not removed.
 	//
-	// The file has another name while it is removed, see [chunk.Held.Remove]. If the process is killed at
-	// that moment, the file keeps that name.
+	// The file has another name while it is removed: a dot, its name, and .gcsup-removing. If the process is
+	// killed at that moment, the file keeps that name.
 	RemoveSource bool
 
 	// Dispose, if not nil, is called with the file when RemoveSource
-	// would remove it, and replaces the removal. It can move the file elsewhere, see
-	// [chunk.Held.Unchanged]. Everything that
+	// would remove it, and replaces the removal. Everything that
 	// RemoveSource compares is compared first, whether RemoveSource is set or not.
 	// [Result.SourceRemoved] is true if Dispose returns nil. Otherwise [Result].SourceKept is its
 	// error.
-	Dispose func(file *chunk.Held) error
+	//
+	// path is absolute. dir is its directory, which is closed when Dispose has returned. info is the
+	// metadata of the open file. Dispose can move the file elsewhere, and then calls unchanged. It returns
+	// an error if the file has changed, or if a process has it open for writing: it wraps
+	// [chunk.ErrChanged] or [syscall.ETXTBSY]. Dispose then gives the file its name back. On a local file
+	// system of Linux, a process that opens the file for writing waits until Dispose has returned.
+	Dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error
 
 	// Below, if not "", is a directory that other users may write to. File and Resume open only a file
-	// below it, and follow no symbolic link below it, see [chunk.OpenBelow].
+	// below it, and follow no symbolic link below it.
 	Below string
 
 	// Unsaved makes a call ignore [Options].Store, and send each file over one connection. A process

@@ -16,7 +16,7 @@ type EventKind int
 // The kinds of events. Done, Interrupted and Failed are the terminal kinds.
 const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
-	Resumed                    // a saved session continues at Committed
+	Resumed                    // the session of a saved upload continues at Committed
 	Restarted                  // the session was lost, or its bytes were damaged: a new one starts at byte 0
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second

@@ -11,6 +11,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/internal/cloudtest"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 )
@@ -49,6 +50,15 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
+
+// ScaledAtRisk returns a bound whose constants are smaller: the bound before the first commit, after some, and
+// what a session takes.
+func ScaledAtRisk(first, least, session int64) *AtRisk {
+	return &AtRisk{bound: atrisk.Bound{Scale: atrisk.Scale{First: first, Least: least, Unknown: session}}}
+}
+
+// Amounts returns how many bytes of sessions and of whole requests are at risk, and their bound.
+func (a *AtRisk) Amounts() (sessions, whole, bound int64) { return a.bound.Amounts() }
 
 // AutoPartsFrom returns Parts with Auto and other minimum sizes of a file and of its parts, in
 // bytes.

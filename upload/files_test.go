@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -576,7 +576,7 @@ func TestFilesRacySource(t *testing.T) {
 		for _, skipped := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 			got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical})
 			for i, job := range jobs {
-				want, err := chunk.StatIdentity(job.Path)
+				want, err := sourcefile.StatIdentity(job.Path)
 				if i == 1 {
 					want.ChangeTimeNS = 0
 				}

@@ -331,7 +331,7 @@ func (f *fileUpload) newSession(ctx context.Context, measure func() engine.Measu
 	f.attempt(ctx)
 }
 
-// resumeSession continues the saved session.
+// resumeSession continues the session of the saved upload.
 func (f *fileUpload) resumeSession(ctx context.Context) {
 	f.source.Adopt(savedSource(f.token))
 	t := f.newTransfer(f.source, f.journal.RecordFile(f.source), nil)

@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -305,7 +306,7 @@ func TestImportedChecksums(t *testing.T) {
 	content := data(9*mib + 77)
 	size := int64(len(content))
 	sum := func(data []byte) chunk.Checkpoint {
-		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: chunk.Update(0, data)}
+		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: checksum.Update(0, data)}
 	}
 	t.Run("not only the furthest", func(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -75,6 +75,8 @@ type jointOutcome struct {
 	Sent              int64
 	Virtual           time.Duration
 	Ended             time.Duration // the longest time that calls needed after Ctrl-C
+	Risks             int           // how often the bytes at risk were checked
+	Bound             int           // of these, how often they were at nine tenths of their bound or more
 }
 
 func (o *jointOutcome) add(p jointOutcome) {
@@ -85,6 +87,8 @@ func (o *jointOutcome) add(p jointOutcome) {
 	o.Sent += p.Sent
 	o.Virtual += p.Virtual
 	o.Ended = max(o.Ended, p.Ended)
+	o.Risks += p.Risks
+	o.Bound += p.Bound
 	if o.Least == 0 || p.Least < o.Least {
 		o.Least = p.Least
 	}
@@ -99,6 +103,7 @@ const (
 	jointRecovery   = 64 * time.Second // the same after an outage: a probe may just have failed, and another wait follows
 	jointEnd        = 2100 * time.Millisecond
 	jointRetryFor   = 6 * time.Minute
+	jointSession    = 128 << 10 // what a session takes of the bytes at risk: its socket has room for half of it
 )
 
 // jointKind is a kind of source.
@@ -137,6 +142,7 @@ type joint struct {
 	latency   time.Duration
 	small     int64 // size of a small file
 	first     int   // small files at a time at first
+	whole     int64 // the size of the largest request that the service keeps as a whole or not at all
 	by        upload.JoinBy
 	paths     []string // of the small file and the large ones
 	sizes     []int64
@@ -163,6 +169,8 @@ type jointRun struct {
 	floor   float64          // requests per second that a 429 leaves; 0 before the first one
 	limiter *backoff.Limiter // of small files
 	cancel  context.CancelFunc
+	risk    *upload.AtRisk
+	bound   int64         // the greatest bound of the bytes at risk; j.mu
 	ended   chan struct{} // closed when all calls have returned
 	began   time.Time
 }
@@ -269,11 +277,17 @@ func (j *joint) begin(kinds []jointKind) {
 	r.rates.Share(0, jointMachines)
 	// A link of 10 MiB/s has the same share for each of 1,024 files.
 	r.limiter = &backoff.Limiter{First: j.first, Max: 20}
+	// A sixty-fourth of the real bound, which is 16 MiB at first and 64 MiB later. A part of a multipart upload is not
+	// scaled: the bound permits two of them at first and three later.
+	r.risk, j.whole = upload.ScaledAtRisk(q, 4*q, jointSession), j.small
+	if j.by == upload.ByEither {
+		r.risk, j.whole = upload.ScaledAtRisk(11*mib, 16*mib, jointSession), 5*mib
+	}
 	j.run = r
 	j.log("a process with %v", kinds)
 	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
-		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates,
-		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(),
+		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates, AtRisk: r.risk,
+		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(r),
 		Parallel: upload.AutoPartsFrom(0, 2*mib, q).Joined(j.by),
 	})
 	if err != nil {
@@ -361,7 +375,7 @@ func jointSum(size int64) uint32 {
 	if sum, ok := jointSums.Load(size); ok {
 		return sum.(uint32)
 	}
-	sum := chunk.Update(0, data(size))
+	sum := checksum.Update(0, data(size))
 	jointSums.Store(size, sum)
 	return sum
 }
@@ -395,13 +409,15 @@ func (j *joint) ended(ctx context.Context, kind jointKind, res *upload.Result, e
 	return false
 }
 
-func (j *joint) observe() func(upload.Event) {
+func (j *joint) observe(r *jointRun) func(upload.Event) {
 	return func(e upload.Event) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if e.Delay >= time.Minute {
 			j.t.Errorf("seed %d: a wait of %v: %s", j.seed, e.Delay, e.Cause)
 		}
+		_, _, bound := r.risk.Amounts()
+		r.bound = max(r.bound, bound)
 		if e.CommittedDelta != 0 {
 			c := &j.commits[jointKindOf(e.Spec.Object)]
 			second := int(time.Since(j.start) / time.Second)
@@ -446,6 +462,7 @@ func (j *joint) calm(after time.Duration) {
 		allowed = min(allowed, 3*j.link.each)
 	}
 	used := float64(j.link.carried(from, to)) / to.Sub(from).Seconds() / allowed
+	j.checkRisk()
 	share := max(used, j.checkRequests(from, to))
 	j.log("%.2f of the link used, %d small files at a time", used, j.run.limiter.Limit())
 	if j.out.Checked++; j.out.Checked == 1 || share < j.out.Least {
@@ -605,8 +622,37 @@ func (j *joint) giveUp() {
 	}
 }
 
+// checkRisk checks the bytes at risk. The uploader counts all that the emulator received and would not keep, and all on the
+// way to it, and its count is within the bound.
+func (j *joint) checkRisk() {
+	synctest.Wait()
+	lost, connections := j.link.atRisk()
+	sessions, whole, bound := j.run.risk.Amounts()
+	counted := sessions + whole
+	j.mu.Lock()
+	bound = max(bound, j.run.bound)
+	j.mu.Unlock()
+	j.log("%d bytes at risk on %d connections; counted are %d of sessions, %d of others; the bound was %d", lost, connections, sessions, whole, bound)
+	if headers := int64(connections) << 10; int64(lost) > counted+headers {
+		j.t.Errorf("seed %d: after %v: %d bytes are at risk, %d are counted", j.seed, time.Since(j.start), lost, counted)
+	}
+	// A request that is larger than the bound may begin if there is no other one. Otherwise requests have half of the bound.
+	// Between two requests of the stream nothing is at risk, and another session may begin.
+	together := bound + jointSession
+	if whole <= max(bound/2, j.whole) {
+		together += whole
+	}
+	if counted > together || sessions > bound+jointSession {
+		j.t.Errorf("seed %d: after %v: %d bytes of sessions and %d of others are at risk, and the bound is %d", j.seed, time.Since(j.start), sessions, whole, bound)
+	}
+	if j.out.Risks++; counted >= bound*9/10 {
+		j.out.Bound++
+	}
+}
+
 // interrupt is a Ctrl-C: it cancels all calls, and waits until they have returned.
 func (j *joint) interrupt() {
+	j.checkRisk()
 	began := time.Now()
 	j.run.cancel()
 	select {

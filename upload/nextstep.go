@@ -6,7 +6,7 @@ type facts struct {
 	saved    savedState
 	restart  bool // the caller asks to start over
 	differs  bool // the options of the call are not those of the saved upload
-	unusable bool // nothing can be sent to the saved session, for example because it is of another endpoint
+	unusable bool // nothing can be sent to the session of the saved upload, for example because it is of another endpoint
 	changed  fact // the source is not the one with which the saved upload began
 	replace  bool // the upload of a changed source starts over
 	made     fact // the object exists: another process made it, or the saved upload that has ended
@@ -101,7 +101,7 @@ type reason int8
 const (
 	noReason        reason = iota
 	asRequested            // by the caller
-	otherEndpoint          // the saved session cannot be used
+	otherEndpoint          // the session of the saved upload cannot be used
 	sourceChanged          // the file is not the one with which the saved upload began
 	onlyRemoval            // the saved upload has ended, and its object does not exist
 	slowLink               // the file will be sent in parts

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/decide"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -161,9 +162,9 @@ func refuseLink(path string) error {
 }
 
 // openSource opens the file at path. below is that of a Job.
-func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
+func openSource(u *Uploader, path, below string) (*sourcefile.File, error) {
 	if u.below == "" && !u.removal.wanted {
-		return chunk.Open(path)
+		return sourcefile.Open(path)
 	}
 	// No link below CallOptions.Below or below is followed. A file that will be removed is the one with the name: a link
 	// that replaced it after refuseLink is not followed either.
@@ -173,7 +174,7 @@ func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chunk.OpenBelow(below, rel)
+	return sourcefile.OpenBelow(below, rel)
 }
 
 // thenRemove removes the source, which is open, if the upload that ended with err has

@@ -110,7 +110,7 @@ type Options struct {
 	// uses up to 2 MiB in addition.
 	Memory int64
 
-	// RestartChanged starts over from byte 0 if a file changed since its saved session
+	// RestartChanged starts over from byte 0 if a file changed since its saved upload
 	// began, instead of failing with [session.ErrSourceChanged]. A file that changes
 	// during the call still fails.
 	RestartChanged bool

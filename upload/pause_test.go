@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -348,7 +348,7 @@ func TestPauseDoesNotHang(t *testing.T) {
 		if err != nil || !res.Resumed {
 			t.Errorf("the next call: %+v, %v", res, err)
 		}
-		if sum := chunk.Update(0, content); res.Object.CRC32C != sum {
+		if sum := checksum.Update(0, content); res.Object.CRC32C != sum {
 			t.Errorf("CRC32C = %08x, want %08x", res.Object.CRC32C, sum)
 		}
 	})

@@ -200,7 +200,7 @@ type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
 	budget *engine.SharedBudget // of all uploads
-	end    error          // the error of all remaining uploads; nil if they are tried
+	end    error                // the error of all remaining uploads; nil if they are tried
 }
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {

@@ -54,7 +54,7 @@ func TestRemoveSource(t *testing.T) {
 		if tt.size > mib && testing.Short() {
 			continue
 		}
-		for _, racy := range []bool{false, true} { // see chunk.Settled
+		for _, racy := range []bool{false, true} { // see sourcefile.Settled
 			inBubble(t, nil, func(w *world) {
 				path := w.file(data(tt.size))
 				if racy {
@@ -426,10 +426,10 @@ func TestDisposeOfSource(t *testing.T) {
 		path := w.file(data(1000))
 		refuse := errors.New("refused")
 		var asked []string
-		dispose := func(file *chunk.Held) error {
-			asked = append(asked, file.Path)
-			if file.Info.Size() != 1000 {
-				w.t.Errorf("the file has %d bytes", file.Info.Size())
+		dispose := func(_ *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
+			asked = append(asked, path)
+			if info.Size() != 1000 {
+				w.t.Errorf("the file has %d bytes", info.Size())
 			}
 			return refuse
 		}

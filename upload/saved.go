@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/saved"
@@ -203,7 +204,7 @@ func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error
 	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err
 	}
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"gcsup/chunk"
 	"gcsup/internal/decide"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -52,7 +52,7 @@ func (s *savedCall) openUnchanged() (close func()) {
 	if p == nil || p.Upload.IsZero() || s.token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
 		return none
 	}
-	src, err := chunk.Open(s.token.SourcePath)
+	src, err := sourcefile.Open(s.token.SourcePath)
 	if err != nil {
 		return none
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -78,7 +78,7 @@ func TestSecondWriter(t *testing.T) {
 						t.Fatal(err)
 					}
 					write := func(content []byte) {
-						if r := client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+						if r := client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 							t.Errorf("the other client: %+v", r)
 						}
 					}

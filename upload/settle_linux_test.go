@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -185,7 +186,7 @@ func TestStoreBetweenRuns(t *testing.T) {
 
 func stat(t *testing.T, path string) chunk.Identity {
 	t.Helper()
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

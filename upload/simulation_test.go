@@ -24,6 +24,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -490,7 +491,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if rerr != nil || !bytes.Equal(s.decoded(got), content) {
 			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
 		}
-		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, got) {
+		if res.Object == nil || res.Object.CRC32C != checksum.Update(0, got) {
 			t.Errorf("Result.Object = %+v", res.Object)
 		}
 		// What could not be removed is on record.

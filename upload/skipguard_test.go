@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload"
@@ -66,7 +66,7 @@ func TestSkipGuardsInsert(t *testing.T) {
 				write := func(content []byte) {
 					r := bucket.Delete(w.t.Context(), client, spec)
 					if content != nil {
-						r = client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))
+						r = client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content))
 					}
 					if r.Err != nil || r.Status/100 != 2 && r.Status != 404 {
 						t.Errorf("the other writer: %+v", r)

@@ -277,7 +277,7 @@ func (s *spooled) resumedRun(token *state.Upload) (*engine.Run, error) {
 	t.Wire.Pos.Committed.Store(token.Committed)
 	size := s.source.Total()
 	before := token.Session
-	before.HighWater = size // see state.Token
+	before.HighWater = size // see state.Upload
 	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
 		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
 	}), nil

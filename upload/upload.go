@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
@@ -126,8 +127,8 @@ func uploadFS(ctx context.Context, c *call, fsys fs.FS, name string) error {
 		return err
 	}
 	defer f.Close()
-	if open, ok := f.(chunk.File); ok {
-		src, err := chunk.FromFile(open, 0)
+	if open, ok := f.(sourcefile.ReaderAt); ok {
+		src, err := sourcefile.FromFile(open, 0)
 		if err != nil {
 			return err
 		}

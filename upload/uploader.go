@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/connections"
@@ -20,6 +20,7 @@ import (
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
@@ -27,7 +28,7 @@ import (
 type Uploader struct {
 	client  *session.Client
 	opts    Options
-	memory  *chunk.Memory                             // of streams
+	memory  *stream.Memory                            // of streams
 	expect  engine.Expectation                        // of each source, see With
 	version string                                    // of each source, see CallOptions.SourceVersion
 	source  string                                    // name of each file, see CallOptions.SourceName
@@ -50,7 +51,7 @@ type Uploader struct {
 // removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
 type removal struct {
 	wanted  bool
-	dispose func(*chunk.Held) error // is called instead, if it is not nil
+	dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error // is called instead, if it is not nil
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
@@ -77,7 +78,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	small, large := batch.NewLimiters(batch.OpenFiles())
 	return &Uploader{
 		small: small, large: large, batchMemory: batchMemory,
-		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
+		client: client, opts: o, memory: stream.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
 		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Breaker.Open},
 	}, nil
 }

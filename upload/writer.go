@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // errAborted is the cause of the end of a [Writer] that was aborted.
@@ -262,7 +263,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 	started := w.state != writerNew
 	w.mu.Unlock()
 	f, ok := r.(interface {
-		chunk.File
+		sourcefile.ReaderAt
 		io.Seeker
 	})
 	if started || !ok || w.Gzip || w.u.opts.Spool != nil {
@@ -279,7 +280,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 	if info.Size()-offset <= chunk.Granularity {
 		return nil, 0, nil
 	}
-	src, err := chunk.FromFile(f, offset)
+	src, err := sourcefile.FromFile(f, offset)
 	if err != nil {
 		return nil, 0, nil // it has content after its size, and is read as a stream
 	}

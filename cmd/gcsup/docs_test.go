@@ -225,7 +225,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"upload/internal/atrisk/atrisk.go", "First", "%s at first"},
 		{"upload/internal/atrisk/atrisk.go", "Least", "%s after some commits"},
 		{"upload/options.go", "defaultStreamMemory", "| %s, and always"},
-		{"chunk/memory.go", "minWindow", "always %s for a request"},
+		{"upload/internal/stream/memory.go", "minWindow", "always %s for a request"},
 		{"upload/internal/engine/requestsizer.go", "firstSize", "%s at first, and less"},
 		{"upload/internal/engine/requestsizer.go", "targetTime", "as much as takes %s"},
 		{"upload/internal/netconn/step.go", "leastStep", "writes %s to"},

@@ -48,7 +48,7 @@ func topics() []cmdline.Topic {
 	return append(all,
 		cmdline.Topic{
 			Name: "errors", Title: "Kinds of errors", Short: "The kinds of errors, with their exit codes",
-			Text:    `The kinds are those of package upload/errkind, which a program, the telemetry of upload/otel and gcsup-fleet share. Only the command has configuration and differs.`,
+			Text:    `The telemetry of upload/otel and gcsup-fleet have the same kinds. Only the command has configuration and differs.`,
 			Entries: errorKinds(),
 		},
 		cmdline.Topic{

@@ -13,6 +13,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
 	"gcsup/internal/grace"
+	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -20,7 +21,7 @@ import (
 // isSource reports whether a file is the source with which a saved upload began, at whatever path. A
 // rename changes the change time, and a mount may change the number of the device.
 func isSource(t *state.Upload, file chunk.Identity) bool {
-	return file.Inode != 0 && t.Source.Compare(file) != chunk.Different
+	return file.Inode != 0 && sourcefile.Compare(t.Source, file) != sourcefile.Different
 }
 
 // maxRenamed is how many entries of a directory are looked at to find a renamed file.
@@ -40,7 +41,7 @@ func renamed(t *state.Upload) string {
 			continue
 		}
 		path := filepath.Join(filepath.Dir(t.SourcePath), e.Name())
-		if file, err := chunk.StatIdentity(path); err == nil && isSource(t, file) {
+		if file, err := sourcefile.StatIdentity(path); err == nil && isSource(t, file) {
 			return path
 		}
 	}
@@ -81,7 +82,7 @@ func (x *explainer) announceMoved(ctx context.Context, named []task) {
 	}
 	for _, file := range named {
 		abs := process.Absolute(file.source)
-		identity, err := chunk.StatIdentity(abs)
+		identity, err := sourcefile.StatIdentity(abs)
 		if err != nil || file.err != nil || own[abs+"\x00"+file.destination] {
 			continue
 		}

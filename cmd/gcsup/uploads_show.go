@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -86,7 +86,7 @@ func sourceState(token *state.Upload) string {
 	case token.SourceIdentity != "":
 		return sourceNamed
 	}
-	identity, err := chunk.StatIdentity(token.SourcePath)
+	identity, err := sourcefile.StatIdentity(token.SourcePath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return sourceMissing
@@ -95,7 +95,7 @@ func sourceState(token *state.Upload) string {
 	case identity.Size != token.Source.Size:
 		return sourceChanged
 	case token.Source.ModTimeNS == 0: // an import: only the bytes matter
-	case token.Source.Compare(identity) == chunk.Different:
+	case sourcefile.Compare(token.Source, identity) == sourcefile.Different:
 		return sourceChanged
 	}
 	return sourceSame

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
@@ -148,7 +148,7 @@ func parsePage(bucket string, body []byte) (*Page, error) {
 		}
 		o := &page.Objects[i]
 		o.Bucket, o.Name, o.Size, o.Generation = bucket, item.Name, int64(item.Size), int64(item.Generation)
-		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
+		if crc, err := checksum.Decode(item.CRC32C); err == nil {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}
 		o.Created, o.FileModTime = item.Created, objectmeta.ParseFileModTime(item.Metadata.FileModTime)

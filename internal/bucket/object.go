@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
@@ -38,7 +38,7 @@ func Read(ctx context.Context, client *session.Client, spec session.Spec, genera
 			r.Err = fmt.Errorf("read the content: more than %d bytes", contentLimit)
 			return nil
 		}
-		if want, ok := objectmeta.CRC32C(resp.Header, "X-Goog-Hash"); ok && chunk.Update(0, text) != want {
+		if want, ok := objectmeta.CRC32C(resp.Header, "X-Goog-Hash"); ok && checksum.Update(0, text) != want {
 			return fmt.Errorf("read the content: %w", session.ErrChecksum)
 		}
 		content = text

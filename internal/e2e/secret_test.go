@@ -152,7 +152,7 @@ func (s *scene) start(args ...string) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms"}
-	if args[0] == "sessions" {
+	if args[0] == "uploads" {
 		send = nil
 	}
 	args = append(append(args, send...), "--additional-headers=X-Secret="+header, "--state-dir="+s.state, "--endpoint="+s.ts.URL)
@@ -181,7 +181,7 @@ func (s *scene) interrupted() (token string) {
 	}
 	s.check(c)
 	s.gcs.ClearFaults()
-	return filepath.Join(s.state, "sessions", c.result().ID+".json")
+	return filepath.Join(s.state, "uploads", c.result().ID+".json")
 }
 
 // check searches the output, the files and the arguments of a process for

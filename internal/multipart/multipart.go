@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
@@ -117,19 +117,18 @@ func Start(ctx context.Context, c *session.Client, spec session.Spec) session.Re
 	for key, value := range spec.Metadata {
 		x.Header["X-Goog-Meta-"+key] = value
 	}
-	x.Read = func(_ *session.Reply, resp *http.Response) error {
+	x.Opened = func(resp *http.Response) (string, error) {
 		var started struct {
 			XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
 			UploadID string   `xml:"UploadId"`
 		}
 		if err := readXML(resp.Body, &started); err != nil {
-			return err
+			return "", err
 		}
 		if started.UploadID == "" || len(started.UploadID) > uploadIDLimit {
-			return errors.New("the reply has no upload ID")
+			return "", errors.New("the reply has no upload ID")
 		}
-		resp.Header.Set("Location", URL(c.Endpoint(), spec, started.UploadID)) // Do makes it Reply.URI
-		return nil
+		return URL(c.Endpoint(), spec, started.UploadID), nil
 	}
 	return c.Do(ctx, x)
 }
@@ -145,7 +144,7 @@ func URL(endpoint string, spec session.Spec, id string) string {
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func PutPart(ctx context.Context, c *session.Client, spec session.Spec, uri session.URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r session.Reply) {
 	x := partExchange(spec, uri, number)
-	x.Header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(crc32c)
+	x.Header["X-Goog-Hash"] = "crc32c=" + checksum.Encode(crc32c)
 	return putPart(ctx, c, x, size, body, func(stored uint32, reported bool) bool { return !reported || stored == crc32c })
 }
 

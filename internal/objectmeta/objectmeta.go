@@ -3,12 +3,11 @@
 package objectmeta
 
 import (
+	"gcsup/internal/checksum"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"gcsup/chunk"
 )
 
 // Metadata keys of the attributes of a source. gcloud storage cp -P and gsutil cp -P write these keys. rclone
@@ -59,7 +58,7 @@ func CRC32C(h http.Header, key string) (crc32c uint32, ok bool) {
 	for _, line := range h.Values(key) {
 		for part := range strings.SplitSeq(line, ",") {
 			if value, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {
-				crc, err := chunk.DecodeCRC32C(value)
+				crc, err := checksum.Decode(value)
 				return crc, err == nil
 			}
 		}

@@ -193,22 +193,6 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestFleet checks that the workers of a fleet do not all return to the server at once.
-func TestFleet(t *testing.T) {
-	s := scenario(t, "fleet")
-	r := run(t, s, "cloudstorage")
-	off, gate, fleet := r["cloudstorage"], r["cloudstorage+gate"], r["cloudstorage+fleet"]
-	if fleet.Failed != 0 || fleet.All < 0 {
-		t.Errorf("%d clients were never served", fleet.Failed)
-	}
-	if int(fleet.Peak) > s.Capacity || fleet.Peak*3 > gate.Peak || gate.Peak >= off.Peak {
-		t.Errorf("worst second: %d in a fleet, %d with gates, %d without: want at most %d in a fleet, and a third of that with gates", fleet.Peak, gate.Peak, off.Peak, s.Capacity)
-	}
-	if fleet.Wasted >= gate.Wasted {
-		t.Errorf("%d requests are wasted in a fleet, %d with gates", fleet.Wasted, gate.Wasted)
-	}
-}
-
 // TestUploads checks that progress restores the tries, so that uploads survive
 // an outage at any time if it is shorter than their tries.
 func TestUploads(t *testing.T) {
@@ -298,7 +282,7 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("Run = %v, want an error with %q", err, test.want)
 		}
 	}
-	if _, err := retrysim.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes, fleet") {
+	if _, err := retrysim.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes") {
 		t.Errorf("Lookup(stampede) = %v, want an error with the names", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

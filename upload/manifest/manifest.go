@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Errors that a caller can check with [errors.Is].
@@ -80,7 +81,7 @@ func Open(path, endpoint string) (_ *Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{path: abs, endpoint: endpoint, unlock: unlock, identity: chunk.StatIdentity}
+	m := &Manifest{path: abs, endpoint: endpoint, unlock: unlock, identity: sourcefile.StatIdentity}
 	if err := m.open(); err != nil {
 		if m.read != nil {
 			_ = m.read.Close()

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
 )
 
@@ -99,7 +100,7 @@ func (r Record) encode() ([]byte, error) {
 		l.Generation = strconv.FormatInt(r.Generation, 10)
 	}
 	if r.HasCRC32C {
-		l.CRC32C = chunk.EncodeCRC32C(r.CRC32C)
+		l.CRC32C = checksum.Encode(r.CRC32C)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -144,7 +145,7 @@ func decode(text []byte) (Record, error) {
 		}
 	}
 	if l.CRC32C != "" {
-		if r.CRC32C, err = chunk.DecodeCRC32C(l.CRC32C); err != nil {
+		if r.CRC32C, err = checksum.Decode(l.CRC32C); err != nil {
 			return Record{}, err
 		}
 		r.HasCRC32C = true

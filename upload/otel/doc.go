@@ -31,7 +31,7 @@
 //	gcsup.resumable          whether a later call can continue it; only if it failed
 //	gcsup.requests           HTTP requests
 //	gcsup.retries            requests that were repeated or replaced by a query
-//	error.type               the kind of the error, such as precondition, see package [gcsup/upload/errkind]
+//	error.type               the kind of the error, such as precondition, as in the JSON lines of gcsup
 //
 // and these span events
 //
@@ -41,7 +41,7 @@
 //	input_waits      the input of a stream waits, because its spool is full: gcsup.cause
 //	input_continues  the input is read again
 //	restarted  the session was lost, the upload starts over: gcsup.cause
-//	resumed    a saved session continues: gcsup.offset
+//	resumed    the session of a saved upload continues: gcsup.offset
 //	discarded  a saved upload was not used: gcsup.cause
 //	divided    one connection is slow, the file is sent in parts: gcsup.cause
 //	warning    something is wrong that does not stop the upload: gcsup.cause

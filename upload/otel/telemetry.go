@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // scope is the name of the instrumentation.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Status is the state of an outbox.
@@ -289,7 +290,7 @@ func (s *Status) count(dir string) error {
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		id, err := chunk.StatIdentity(path)
+		id, err := sourcefile.StatIdentity(path)
 		if err != nil {
 			return nil // it was removed
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Then is what happens to a file whose object was verified.
@@ -73,7 +73,7 @@ type disposer struct {
 }
 
 // dispose removes or moves a file. dir is its directory, which is open. was is its metadata when it was compared.
-// unchanged is called when the file has another name, see [chunk.Held.Unchanged]. If another file has
+// unchanged is called when the file has another name, see [upload.CallOptions].Dispose. If another file has
 // replaced it since, that file keeps its name or gets it back, and the error wraps errAltered.
 // When dispose returns nil, the change of the names is durable: otherwise an older version of the
 // file could appear again after a power loss, and replace the object of a newer one.
@@ -139,7 +139,7 @@ func (d *disposer) hide(from disk, path, name string, was fs.FileInfo) (k disk, 
 	}
 	full := func() bool { return noSpace(err) && !errors.Is(err, errAltered) }
 	if otherFileSystem(err) || full() {
-		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
+		private = filepath.Join(filepath.Dir(path), sourcefile.Aside(filepath.Base(path)))
 		err = d.take(k, path, private, was)
 	}
 	if full() {

@@ -36,11 +36,8 @@ func (f *fire) check(all *totals) {
 	if all.byDefect == nil {
 		all.byDefect = map[defect]int{}
 	}
-	for _, u := range f.unfit {
+	for _, u := range f.unhealthy {
 		all.byDefect[u.defect]++
-		if u.noted {
-			all.noted++
-		}
 		if u.cured {
 			all.cured++
 		}

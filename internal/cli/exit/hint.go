@@ -13,11 +13,11 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/bucket"
 	"gcsup/internal/decide"
+	"gcsup/internal/errkind"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
-	"gcsup/upload/errkind"
 	"gcsup/upload/manifest"
 	"gcsup/upload/mirror"
 )

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gcsup/upload/errkind"
+	"gcsup/internal/errkind"
 )
 
 // Kinds of errors that the commands make.

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gcsup/internal/errkind"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // Options configure Metrics. The zero value is that of a command without a backlog.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -163,7 +163,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
 				l.Size = &o.Size
 			}
-			l.CRC32C = Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+			l.CRC32C = Known(checksum.Encode(o.CRC32C), o.HasCRC32C)
 		}
 	}
 	if status == Failed || f.Entry != "" || exit.NotResumable(err) {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -137,7 +137,7 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	spec.CacheControl = "no-store"
 	spec.Metadata = metadata
 	metadata[replacedKey] = strconv.FormatInt(generation, 10)
-	crc := chunk.Update(0, content)
+	crc := checksum.Update(0, content)
 	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
 		began = s.clock()
 		// A repeat has another token, so that the service executes it: the lease counts from

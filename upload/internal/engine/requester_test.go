@@ -148,7 +148,7 @@ func TestFirst429IsAWarning(t *testing.T) {
 			}
 		}
 		if breaker.Open() {
-			t.Error("429s of a bucket whose requests are paced open the breaker")
+			t.Error("429s of a bucket whose requests are throttled open the breaker")
 		}
 		const want = "the bucket bkt refuses requests because there are too many: from now on at most 100 per second are made, and more as they are accepted"
 		if i := slices.IndexFunc(w.notes, func(n engine.Note) bool { return n.Kind == engine.Warning }); i < 0 || w.notes[i].Cause != want {

@@ -164,6 +164,11 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
+	// A file continues at once, and nothing else may begin in between. A stream may wait for its source, a failed request
+	// for its retry.
+	if !reply.Open() || reply.Committed < p.To || r.content.Total() < 0 {
+		r.Risk.End()
+	}
 	r.Wire.Handed(p.From, reply.Sent)
 	r.state.Sent = max(r.state.Sent, reply.Sent) // even if no decision follows
 	if err := p.Finish(); err != nil {

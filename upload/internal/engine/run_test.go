@@ -16,11 +16,13 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // scene is a run, and what happens to it.
@@ -58,7 +60,7 @@ func TestRun(t *testing.T) {
 	ended := func(last faults.Action) []faults.Fault { // the session ends, whatever becomes of the last request
 		return append(on(finalize, last), on(query, status(410), status(410))...)
 	}
-	sum, unconfirmed := chunk.Update(0, data(2*q+5)), errors.New("not yet")
+	sum, unconfirmed := checksum.Update(0, data(2*q+5)), errors.New("not yet")
 	for _, tt := range []scene{
 		{name: "a long request and the tail", size: 3*q + 5, log: "start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
 		{name: "a tail of 256 KiB", size: 2 * q, log: "start 200 send; put 0-q 308 q send; finalize q-2q 200 done"},
@@ -134,7 +136,7 @@ func (w *world) play(tt scene) {
 	}
 	var src content.Source = file(ours)
 	if tt.stream {
-		stream, err := source.NewStream(bytes.NewReader(ours), new(chunk.Memory), int(2*q))
+		stream, err := source.NewStream(bytes.NewReader(ours), new(stream.Memory), int(2*q))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -451,6 +453,24 @@ func TestRunWaitsForItsRisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunKeepsItsRisk checks that nothing else begins between two requests of a file.
+func TestRunKeepsItsRisk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
+		w.uplink.ChunkSize, w.uplink.AtRisk = q, new(atrisk.Bound)
+		_ = w.uplink.AtRisk.Insert(atrisk.Least - mib).Take(w.t.Context())
+		next := make(chan time.Time)
+		time.AfterFunc(1500*time.Millisecond, func() { // during the first request with data
+			_ = w.uplink.AtRisk.Session().Take(w.t.Context())
+			next <- time.Now()
+		})
+		_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(w.t.Context())
+		if ended := time.Now(); err != nil || !(<-next).Equal(ended) {
+			t.Errorf("another session began before this one ended: %v", err)
+		}
+	})
 }
 
 // TestChangedSource checks that a source which fails ends the run with its error.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/decide"
 	"gcsup/session"
 )
@@ -20,7 +21,7 @@ func VerifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint3
 		return nil, fmt.Errorf("the object at the destination (generation %d) has %d bytes, the source %d", o.Generation, o.Size, size)
 	case o.HasCRC32C && o.CRC32C != crc32c:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has crc32c %s, the source %s",
-			o.Generation, chunk.EncodeCRC32C(o.CRC32C), chunk.EncodeCRC32C(crc32c))
+			o.Generation, checksum.Encode(o.CRC32C), checksum.Encode(crc32c))
 	case spec.MD5 != nil && o.MD5 != nil && !bytes.Equal(o.MD5, spec.MD5):
 		return nil, fmt.Errorf("the object at the destination (generation %d) has MD5 %x, expected is %x", o.Generation, o.MD5, spec.MD5)
 	case o.Bucket != "" && o.Bucket != spec.Bucket || o.Name != "" && o.Name != spec.Object:

@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cloudtest"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
@@ -138,7 +139,7 @@ func status(code int) faults.Action {
 // insert makes the object as another client does.
 func (w *world) insert(data []byte) *session.Object {
 	w.t.Helper()
-	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), chunk.Update(0, data), bytes.NewReader(data))
+	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), checksum.Update(0, data), bytes.NewReader(data))
 	if r.Object == nil {
 		w.t.Fatalf("the other client: %+v", r)
 	}

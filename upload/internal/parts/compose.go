@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"gcsup/chunk"
 	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
@@ -51,7 +51,7 @@ func (c *composer) spans() (level []span) {
 func composed(name string, spans []span) (g span) {
 	g.Name = name
 	for _, s := range spans {
-		g.crc32c = chunk.Combine(g.crc32c, s.crc32c, s.size)
+		g.crc32c = checksum.Combine(g.crc32c, s.crc32c, s.size)
 		g.size, g.parts = g.size+s.size, g.parts+s.parts
 		g.from = append(g.from, s.Component)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -14,6 +14,7 @@ import (
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // Division is what a file in parts is made of.
@@ -23,7 +24,7 @@ type Division struct {
 	Journal *saved.Journal
 	File    *source.File // nil if no bytes are sent
 	Expect  engine.Expectation
-	Memory  *chunk.Memory
+	Memory  *stream.Memory
 	Options Options
 	Link    *connections.Link
 	Began   time.Time // the call
@@ -89,7 +90,7 @@ func (f *dividedFile) updatePosition() {
 // crc32c returns the checksum of the whole file, from those of its parts.
 func (f *dividedFile) crc32c() (crc uint32) {
 	for _, p := range f.parts {
-		crc = chunk.Combine(crc, p.state().CRC32C, p.rng.Len())
+		crc = checksum.Combine(crc, p.state().CRC32C, p.rng.Len())
 	}
 	return crc
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -49,7 +49,7 @@ func (w *world) kill(u *Upload, before *state.Parts) *Upload {
 // putPart sends a part of the multipart upload as another client.
 func (w *world) putPart(u *Upload, number int, content []byte) {
 	w.Helper()
-	if _, r := multipart.PutPart(w.Context(), w.client, w.spec, u.common().Upload, number, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+	if _, r := multipart.PutPart(w.Context(), w.client, w.spec, u.common().Upload, number, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 		w.Fatalf("%+v", r)
 	}
 }

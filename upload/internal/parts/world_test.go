@@ -27,6 +27,7 @@ import (
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 const (
@@ -187,7 +188,7 @@ func (w *world) division() Division {
 	}
 	return Division{
 		Wire: engine.NewRequester(uplink, 0, engine.NewPosition(int64(len(w.content)))).To(w.spec), Uplink: uplink, Journal: journal,
-		File: source.FromBytes(w.content, func(int64, int64, int64) {}), Memory: chunk.NewMemory(w.memory), Options: w.options, Link: w.link, Began: time.Now(),
+		File: source.FromBytes(w.content, func(int64, int64, int64) {}), Memory: stream.NewMemory(w.memory), Options: w.options, Link: w.link, Began: time.Now(),
 	}
 }
 

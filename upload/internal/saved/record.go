@@ -182,7 +182,7 @@ func (r *Record) Ended(committed, sent int64) {
 	r.journal.Keep()
 }
 
-// Adopted returns the state in which a saved session of size bytes continues.
+// Adopted returns the state in which the session of a saved upload of size bytes continues.
 func Adopted(s state.Session, size int64) session.State {
 	return session.State{
 		Size: size, Committed: s.Committed, Sent: s.HighWater, Restarts: s.Restarts,

@@ -13,10 +13,13 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // random returns n bytes that cannot be compressed.
@@ -108,7 +111,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range token.Checkpoints {
-			if c.CRC32C != chunk.Update(0, random(16*q + 1)[:c.Offset]) {
+			if c.CRC32C != checksum.Update(0, random(16*q + 1)[:c.Offset]) {
 				t.Errorf("the checkpoint %+v is not that of the bytes", c)
 			}
 		}
@@ -197,7 +200,7 @@ func TestRecordOfACopy(t *testing.T) {
 	j, token := open(t, dir)
 	defer j.Close()
 	file := fileOf(4 * q)
-	if change := file.Since(token.Source, false, true); change != chunk.ChangeTimeOnly {
+	if change := file.Since(token.Source, false, true); change != sourcefile.ChangeTimeOnly {
 		t.Fatal(change)
 	}
 	r := j.RecordFile(file)
@@ -216,7 +219,7 @@ func TestRecordOfACompressedFile(t *testing.T) {
 	dir, _ := openDir(t)
 	j, _ := open(t, dir, func(_ *Call, draft *state.Upload) { draft.Spec.Gzip = true })
 	defer j.Close()
-	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &chunk.Memory{}, 4<<20)
+	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &stream.Memory{}, 4<<20)
 	defer zipped.Close()
 	r := j.RecordFile(zipped)
 	r.Started(s.start(), 0)
@@ -282,7 +285,7 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 	}
 }
 
-// TestAdopted checks the state in which a saved session continues.
+// TestAdopted checks the state in which the session of a saved upload continues.
 func TestAdopted(t *testing.T) {
 	for _, tt := range []struct {
 		saved state.Session

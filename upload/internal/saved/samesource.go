@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -20,7 +21,7 @@ const (
 // SameSource compares a source of size bytes with that of the saved upload t, and returns what
 // else must be compared. since is as in package source. If the sources differ, the error wraps
 // [session.ErrSourceChanged].
-func (j *Journal) SameSource(t *state.Upload, size int64, since func(was chunk.Identity, shared, imported bool) chunk.Change) (Doubt, error) {
+func (j *Journal) SameSource(t *state.Upload, size int64, since func(was chunk.Identity, shared, imported bool) sourcefile.Change) (Doubt, error) {
 	version, identity := j.draft.SourceVersion, j.draft.SourceIdentity
 	identified := version != "" && t.SourceVersion != "" && t.Parts == nil
 	name := "it"
@@ -32,9 +33,9 @@ func (j *Journal) SameSource(t *state.Upload, size int64, since func(was chunk.I
 	case !identified:
 		_, shared := j.store.(state.Leaser)
 		switch since(t.Source, shared, imported(t)) {
-		case chunk.Same:
+		case sourcefile.Same:
 			return NoDoubt, nil
-		case chunk.ChangeTimeOnly:
+		case sourcefile.ChangeTimeOnly:
 			return AllBytes, nil // a chmod, or an edit after which the modification time was restored
 		}
 		return 0, fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, t.SourcePath)

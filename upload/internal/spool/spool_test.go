@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/powerdisk"
 	"gcsup/session/state"
 )
@@ -31,7 +32,7 @@ func bytesOf(n int64) []byte {
 }
 
 func whole(b []byte) chunk.Checkpoint {
-	return chunk.Checkpoint{Offset: int64(len(b)), CRC32C: chunk.Update(0, b)}
+	return chunk.Checkpoint{Offset: int64(len(b)), CRC32C: checksum.Update(0, b)}
 }
 
 // input returns the input of a test.
