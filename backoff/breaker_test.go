@@ -316,9 +316,9 @@ func TestBreakerThroughput(t *testing.T) {
 	}
 }
 
-// closed returns operations that fail together and open their breaker. An
+// opened returns operations that fail together and open their breaker. An
 // admitted operation sends its number to passed.
-func closed(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel []context.CancelFunc) {
+func opened(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel []context.CancelFunc) {
 	breaker := new(backoff.Breaker)
 	passed = make(chan int, n)
 	start := make(chan struct{})
@@ -373,7 +373,7 @@ func TestBreakerHandsOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ops, passed, cancel := closed(t, 8)
+				ops, passed, cancel := opened(t, 8)
 				prober := <-passed
 				synctest.Wait()
 				if len(passed) > 0 {
@@ -400,7 +400,7 @@ func TestBreakerHandsOver(t *testing.T) {
 func TestBreakerForgetsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 16
-		ops, passed, cancel := closed(t, n)
+		ops, passed, cancel := opened(t, n)
 		prober := <-passed
 		time.Sleep(time.Second)
 		left := (prober + 1) % n

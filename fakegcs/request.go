@@ -174,8 +174,8 @@ func (q *request) parseProject(segs []string) {
 	}
 }
 
-func byMethod(method string, ops map[string]faults.Op) faults.Op {
-	if op, ok := ops[method]; ok {
+func byMethod(method string, of map[string]faults.Op) faults.Op {
+	if op, ok := of[method]; ok {
 		return op
 	}
 	return ops.Unknown

@@ -228,7 +228,7 @@ var effects = map[Effect]params{
 	EffectCanceled:      {},
 }
 
-var ops = map[Op]bool{
+var validOps = map[Op]bool{
 	"": true, OpStart: true, OpPut: true, OpFinalize: true, OpQuery: true, OpCancel: true, OpInsert: true, OpGet: true, OpRead: true,
 	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, ops.Rewrite: true, ops.Restore: true, OpPartsStart: true, OpPartsPut: true,
 	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, ops.PartsUploads: true, ops.BucketInsert: true, OpBucketGet: true,
@@ -245,7 +245,7 @@ func (f Fault) Validate() error {
 	d := f.Do
 	p, known := effects[d.Effect]
 	switch {
-	case !ops[f.Match.Op]:
+	case !validOps[f.Match.Op]:
 		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
 	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
 		return fmt.Errorf("match: the offsets from %d to %d are not a range", f.Match.From, f.Match.To)

@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	kib = int64(1) << 10
 	mib = int64(1) << 20
 	gib = int64(1) << 30
 )
