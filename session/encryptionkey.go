@@ -57,7 +57,7 @@ func (k EncryptionKey) WithoutSecret() EncryptionKey { return EncryptionKey{sum:
 // SHA256 returns the base64 of the SHA-256 of the key, or "" if there is no key.
 func (k EncryptionKey) SHA256() string { return k.sum }
 
-// Format prints a text with the SHA-256 instead of the secret, for every verb and flag.
+// Format writes the SHA-256 of the key instead of the key, whatever the verb.
 func (k EncryptionKey) Format(f fmt.State, _ rune) {
 	text := "[no encryption key]"
 	if !k.IsZero() {

@@ -27,7 +27,7 @@ const redacted = "[session URI redacted]"
 // IsZero reports whether there is no session.
 func (u URI) IsZero() bool { return secret.Reveal(u) == "" }
 
-// Format prints a fixed text instead of the URI, for every verb and flag.
+// Format writes a fixed text instead of the URI, whatever the verb.
 func (u URI) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.shown()) }
 
 // MarshalText returns the same text as Format, so that encoders such as encoding/json

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -160,6 +161,7 @@ type joint struct {
 	commits [jointKinds][]int64 // committed bytes by second since start
 	faults  map[string][]faults.Fault
 	failed  map[string]time.Time // kinds of uploads that ended because their retries are spent
+	refused []time.Time          // when the bucket answered 429 since it was last busy
 }
 
 // jointRun is one process.
@@ -207,10 +209,10 @@ func (j *joint) simulate(dir, mem string) {
 	j.by = []upload.JoinBy{upload.ByEither, upload.ByCompose, upload.ByCompose}[j.rnd.IntN(3)]
 	rate, connections := j.rate(), 3+j.rnd.IntN(6)
 	j.link = &jointLink{rate: rate, each: rate / float64(connections)}
-	j.small = int64(j.link.each * (0.15 + 0.25*j.rnd.Float64())) // the limiter needs several replies per second to search
+	j.small = int64(j.link.each * (0.3 + 0.3*j.rnd.Float64())) // the limiter needs several replies per second to search
 	j.first = max(1, connections/4)
 	j.writes = &writes{start: j.start}
-	srv, err := fakegcs.New(&fakegcs.Options{Latency: j.latency, Discard: true, NoMD5: true, KeepRequests: -1, NoIdempotencyTokens: true, OnRequest: j.writes.request})
+	srv, err := fakegcs.New(&fakegcs.Options{Latency: j.latency, Discard: true, NoMD5: true, KeepRequests: -1, NoIdempotencyTokens: true, OnRequest: j.request})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,12 +243,14 @@ func (j *joint) simulate(dir, mem string) {
 	}()
 	j.log("latency %v, %.0f bytes per second, %.0f for each connection, small files of %d bytes, %d at first, by %d", j.latency, rate, j.link.each, j.small, j.first, j.by)
 	j.begin(j.mix())
-	j.calm(j.search())
-	for range 1 + j.rnd.IntN(2) {
-		j.calm(j.disturb())
+	if j.rnd.IntN(4) == 0 {
+		j.calm(j.search())
+	}
+	for range 1 + j.rnd.IntN(4)/3 {
 		if t.Failed() {
 			break
 		}
+		j.calm(j.disturb())
 	}
 	if j.rnd.IntN(3) == 0 {
 		j.giveUp()
@@ -279,9 +283,9 @@ func (j *joint) begin(kinds []jointKind) {
 	r.limiter = &backoff.Limiter{First: j.first, Max: 20}
 	// A sixty-fourth of the real bound, which is 16 MiB at first and 64 MiB later. A part of a multipart upload is not
 	// scaled: the bound permits two of them at first and three later.
-	r.risk, j.whole = upload.ScaledAtRisk(q, 4*q, jointSession), j.small
+	r.risk, r.bound, j.whole = upload.ScaledAtRisk(q, 4*q, jointSession), 4*q, j.small // a session may begin before the first commit
 	if j.by == upload.ByEither {
-		r.risk, j.whole = upload.ScaledAtRisk(11*mib, 16*mib, jointSession), 5*mib
+		r.risk, r.bound, j.whole = upload.ScaledAtRisk(11*mib, 16*mib, jointSession), 16*mib, 5*mib
 	}
 	j.run = r
 	j.log("a process with %v", kinds)
@@ -486,7 +490,7 @@ func (j *joint) calm(after time.Duration) {
 // checkRequests checks the request rate of the bucket after a 429. It returns the share of it that was used.
 func (j *joint) checkRequests(from, to time.Time) (share float64) {
 	for _, rate := range j.run.rates.All() {
-		found, least := rate.PerSecond(), j.run.floor
+		found, least := rate.PerSecond(), max(10, j.run.floor/math.Exp2(j.furtherCuts()))
 		n, _ := j.writes.between(int(from.Sub(j.start)/time.Second), int(to.Sub(j.start)/time.Second))
 		share = float64(n) / to.Sub(from).Seconds() * jointMachines / found
 		j.log("%.2f of %.0f requests per second, at least %.0f are documented", share, found, least)
@@ -500,8 +504,32 @@ func (j *joint) checkRequests(from, to time.Time) (share float64) {
 	return share
 }
 
-// busy lets the bucket refuse requests for less than a second, which is one refusal for the rate.
+// request notes a request.
+func (j *joint) request(r fakegcs.Request) {
+	j.writes.request(r)
+	if r.Status == http.StatusTooManyRequests {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.refused = append(j.refused, time.Now())
+	}
+}
+
+// furtherCuts returns how often the rate may have been cut since the bucket was last busy, without the first time: once a
+// second. The bucket answers when it has received the request, which may be later than a second.
+func (j *joint) furtherCuts() float64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.refused) == 0 {
+		return 0
+	}
+	return math.Floor(j.refused[len(j.refused)-1].Sub(j.refused[0]).Seconds())
+}
+
+// busy lets the bucket refuse requests for less than a second.
 func (j *joint) busy() {
+	j.mu.Lock()
+	j.refused = nil
+	j.mu.Unlock()
 	before := 0.0
 	for _, rate := range j.run.rates.All() {
 		before = rate.PerSecond()

@@ -183,7 +183,11 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	if err := os.Mkdir("spool", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, size := range map[string]int{"small": 1000, "large": 9 << 20, "tree/a": 1000, "tree/b": 2000} {
+	sizes := map[string]int{"small": 1000, "tree/a": 1000, "tree/b": 2000}
+	if f.left != "" || slices.Contains(f.args, "large") {
+		sizes["large"] = 9 << 20
+	}
+	for name, size := range sizes {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,8 @@ func newUploadsList(std stdio) *cobra.Command {
 		Use:        "list",
 		Short:      "List saved uploads",
 		SuggestFor: []string{"ls"},
-		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
-the service had acknowledged. If a request was cut off, it may hold more: --refresh
+		Long: `list shows the uploads that can be resumed, as they were last saved. COMMITTED is what
+the service had committed. If a request was cut off, it may have more: --refresh
 queries the service. Saved uploads that cannot be used are reported, not changed.
 
 The service drops a session a week after its start, and a multipart upload never.`,
@@ -111,7 +111,7 @@ func printUploads(w io.Writer, saved []upload.SavedUpload, now time.Time) error 
 		return text
 	}
 	// A tabwriter aligns only adjacent lines, and other lines are between these.
-	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
+	rows := [][4]string{{"ID", "COMMITTED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
 		rows = append(rows, [4]string{u.ID, readable.CommittedShare(u.Committed, u.Size),
 			readable.Span(now.Sub(u.Started)), formatExpiry(u, now)})

@@ -174,7 +174,7 @@ const maxSites = 1 << 20
 // only in .ci/run.
 func TestPartsWalk(t *testing.T) {
 	every := testsize.Full(1, 12)
-	if testing.Short() || raceDetector {
+	if testing.Short() || testsize.Raced(1, 0) == 1 {
 		every = 40
 	}
 	uri := freshURI(t)

@@ -117,7 +117,7 @@ func TestPublishedTree(t *testing.T) {
 	testProgram(t, dir, module, version)
 }
 
-// testProgram compiles a program outside of the tree, with the three modules that programs import.
+// testProgram compiles a program outside of the tree, with the two modules that programs import.
 func testProgram(t *testing.T, dir, module, version string) {
 	cache := strings.TrimSpace(run(t, dir, "go", "env", "GOMODCACHE"))
 	downloads := filepath.Join(cache, "cache", "download")
@@ -130,7 +130,7 @@ func testProgram(t *testing.T, dir, module, version string) {
 		}
 	})
 	proxy := t.TempDir()
-	for _, sub := range []string{"", "/upload/otel", "/fleet"} {
+	for _, sub := range []string{"", "/upload/otel"} {
 		addModule(t, proxy, dir, module, sub, version)
 	}
 	// The modules of others were downloaded by the tests of the tree.
@@ -141,7 +141,7 @@ func testProgram(t *testing.T, dir, module, version string) {
 	program := t.TempDir()
 	run(t, program, "go", "mod", "init", "example.org/program")
 	get := []string{"get"}
-	for _, pkg := range []string{"upload/otel", "fleet", "upload", "upload/gcs", "session/state", "cmd/gcsup"} {
+	for _, pkg := range []string{"upload/otel", "upload", "upload/gcs", "session/state", "cmd/gcsup"} {
 		get = append(get, module+"/"+pkg+"@"+version)
 	}
 	compile(t, program, module, "go", get...)
@@ -208,7 +208,7 @@ func TestRecipe(t *testing.T) {
 	program := t.TempDir()
 	run(t, program, "go", "mod", "init", "example.org/program")
 	recipe := regexp.MustCompile("-require ([^\\s`]+) -replace ([^\\s`]+)=/path/to/the/clone([^\\s`]*)").FindAllStringSubmatch(documents.String(), -1)
-	if len(recipe) != 3 {
+	if len(recipe) != 2 {
 		t.Fatalf("the documents have commands for %d modules: %q", len(recipe), recipe)
 	}
 	for _, m := range recipe {
@@ -226,14 +226,13 @@ func compile(t *testing.T, dir, module, name string, args ...string) {
 import (
 	"fmt"
 
-	"%[1]s/fleet"
 	"%[1]s/session/state"
 	"%[1]s/upload"
 	"%[1]s/upload/gcs"
 	"%[1]s/upload/otel"
 )
 
-func main() { fmt.Println(fleet.OpenQueue, state.OpenDir, upload.New, gcs.New, otel.New) }
+func main() { fmt.Println(state.OpenDir, upload.New, gcs.New, otel.New) }
 `, module))
 	run(t, dir, name, args...)
 	run(t, dir, "go", "list", "-export", ".")

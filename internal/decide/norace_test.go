@@ -1,5 +1,0 @@
-//go:build !race
-
-package decide_test
-
-const raceDetector = false
