@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
