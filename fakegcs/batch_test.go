@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // batchOf returns the body of a batch of raw calls.

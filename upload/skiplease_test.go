@@ -130,7 +130,7 @@ func TestLooks(t *testing.T) {
 					if tt.damaged {
 						o.Store = &heldStore{Store: w.store, held: func() {}, damaged: true}
 					}
-				}), tt.call)
+				}).Uploader, tt.call)
 				if tt.held {
 					first := w.machine("first")
 					id, err := first.ID(job.Path, job.Spec)
