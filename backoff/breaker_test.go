@@ -167,7 +167,7 @@ func TestBreakerEnds(t *testing.T) {
 		{backoff.Budget{}, 73 * time.Second, 78 * time.Second},
 		{backoff.Budget{Retries: 2}, 11 * time.Second, 20 * time.Second},
 		{backoff.Budget{For: 10 * time.Minute}, 10*time.Minute - 32*time.Second, 10 * time.Minute},
-		// 10 tries may wait for 196 s in total.
+		// 10 retries may wait for 196 s in total.
 		{backoff.Budget{AtStake: 64 << 20}, 392 * time.Second, 420 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestWaiterBlocked(t *testing.T) {
 		delays []time.Duration // the first is the operation's own backoff
 	}{
 		// (1 + 2 + 4 + 8 + 16) s, twice.
-		{"5 tries", noJitter, backoff.Budget{}, []time.Duration{time.Second, 32 * time.Second, 30 * time.Second}},
+		{"5 retries", noJitter, backoff.Budget{}, []time.Duration{time.Second, 32 * time.Second, 30 * time.Second}},
 		{"one try", noJitter, backoff.Budget{Retries: 1}, []time.Duration{time.Second, 2 * time.Second}},
 		// 5 times 2 s, twice.
 		{"short waits", backoff.Policy{Initial: 2 * time.Second, Maximum: 2 * time.Second}, backoff.Budget{}, slices.Repeat([]time.Duration{2 * time.Second}, 11)},

@@ -26,7 +26,7 @@ func TestBatchAtTheBreaker(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 2 * jobs {
-			b, first, last := shared, 392*time.Second, 420*time.Second // 10 tries wait for 196 s
+			b, first, last := shared, 392*time.Second, 420*time.Second // 10 retries wait for 196 s
 			if i%2 == 0 {
 				b, first, last = u.newBudget(), 73*time.Second, 80*time.Second
 			}

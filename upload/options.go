@@ -58,7 +58,8 @@ type Options struct {
 
 	// ChunkSize bounds the bytes of one request, for networks that cut long ones, and for programs
 	// that must know early which bytes are committed: the service reports that in the reply to
-	// each request. It is rounded up to a multiple of 256 KiB. 0 means at most 1 GiB for the first
+	// each request. It is rounded up to a multiple of 256 KiB. For a bound in time, multiply it by
+	// the rate: 10 s at 2 MiB/s are 20 MiB. 0 means at most 1 GiB for the first
 	// request, and then about a minute for each request. A request of a stream carries at most
 	// one Window. A file of at most 8 MiB gets a session only if it is larger than ChunkSize.
 	//

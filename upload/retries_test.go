@@ -26,8 +26,8 @@ func unavailable(after int) []faults.Fault {
 	}
 }
 
-// TestTries checks how many failures in a row end an upload.
-func TestTries(t *testing.T) {
+// TestRetries checks how many failures in a row end an upload.
+func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
