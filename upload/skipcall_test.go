@@ -149,7 +149,7 @@ func TestStreamSkip(t *testing.T) {
 		if err := writer.Close(); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("Writer: %v, want ErrInvalid", err)
 		}
-		if _, err := with(99).Bytes(w.t.Context(), content, spec); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "Skip(99)") {
+		if _, err := w.uploader().With(upload.CallOptions{Skip: 99}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "Skip(99)") {
 			t.Errorf("an unknown rule: %v, want ErrInvalid", err)
 		}
 	})
