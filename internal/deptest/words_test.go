@@ -26,6 +26,7 @@ var words = []struct{ where, pattern, use string }{
 	{"", `\bCommitEvery\b`, "ChunkSize"},
 	{"", `\bSmallLimiter\b|\bLargeLimiter\b`, "Jobs"},
 	{"", `\bupload\.Held\b|"type":"held"`, "LeaseHeld, lease_held"},
+	{"", `\bmake walk\b`, "make model-check"},
 	{"docs/", `\b[0-9]+ tries\b`, "retries, or attempts"},
 }
 
