@@ -46,9 +46,9 @@ type Transport struct {
 
 	// Rate, if not nil, returns the Rate that paces a request, such as that of its
 	// bucket, or nil for a request that is not paced. All attempts are throttled, even
-	// of requests that are made once. Requests wait in a queue. One that has waited
-	// between half a minute and a minute is made even if the Rate does not permit
-	// it yet. Rate must be safe for concurrent use.
+	// of requests that are made once. Requests wait in a queue. A request that has
+	// waited between half a minute and a minute is made even if the Rate does not
+	// permit it yet. Rate must be safe for concurrent use.
 	Rate func(*http.Request) *Rate
 
 	// Idempotent reports whether a request may be made twice. nil means the

@@ -90,19 +90,20 @@ type CallOptions struct {
 	Accept func(path string, info fs.FileInfo) error
 
 	// RemoveSource removes the file that File, Files or Resume has uploaded, when its object
-	// exists: [Result].SourceRemoved. The size and the CRC32C of the object must be those of the
-	// bytes that were read, and the file must be unchanged: its size, its times and its inode, or
-	// else its bytes, are compared with what was read immediately before it is removed. The object's
-	// metadata is read last, so that the object still exists. The file of an
-	// object that the rule skips is removed if its bytes were compared: SkipSameTime is then like
-	// SkipIdentical, and SkipExisting removes nothing. A dry run removes nothing.
+	// exists: [Result].SourceRemoved. The object must have the size and the CRC32C of the bytes
+	// that were read, and the file must be unchanged. Immediately before the removal, the size, the
+	// times and the inode of the file, or else its bytes, are compared with what was read. Then the
+	// metadata of the object is read. If the rule skips a file, it is removed only if its bytes
+	// were compared: SkipSameTime then compares like SkipIdentical, and SkipExisting removes
+	// nothing. A dry run removes nothing.
 	//
-	// If the file cannot be removed, the upload has succeeded nevertheless, and
-	// [Result].SourceKept has the reason, even if Resume finds that only the cleanup of an upload was
-	// left: the source is then not compared. A file that is a symbolic link is refused before anything
-	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use RemoveSource for a file to
-	// which a program still writes: on a local file system of Linux, a file that is open for writing is kept, and
-	// elsewhere what is written after the comparison is lost. Sources without a path are not removed.
+	// If the file cannot be removed, the upload has succeeded nevertheless, and [Result].SourceKept
+	// has the reason. If Resume finds that only the cleanup of an upload is left, it does not
+	// compare the source, and keeps it. A file that is a symbolic link is refused before anything
+	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use
+	// RemoveSource for a file to which a program still writes: on a local file system of Linux, a
+	// file that is open for writing is kept, and elsewhere what is written after the comparison is
+	// lost. Sources without a path are not removed.
 	//
 	// The file has another name while it is removed: a dot, its name, and .gcsup-removing. If the process is
 	// killed at that moment, the file keeps that name.
@@ -114,11 +115,12 @@ type CallOptions struct {
 	// [Result.SourceRemoved] is true if Dispose returns nil. Otherwise [Result].SourceKept is its
 	// error.
 	//
-	// path is absolute. dir is its directory, which is closed when Dispose has returned. info is the
-	// metadata of the open file. Dispose can move the file elsewhere, and then calls unchanged. It returns
-	// an error if the file has changed, or if a process has it open for writing: it wraps
-	// [chunk.ErrChanged] or [syscall.ETXTBSY]. Dispose then gives the file its name back. On a local file
-	// system of Linux, a process that opens the file for writing waits until Dispose has returned.
+	// path is absolute. dir is its directory, which is closed when Dispose has returned. info is
+	// the metadata of the open file. Dispose can move the file elsewhere, and then calls unchanged.
+	// unchanged returns an error that wraps [chunk.ErrChanged] if the file has changed, or
+	// [syscall.ETXTBSY] if a process has it open for writing. Dispose then gives the file its name
+	// back. On a local file system of Linux, a process that opens the file for writing waits until
+	// Dispose has returned.
 	Dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error
 
 	// Below, if not "", is a directory that other users may write to. File and Resume open only a file

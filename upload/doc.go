@@ -1,7 +1,9 @@
-// Package upload uploads a local source to a Cloud Storage object. After an interruption
-// at any moment, only the bytes that the service had not yet committed are sent. The
-// object is byte-identical to the source, or does not appear. If [Spec] asks for
-// compression, it is the compressed source. The exceptions are below.
+// Package upload uploads a local source to a Cloud Storage object. After an
+// interruption, only bytes that the service had not committed are sent. Exceptions: a
+// file of at most 8 MiB starts over, and so does a stream without a spool if the process
+// ends. The object is byte-identical to the source, or does not appear. With Gzip of
+// [Spec], the object has the compressed bytes. Guarantees lists all
+// other exceptions.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -16,7 +18,7 @@
 //	in memory               Uploader.Bytes      no other call
 //	a file of an fs.FS      Uploader.FS         no other call
 //	a pipe, or any reader   Uploader.Reader     no other call, unless in a spool
-//	written by a function   Uploader.NewWriter  the same; replaces storage.Writer
+//	written by a function   Uploader.NewWriter  no other call, unless in a spool; replaces storage.Writer
 //
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
@@ -31,12 +33,13 @@
 // # Saved uploads
 //
 // [Options.Store] keeps interrupted uploads: a directory ([state.OpenDir]), or a
-// database ([state.Store]). When a program starts, [Uploader.Saved] lists the
-// uploads of earlier processes, [Uploader.Query] asks the service for the committed
-// bytes of one, and [Uploader.Resume] continues it. If the source has another path
+// database ([state.Store]). When a program starts, [Uploader.Saved] lists the uploads
+// of earlier processes, [Uploader.Query] asks the service for the committed bytes of an
+// upload, and [Uploader.Resume] continues the upload. If the source has another path
 // now, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].
-// [Uploader.Prune] deletes uploads that cannot be resumed, and [Uploader.Cancel] one
-// that is no longer wanted.
+// [Uploader.Prune] deletes uploads that cannot be resumed, and [Uploader.Cancel] an
+// upload that is no longer wanted. A saved upload contains a secret: see
+// [state.Encode].
 //
 // A file of at most 8 MiB, or a stream of at most 256 KiB, is sent in one request and
 // is not saved. Otherwise the first request carries up to 1 GiB. Before its reply, it
@@ -56,13 +59,15 @@
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
-//     damaged, that the session was canceled, or twice that the session is gone. There are
-//     two exceptions. [Parts].Auto discards less than 16 MiB of the first bytes of a file if
-//     one connection is slow. A compressed file starts over if compressing it again gives
-//     other bytes, as another version of this package may do.
+//     damaged or that the session was canceled, or if two replies in a row say that the
+//     session is gone. There are two exceptions. [Parts].Auto discards less than 16 MiB of
+//     the first bytes of a file if one connection is slow. A compressed file starts over if
+//     compressing it again gives other bytes, as another version of this package may do.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
-//   - No byte of a source that changed since the session began is sent. A stream
-//     whose reader fails never becomes a truncated object.
+//   - No byte of a source that changed since the session began is sent. A stream whose
+//     reader fails never becomes a truncated object. But if the program that writes a
+//     pipe fails, its reader gets EOF, and the object has what the program wrote.
+//     [CallOptions].Confirm can prevent this.
 //   - Memory per upload is constant: a few MiB for a file, or all of it if it has
 //     at most 8 MiB. All streams, files that are compressed, and the parts of multipart
 //     uploads share [Options.Memory].

@@ -78,8 +78,8 @@ var (
 // else. The cause of the context and the last failure are only in the text, because they
 // may be errors of another upload.
 type InterruptedError struct {
-	Committed int64 // bytes that the server acknowledged
-	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
+	Committed int64 // the committed offset
+	Sent      int64 // bytes that were handed to the network; the service may have more than Committed
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
 	why engine.Interruption

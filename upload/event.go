@@ -61,11 +61,11 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 
 // Event reports what an upload does. It holds no secrets.
 //
-// An upload is a call of a method of [Uploader] that returns a [Result], a [Writer],
-// a call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
-// last event is the only one of a terminal kind. An upload that fails before its
-// first request has one, and a file of a batch that is skipped or not tried, too.
-// The events of a listing, and of the methods that send nothing, such as
+// An upload is a call of a method of [Uploader] that returns a [Result], a [Writer], a
+// call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
+// last event is the only one of a terminal kind. An upload that fails before its first
+// request, and a file of a batch that is skipped or not tried, also have a terminal
+// event. The events of a listing, and of the methods that send nothing, such as
 // [Uploader.Saved], [Uploader.Query] and [Uploader.Prune], have no terminal kind.
 //
 // SentDelta and CommittedDelta are changes since the previous event of the upload that the
@@ -75,10 +75,10 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 //
 //   - SentDelta is never negative, because bytes that are sent again count again. The sum
 //     over all events of an upload is Result.BytesSent.
-//   - CommittedDelta is negative if the server lost bytes, as in Restarted, and in a Discarded
-//     or Divided after the upload has started, or lost a part. Bytes that an earlier call
-//     sent do not count: it is 0 up to Started or Resumed. The sum is the difference
-//     between Committed at that event and Committed at the end.
+//   - CommittedDelta is negative if committed bytes are lost: in Restarted, in a Discarded or
+//     Divided after the upload has started, or if the service lost a part. It is 0 up to
+//     Started or Resumed, because bytes that an earlier call sent do not count. The sum is the
+//     change of Committed from then on.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
@@ -92,7 +92,7 @@ type Event struct {
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
 	Arrived   int64          // offset up to which the upload has progressed: committed bytes, and bytes that have arrived in a request of a session or of a small file
-	Committed int64          // offset up to which the server holds them durably
+	Committed int64          // the committed offset
 
 	SentDelta      int64 // bytes of the object that were handed to the network since the previous event
 	CommittedDelta int64 // change of Committed since the previous event
@@ -175,7 +175,7 @@ type Exchange struct {
 	Offset    int64         // offset of the object data in the request; without object data, the committed offset before the request
 	Sent      int64         // bytes of object data that were handed to the network
 	Status    int           // HTTP status; 0 if no reply arrived
-	Committed int64         // offset up to which the reply reports bytes as durable; -1 if it reports none
+	Committed int64         // the committed offset in the reply; -1 if there is none
 	Err       error         // why no reply arrived, or what is wrong with it
 
 	// Next is the decision that follows. It is nil if the upload ended, or if nothing

@@ -69,8 +69,8 @@ const batchMemory = 64 << 20
 //     credentials ([session.ErrNotFound], [session.ErrCredentials]);
 //   - the files of a bucket in which three uploads were denied and none succeeded
 //     ([session.ErrPermission]);
-//   - all remaining files when one has used up its retries, if since its first
-//     failure no upload has succeeded and no large one has progressed
+//   - all remaining files, when a file has used up its retries, and since its first
+//     failure no upload has succeeded and no large upload has progressed
 //     ([session.ErrRetriesExhausted]). If an upload succeeds later, the next files are
 //     tried again.
 //

@@ -86,10 +86,10 @@ type Options struct {
 	// needs a Store. nil keeps them in memory.
 	Spool *Spool
 
-	// A request is canceled and replaced by a status query if it is slower than
-	// StallRate, in bytes per second, and is late by StallTimeout. The defaults are 64
-	// KiB/s and 2 minutes. A negative StallTimeout disables this. A request that makes an
-	// object from its parts gets at least 10 minutes, because the service may need several.
+	// A request is canceled and replaced by a status query when it is StallTimeout later
+	// than it would be at StallRate, in bytes per second. The defaults are 64 KiB/s and 2
+	// minutes. A negative StallTimeout disables this. A request that makes an object from
+	// its parts gets at least 10 minutes, because the service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 

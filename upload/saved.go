@@ -28,8 +28,8 @@ type SavedUpload struct {
 	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
-	Committed int64 // offset up to which the service had acknowledged the bytes
-	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than it acknowledged
+	Committed int64 // the committed offset
+	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than Committed
 
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
@@ -228,7 +228,7 @@ func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error
 // for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
 // The bytes of the copy are compared, because its times and its inode differ. Import
-// compares the size. The resume compares every checksum in t, and the one that the
+// compares the size. The resume compares every checksum in t, and the checksum that the
 // service reports, before it sends anything. If the copy differs, the error is
 // [session.ErrSourceChanged], and the upload is kept. The service compares the other
 // bytes before the object exists; the error is then [session.ErrChecksum]. Bytes that

@@ -154,8 +154,9 @@ func connectionMemory(size int64) int64 {
 //     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this, because
 //     it needs a DialTLSContext that a clone of the transport could not use.
 //   - No compression of replies, which are small.
-//   - Connections are spread over all addresses of a host. One that drops all packets costs
-//     0.3 s: the next one is tried, too. http.DefaultTransport waits for 15 s or more.
+//   - Connections are spread over all addresses of a host. An address that drops all
+//     packets costs 0.3 s, because the next address is then tried, too.
+//     http.DefaultTransport waits for 15 s or more.
 //   - 30 s to connect, 10 s for the TLS handshake. There is no timeout for a
 //     reply or for the whole request: the service may need minutes to answer the
 //     last request of a large object, and [Options.StallTimeout] ends a request

@@ -52,7 +52,8 @@ type Options struct {
 	// directory, with slashes. It must return the same Spec for a name each time.
 	Spec func(name string, spec upload.Spec) upload.Spec
 
-	// Observer is called with the events of each upload, in place of that of the Uploader.
+	// Observer is called with the events of each upload, in place of the Observer of the
+	// Uploader.
 	Observer func(upload.Event)
 
 	// Ended is called when an attempt has ended. It must return soon.
