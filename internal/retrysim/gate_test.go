@@ -43,7 +43,7 @@ func TestGateModel(t *testing.T) {
 				}
 				want := realGate(t, s, policy, seed)
 				if !slices.Equal(got.Load, want) {
-					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the gate\n%v", name, seed, s, got.Load, want)
+					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the breaker\n%v", name, seed, s, got.Load, want)
 				}
 			}
 		}

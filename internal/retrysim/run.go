@@ -86,7 +86,7 @@ type client struct {
 	tries     int                // refused requests since the last served one
 	left      int                // parts that are not served yet
 	gate      *gate              // nil without gates
-	operation *breaker.Operation // at the gate
+	operation *breaker.Operation // at the breaker
 	pacer     pacer              // nil if the client makes its requests at once
 }
 
@@ -252,7 +252,7 @@ func (r *run) refused(c client, count int64) {
 	}
 	switch {
 	case c.gate != nil:
-		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
+		random := r.random.Float64() // for the wait and the breaker, as in backoff.Waiter
 		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
 			c.gate.breaker.Leave(c.operation, r.time())
