@@ -56,7 +56,7 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 			return o.disposer.dispose(dir, path, info, unchanged)
 		}
 	}
-	var res *upload.Result
+	res := &upload.Result{Path: path}
 	up, err := o.up.With(call)
 	if err == nil {
 		res, err = up.File(ctx, path, o.spec(t.name))
