@@ -54,9 +54,9 @@
 // over it. The variable then has no effect, on credentials either. In the official
 // library it still disables them.
 //
-// # Size
+// # The official library
 //
 // [Client.Storage] returns a client of cloud.google.com/go/storage with the same endpoint
-// and credentials. A program that must stay small can use package upload with its own HTTP
-// client.
+// and credentials. [NewSpec] and [ObjectAttrs] convert its types. A program that must stay
+// small can use package upload with its own HTTP client.
 package gcs
