@@ -158,6 +158,9 @@ func TestPermissionViolation(t *testing.T) {
 	if code, messages := w.run("status", "--nats", s.url("reader")); code != exit.OK {
 		t.Errorf("status: exit code %d: %s", code, messages)
 	}
+	if code, messages := w.run("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed", "--nats", s.url("admin")); code != exit.OK || !strings.Contains(messages, "has no TLS") {
+		t.Errorf("work: exit code %d, and no warning without TLS: %s", code, messages)
+	}
 	w.output("cancel", "--nats", s.url("admin")) // status --wait then asks whether the empty queue is settled
 	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exit.Permission || !strings.Contains(messages, "ermissions ") {
 		t.Errorf("status --wait with an empty queue: exit code %d: %s", code, messages)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,8 @@ type workFlags struct {
 	state   stateFlags
 	send    cmdline.SendFlags
 
+	roots      []string
+	buckets    []string
 	limitRate  cmdline.Size
 	jobs       int
 	tries      int
@@ -38,11 +41,15 @@ type workFlags struct {
 }
 
 func (f *workFlags) add(fs *pflag.FlagSet) {
+	f.nats.needs = toVerify
 	f.nats.add(fs)
 	f.nats.addCreation(fs)
 	f.service.add(fs)
 	f.state.add(fs)
 	f.send.Add(fs)
+	fs.StringArrayVar(&f.roots, "root", nil, "read only files below `DIR`; repeat the flag for more (required with --nats)")
+	fs.StringArrayVar(&f.buckets, "bucket", nil, "upload only to `BUCKET`; repeat the flag for more (required with --nats)")
+	cmdline.Common(fs, "root", "bucket")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	cmdline.Common(fs, "limit-rate", "jobs")
@@ -58,7 +65,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 func newWork(std stdio) *cobra.Command {
 	f := &workFlags{}
 	cmd := &cobra.Command{
-		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE",
+		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE [--root DIR --bucket BUCKET]...",
 		Short: "Take uploads from the queue",
 		Long: `work takes uploads from the queue until it is stopped. After SIGTERM it hands over its
 uploads at once: another worker continues at the committed offset. If a worker dies,
@@ -89,6 +96,9 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		return err
 	}
 	defer l.close()
+	if _, err := l.conn.TLSConnectionState(); err != nil && f.nats.url != "" {
+		std.message("warning: the connection to NATS has no TLS: others can read and change what is sent")
+	}
 	ctx, end := untilFailed(ctx, l.failed)
 	defer end()
 	client, err := f.service.connect(ctx, l.endpoint)
@@ -138,9 +148,19 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	if f.jobs < 1 || f.tries < 1 {
 		return o, exit.Usagef("--jobs and --tries must be 1 or more")
 	}
+	if f.nats.url != "" && (len(f.roots) == 0 || len(f.buckets) == 0) {
+		return o, exit.Usagef("work: with --nats, give the directories that this worker may read with --root, and the buckets to which it may upload with --bucket")
+	}
 	o = fleet.WorkerOptions{
-		Jobs: f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
+		Buckets: f.buckets,
+		Jobs:    f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
+	}
+	for _, dir := range f.roots {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return o, err
+		}
+		o.Roots = append(o.Roots, dir)
 	}
 	if o.Upload, err = f.send.Options(); err != nil {
 		return o, err

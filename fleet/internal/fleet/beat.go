@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -67,9 +68,10 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 		if err := w.publish(ctx); err != nil {
 			return err
 		}
-		if s, _, err = w.q.settings(ctx); err != nil {
+		if s, _, err = w.q.settings(ctx); err != nil && !errors.Is(err, ErrSignature) {
 			return err
 		}
+		s = w.newest(s, err)
 		found, err = conditions(ctx, w.q.open.Load().workers)
 		return err
 	})
@@ -79,6 +81,20 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	}
 	w.follow(found, s)
 	return s, true
+}
+
+// newest returns the newest settings that this worker has seen: s, unless err is not nil, or s is older.
+func (w *Worker) newest(s settings, err error) settings {
+	if err == nil && s.Number < w.settings.Number {
+		err = errors.New("settings: they are older than those before")
+	}
+	if err != nil && !w.refused {
+		w.log.Warn("settings are refused, and the last ones stay", "err", err)
+	}
+	if w.refused = err != nil; !w.refused {
+		w.settings = s
+	}
+	return w.settings
 }
 
 // condition returns the condition of this worker. The caller holds w.mu.

@@ -57,13 +57,11 @@ func (d *delivery) run() {
 	if err == nil && d.task.ID() != d.id {
 		err = errors.New("task: the subject does not match the files")
 	}
+	if err == nil {
+		err = d.w.q.verify(d.task)
+	}
 	log := d.w.log.With("task", d.id)
-	switch {
-	case errors.Is(err, ErrTaskVersion):
-		log.Warn("task is returned for a newer worker", "err", err)
-		_ = d.msg.NakWithDelay(time.Minute)
-		return
-	case err != nil:
+	if err != nil {
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
 			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
@@ -191,6 +189,12 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
+	if own := d.w.ownFailure(d.ctx, t.failed); own != nil {
+		log.Error("this worker ends, because the task failed for a reason of its own", "err", own)
+		d.w.stop(own)
+		d.giveBack(log, 0)
+		return
+	}
 	d.w.failing.Store(t.verdict == failed)
 	d.discardOthers(t)
 	if len(t.failed) > 0 && d.gone() {
@@ -277,7 +281,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		}
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
-			Fingerprint: fingerprint(d.task.Settings, t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
 			Published: d.published, Attempts: before.Attempts,
 		}, revision)
 		if err != nil {

@@ -29,6 +29,9 @@ type record struct {
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
+	// Settings is the digest of the settings with which the task was finished last.
+	Settings string `json:"settings,omitempty"`
+
 	// Split means that some files of a group became dead letters. If they are retried, they
 	// get their own records.
 	Split bool `json:"split,omitempty"`
@@ -42,7 +45,7 @@ type record struct {
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.
 func queuedRecord(t *Task, before record) record {
-	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
+	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Settings: before.Settings}
 }
 
 // taskState is the state of a task.

@@ -20,7 +20,7 @@ func TestRetryDamaged(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
 		t.Fatal(err)
 	}
-	must(w.connect().Request("gcsup.default.task.00ff", []byte("damaged"), 5e9))
+	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
 	for range 2 {
 		if added, err := q.Retry(t.Context(), "00ff"); added || !errors.Is(err, fleet.ErrDamagedLetter) {

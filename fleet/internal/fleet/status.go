@@ -89,7 +89,7 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 		}
 	}
 	set, _, err := q.settings(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrSignature) {
 		return nil, err
 	}
 	s.RateLimit, s.Draining = set.Rate, set.Drain

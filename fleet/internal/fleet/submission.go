@@ -191,7 +191,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 		return err
 	}
 	set, _, err := q.settings(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrSignature) {
 		return err
 	}
 	// A submit may have added tasks meanwhile.

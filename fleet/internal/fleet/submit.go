@@ -147,7 +147,7 @@ func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 			}
 			f, err := newFile(job)
 			if err == nil {
-				t := Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings, Files: []File{f}}
+				t := Task{V: taskVersion, Fleet: s.q.opts.Fleet, Submission: s.id(), Endpoint: s.Uploader.Endpoint(), Settings: s.Settings, Files: []File{f}}
 				err = t.validate()
 			}
 			if err != nil {
@@ -182,7 +182,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	if err := s.lookUp(ctx, group); err != nil {
 		return err
 	}
-	t := &Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings}
+	t := &Task{V: taskVersion, Fleet: s.q.opts.Fleet, Submission: s.id(), Endpoint: s.Uploader.Endpoint(), Settings: s.Settings}
 	for _, f := range group {
 		t.Files = append(t.Files, f.file)
 	}
@@ -206,6 +206,8 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Settings, t.Files); finished {
 			return nil
 		}
+		t.Replace = before.Settings != "" && before.Settings != digest(t.Settings)
+		s.q.sign(t)
 		if added, changed, err = s.q.enqueue(ctx, t, before); err != nil || !added {
 			return err
 		}
