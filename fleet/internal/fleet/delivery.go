@@ -49,8 +49,8 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and acknowledges or returns the message.
-func (d *delivery) run() {
+// run uploads the files, and acknowledges or returns the message. worker ends when the worker does.
+func (d *delivery) run(worker context.Context) {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
@@ -79,14 +79,26 @@ func (d *delivery) run() {
 	}
 	defer d.w.exit(d)
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
-	stop := d.keepClaim()
-	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
-	d.conclude(log, outcomes)
-	stop()
+	hung := make(chan struct{})
+	stop := d.keepClaim(log, hung)
+	defer stop()
+	done := make(chan []outcome, 1)
+	go func() { done <- d.execution.run(withClaim(d.ctx, d.claim)) }()
+	select {
+	case outcomes := <-done:
+		d.conclude(log, outcomes)
+	case <-hung:
+		// This worker keeps the slot and refuses the task until the read returns. Otherwise it would take it again.
+		select {
+		case <-d.execution.reader.returned:
+		case <-worker.Done():
+		}
+	}
 }
 
-// keepClaim sends heartbeats until stop is called or the claim expires.
-func (d *delivery) keepClaim() (stop func()) {
+// keepClaim sends heartbeats until stop is called or the claim expires. If a read of the source does not return, it ends
+// the task and closes hung.
+func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(d.claim.wait / 3)
@@ -98,6 +110,13 @@ func (d *delivery) keepClaim() (stop func()) {
 			case <-ticker.C:
 			}
 			if !d.claim.renew(time.Now()) {
+				return
+			}
+			if path := d.execution.reader.check(d.execution, hungAfter*d.claim.wait); path != "" {
+				log.Error("a read of the source does not return, and the task goes to another worker", "path", path)
+				d.end(errHung)
+				d.claim.expire()
+				close(hung)
 				return
 			}
 			_ = d.msg.InProgress()
@@ -170,7 +189,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	cause := context.Cause(d.ctx)
 	t := sum(outcomes, d.w.health.proves(d.claim), cause != nil, len(d.task.Files))
 	switch {
-	case errors.Is(cause, errClaimLost):
+	case errors.Is(cause, errClaimLost), errors.Is(cause, errHung):
 		log.Warn("claim of the task expired", "err", cause)
 		return
 	case errors.Is(cause, errCanceled):

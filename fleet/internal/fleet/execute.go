@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"gcsup/session"
@@ -37,6 +38,9 @@ type execution struct {
 	committed atomic.Int64 // bytes of the current file that are durable; of a group, those of finished files
 
 	replaced bool // objects have another generation than when they were submitted
+
+	reader   reader
+	finished sync.Map // of files that were tried, by object
 }
 
 // skip returns which objects are left as they are. If the task replaces objects, those of another generation are
@@ -100,6 +104,8 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 				x.committed.Add(f.Size)
 			}
 		}
+		x.finished.Store(f.Object, true)
+		x.reader.moved.Add(1)
 		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, changed: changed, err: err})
 	}
 	return done, again
@@ -186,6 +192,7 @@ func (x *execution) spec(f File) upload.Spec {
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
+	x.reader.moved.Add(1)
 	if e.Kind != upload.Held {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Arrived)

@@ -237,7 +237,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		d := w.newDelivery(tasks, msg)
 		deliveries.Go(func() {
 			defer func() { <-slots }()
-			d.run()
+			d.run(tasks)
 		})
 	})
 	end(errLeaving)
