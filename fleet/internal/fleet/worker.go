@@ -100,6 +100,8 @@ type Worker struct {
 	totals    totals
 	failing   atomic.Bool // the last task that ended has failed
 
+	queued, letters atomic.Uint64 // tasks and dead letters of the fleet
+
 	mu       sync.Mutex
 	active   map[string]*delivery // by task
 	seen     map[string]sighting  // all workers, by name; see liveWorkers
@@ -251,7 +253,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// idleWait is how long a request for a task waits at the server.
+// idleWait is how long a request for a task waits at the server, at most. If the worker is suspended, the server may
+// send it the tasks of others, and its own, until the request ends: it must end before the tasks of the worker are
+// delivered again.
 const idleWait = 20 * time.Second
 
 // emptyWait is how long the request of a worker with UntilEmpty waits before it checks whether the queue
@@ -263,7 +267,7 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	failures := 0
 	for {
 		// A long request of a worker whose tasks fail would always be before the short ones of others.
-		wait := idleWait
+		wait := min(idleWait, w.q.AckWait()/2)
 		if w.opts.UntilEmpty || w.failing.Load() {
 			wait = emptyWait
 		}
