@@ -89,7 +89,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	help := &cmdline.Help{Groups: groups(), Columns: cmdline.Columns(std.out)}
 	root.SetHelpCommand(cmdline.NewHelp(help))
-	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
+	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std), newVersion(std))
 	help.Install(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root, started

@@ -634,3 +634,12 @@ func TestHelpFitsScreen(t *testing.T) {
 		})
 	}
 }
+
+// TestVersion checks that the command prints its version.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"version"}, stdio{&out, &errs}); code != exit.OK || !regexp.MustCompile(`^gcsup-fleet \S+ \(\S+\) go1\S+ \S+/\S+\n$`).MatchString(out.String()) {
+		t.Errorf("exit code %d: %q %s", code, out.String(), errs.String())
+	}
+}

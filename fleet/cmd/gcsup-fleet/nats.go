@@ -39,6 +39,7 @@ type natsFlags struct {
 	creates                   bool   // the command may create the queue
 	works                     bool   // the command is a worker: others can use its server
 	state                     string // of that worker
+	keep                      time.Duration
 	needs                     keys   // with --nats
 	signKey, verifyKeys       string // files
 
@@ -192,7 +193,7 @@ func (f *natsFlags) tryOpen(ctx context.Context, queue fleet.QueueOptions, std s
 
 // queueOptions reads the files with keys.
 func (f *natsFlags) queueOptions() (o fleet.QueueOptions, err error) {
-	o = fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
+	o = fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, Keep: f.keep, MustExist: !f.creates}
 	if f.verifyKeys != "" {
 		if o.VerifyKeys, err = readKeys[ed25519.PublicKey]("--verify-key", f.verifyKeys, x509.ParsePKIXPublicKey); err != nil {
 			return o, err

@@ -55,6 +55,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	cmdline.Common(fs, "limit-rate", "jobs")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	cmdline.DurationVar(fs, &f.missingFor, "missing-for", 10*time.Minute, "a file that is missing, unreadable, not as it was submitted, or refused, is tried by each worker, and at least for `DURATION`")
+	cmdline.DurationVar(fs, &f.nats.keep, "keep", 7*24*time.Hour, "keep the records of finished files for `DURATION`, with which status counts them and submit leaves them out; 0 keeps them always")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
 	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
 	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")

@@ -252,7 +252,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 		}
 		return true
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
 	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
 		failing: d.task.indices(t.failed),
@@ -301,7 +301,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-			Published: d.published, Attempts: before.Attempts,
+			Published: d.published, Submission: d.task.Submission, Attempts: before.Attempts,
 		}, revision)
 		if err != nil {
 			return err

@@ -42,6 +42,10 @@ type QueueOptions struct {
 	SignKey    ed25519.PrivateKey
 	VerifyKeys []ed25519.PublicKey
 
+	// Keep is how long the record of a task stays that this process finishes, from 1 s. 0 means that it stays. Without the
+	// record, a later submit puts the task into the queue again, and a worker finds its objects.
+	Keep time.Duration
+
 	// Replicas is the number of servers of a cluster that store the queue. It is fixed when the queue
 	// is created. 0 means that of the queue; a new one gets 3 on a cluster of three or more
 	// servers, and otherwise 1.
@@ -111,6 +115,8 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 	switch {
 	case !fleetName.MatchString(opts.Fleet):
 		return nil, fmt.Errorf("%w: fleet name %q: want 1 to 32 of a-z, 0-9, - and _", ErrOptions, opts.Fleet)
+	case opts.Keep != 0 && opts.Keep < time.Second:
+		return nil, fmt.Errorf("%w: keep records for %v: want 1s or more", ErrOptions, opts.Keep)
 	case opts.AckWait != 0 && (opts.AckWait < MinAckWait || opts.AckWait > MaxAckWait):
 		return nil, fmt.Errorf("%w: ack wait %v: want %v to %v", ErrOptions, opts.AckWait, MinAckWait, MaxAckWait)
 	}
@@ -331,10 +337,16 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 	}
 }
 
+// markerTTL is how long the mark of a deleted record or dead letter stays. It counts as one until then.
+const markerTTL = time.Second
+
 func (q *Queue) bucketConfig(of string, replicas int) jetstream.KeyValueConfig {
 	c := jetstream.KeyValueConfig{Bucket: q.bucket(of), Replicas: replicas}
-	if of == "workers" {
+	switch of {
+	case "workers":
 		c.TTL, c.Storage = workerTTL, jetstream.MemoryStorage
+	case "records", "failed":
+		c.LimitMarkerTTL = markerTTL // permits a TTL for each record
 	}
 	return c
 }
