@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 )
@@ -35,7 +38,15 @@ func newRetry(std stdio) *cobra.Command {
 	cmd := onQueue(std, toVerify, "retry --failed|KEY...", "Put files that failed back into the queue",
 		"retry puts files that are no longer tried back into the queue: all with --failed, or those\nwith the keys that status --failed prints. If another program replaced an object\nmeanwhile, submit the tree again instead.",
 		func(ctx context.Context, l *link) (err error) {
-			var n int
+			n, kinds := 0, map[string]int{}
+			if err := l.Failed(ctx, func(key string, letter fleet.DeadLetter) error {
+				if failed || slices.Contains(keys, key) {
+					kinds[letter.Kind]++
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
 			if failed {
 				n, err = l.RetryFailed(ctx)
 			} else {
@@ -49,6 +60,11 @@ func newRetry(std stdio) *cobra.Command {
 			}
 			if n > 0 || err == nil {
 				fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
+			}
+			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+				if hint := fleet.RetryHint(kind); hint != "" {
+					std.message("%d files will fail again: %s", kinds[kind], hint)
+				}
 			}
 			return err
 		})

@@ -72,6 +72,9 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 			return err
 		}
 		s = w.newest(s, err)
+		if err := w.measure(ctx); err != nil {
+			return err
+		}
 		found, err = conditions(ctx, w.q.open.Load().workers)
 		return err
 	})
@@ -81,6 +84,22 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	}
 	w.follow(found, s)
 	return s, true
+}
+
+// measure reads the length of the queue, and the number of dead letters.
+func (w *Worker) measure(ctx context.Context) error {
+	p := w.q.open.Load()
+	info, err := p.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	status, err := p.failed.Status(ctx)
+	if err != nil {
+		return err
+	}
+	w.queued.Store(info.State.Msgs)
+	w.letters.Store(status.Values())
+	return nil
 }
 
 // newest returns the newest settings that this worker has seen: s, unless err is not nil, or s is older.

@@ -85,7 +85,7 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) error {
 	kv := q.open.Load().failed
 	for id, revision := range revisions {
-		if err := kv.Purge(ctx, id, jetstream.LastRevision(revision)); err != nil && !wrongRevision(err) {
+		if err := kv.Purge(ctx, id, jetstream.LastRevision(revision), jetstream.PurgeTTL(markerTTL)); err != nil && !wrongRevision(err) {
 			return err
 		}
 	}
@@ -184,4 +184,15 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 		return err
 	})
 	return n, cmp.Or(err, first)
+}
+
+// RetryHint returns what is necessary before a retry of dead letters of a kind, or "".
+func RetryHint(kind string) string {
+	switch kind {
+	case "precondition":
+		return "another program has replaced their objects, and only a submit of the tree knows the new ones"
+	case kindStale:
+		return "they are not as they were submitted: submit the tree, or start workers with --accept-changed"
+	}
+	return ""
 }
