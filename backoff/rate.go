@@ -47,7 +47,7 @@ const (
 // second. The rate then grows back to the refused rate within a minute. If several 429s follow
 // each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
 // or multiplies it by 0.9 if all requests were refused, but the target is at least 100. The rate
-// itself is at least 10: if a service refuses all requests, the [Gate] limits them. Below 1,000
+// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. Below 1,000
 // per second the rate then doubles within 5 minutes, because the guidelines ask for no ramp there.
 // Only accepted requests let the rate grow: it does not grow in a program that makes fewer
 // requests, or none.

@@ -24,21 +24,21 @@ type CallOptions struct {
 	Spool             *Spool
 	DetectContentType func(head []byte) string
 
-	// Tries, if not 0, is how many retries in a row may be made without newly committed
+	// Retries, if not 0, is how many retries in a row may be made without newly committed
 	// bytes. It replaces RetryFor, and the number that grows with the size. A negative
 	// number allows no retry.
 	//
 	// Each failure that is followed by a wait counts, whether the retry is the same request
-	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Tries+1
+	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Retries+1
 	// such failures. Only newly committed bytes set the count to 0: an answered query or a
 	// new session does not. A retry without a wait does not count: with new credentials after a
 	// 401, or on a new connection after an idle one broke. The parts of a file count
-	// separately, and so do the files of a batch. While the gate holds an upload, see
-	// [backoff.Gate], it makes no try.
-	Tries int
+	// separately, and so do the files of a batch. While the circuit breaker blocks
+	// an upload, see [backoff.Breaker], it makes no retry.
+	Retries int
 
 	// Permanent, if not nil, is called with each failure before the wait for its retry. If
-	// it returns true, there is no retry, and the error of the call wraps [ErrPermanent]. A
+	// it returns true, there is no retry, and the error of the call wraps [backoff.ErrPermanent]. A
 	// saved upload stays resumable. The error has the status, reason and message, the
 	// committed offset, and the attempts and waits since the last newly committed byte; its
 	// Kind may be nil. Permanent must be safe for concurrent use if files are sent in parts
@@ -139,76 +139,75 @@ type CallOptions struct {
 }
 
 // With returns an Uploader that makes its calls with other options. It shares
-// the connections, the store, the gate and the limits of u:
+// the connections, the store, the circuit breaker and the limits of u:
 //
-//	result, err := up.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
+//	patient, err := up.With(upload.CallOptions{RetryFor: time.Hour})
+//	...
+//	result, err := patient.File(ctx, path, spec)
 //
-// If the options are not valid, each call returns an error.
-func (u *Uploader) With(o CallOptions) *Uploader {
+// The error wraps [session.ErrInvalid] if the options are not valid, or exclude each other.
+func (u *Uploader) With(o CallOptions) (*Uploader, error) {
 	own := *u
-	reject := func(err error) { // the first error stays, even if With is called again
-		if err != nil && own.invalid == nil {
-			own.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+	if err := own.apply(&o); err != nil {
+		return nil, fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+	}
+	return &own, nil
+}
+
+// apply changes the options of u, which no call uses yet.
+func (u *Uploader) apply(o *CallOptions) (err error) {
+	switch {
+	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
+		return fmt.Errorf("%v: no such rule", o.Skip)
+	case !utf8.ValidString(o.SourceVersion):
+		return fmt.Errorf("source version %q: want UTF-8", o.SourceVersion)
+	case o.RetryFor != 0 && o.Retries != 0:
+		return errors.New("RetryFor and Retries: want one of them")
+	case o.Size != nil && *o.Size < 0:
+		return errors.New("size: want a number that is not negative")
+	}
+	if o.Header != nil {
+		if u.client, err = u.client.WithHeader(o.Header); err != nil {
+			return err
 		}
 	}
 	if o.Observer != nil {
-		own.opts.Observer = o.Observer
+		u.opts.Observer = o.Observer
 	}
 	if o.RetryFor != 0 {
-		own.opts.RetryFor = o.RetryFor
-		own.retry.Time, own.retry.Tries = o.RetryFor, 0
+		u.opts.RetryFor = o.RetryFor
+		u.retry.Time, u.retry.Retries = o.RetryFor, 0
 	}
-	if o.Tries != 0 {
-		own.retry.Time, own.retry.Tries = 0, o.Tries
+	if o.Retries != 0 {
+		u.retry.Time, u.retry.Retries = 0, o.Retries
 	}
 	if o.Permanent != nil {
-		own.retry.Permanent = o.Permanent
+		u.retry.Permanent = o.Permanent
 	}
-	own.opts.Window = cmp.Or(o.Window, u.opts.Window)
-	own.opts.Spool = cmp.Or(o.Spool, u.opts.Spool)
+	u.opts.Window = cmp.Or(o.Window, u.opts.Window)
+	u.opts.Spool = cmp.Or(o.Spool, u.opts.Spool)
 	if o.DetectContentType != nil {
-		own.opts.DetectContentType = o.DetectContentType
+		u.opts.DetectContentType = o.DetectContentType
 	}
 	if o.Size != nil {
-		own.expect.Size = new(*o.Size)
+		u.expect.Size = new(*o.Size)
 	}
-	own.version = cmp.Or(o.SourceVersion, u.version)
-	own.source = cmp.Or(o.SourceName, u.source)
+	u.version = cmp.Or(o.SourceVersion, u.version)
+	u.source = cmp.Or(o.SourceName, u.source)
 	if o.Accept != nil {
-		own.accept = o.Accept
+		u.accept = o.Accept
 	}
 	if o.RemoveSource || o.Dispose != nil {
-		own.removal = removal{wanted: true, dispose: o.Dispose}
+		u.removal = removal{wanted: true, dispose: o.Dispose}
 	}
-	own.below = cmp.Or(o.Below, u.below)
+	u.below = cmp.Or(o.Below, u.below)
 	if o.Unsaved {
-		own.opts.Store, own.opts.Parallel = nil, nil
+		u.opts.Store, u.opts.Parallel = nil, nil
 	}
 	if o.Confirm != nil {
-		own.expect.Confirm = o.Confirm
+		u.expect.Confirm = o.Confirm
 	}
-	var err error
-	own.opts, err = own.opts.withDefaults()
-	reject(err)
-	switch {
-	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
-		reject(fmt.Errorf("%v: no such rule", o.Skip))
-	case o.Skip != SkipNothing:
-		own.rule = o.Skip
-	}
-	if !utf8.ValidString(o.SourceVersion) {
-		reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
-	}
-	if o.RetryFor != 0 && o.Tries != 0 {
-		reject(errors.New("RetryFor and Tries: want one of them"))
-	}
-	if o.Size != nil && *o.Size < 0 {
-		reject(errors.New("size: want a number that is not negative"))
-	}
-	client, err := u.client.WithHeader(o.Header)
-	reject(err)
-	if err == nil && o.Header != nil {
-		own.client = client
-	}
-	return &own
+	u.rule = cmp.Or(o.Skip, u.rule)
+	u.opts, err = u.opts.withDefaults()
+	return err
 }

@@ -87,7 +87,7 @@ type deleteCall struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	what     string // is deleted: object or folder
-	budget   *engine.Budget
+	budget   *engine.SharedBudget
 	failFast *batch.FailFast
 }
 
@@ -170,8 +170,6 @@ func (c *deleteCall) newDeleter() *deleter {
 // for the other deletions.
 func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 	switch why := d.failFast.Err(spec.Bucket); {
-	case d.u.invalid != nil:
-		return d.u.invalid
 	case d.ctx.Err() != nil:
 		return callInterrupted(d.ctx, "delete")
 	case why != nil:

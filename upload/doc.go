@@ -43,7 +43,7 @@
 //
 // A file of at most 8 MiB, or a stream of at most 256 KiB, is sent in one request and
 // is not saved. Otherwise the first request carries up to 1 GiB. Before its reply, it
-// is not known which of these bytes are durable: see [CommitEvery]. A request of a
+// is not known which of these bytes are committed: see [Options.ChunkSize]. A request of a
 // stream carries at most one [Options.Window].
 //
 // # Guarantees
@@ -53,14 +53,14 @@
 //     that name stays.
 //   - After a failure the uploader queries the committed offset, and continues from
 //     there. Backoffs grow from one second to half a minute, with a random part, and are
-//     always shorter than a minute. A closed gate, or a bucket with a rate, can hold a
+//     always shorter than a minute. An open circuit breaker, or a bucket with a rate, can hold a
 //     request longer.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
 //     damaged or that the session was canceled, or if two replies in a row say that the
-//     session is gone. There are two exceptions. [AutoParts] discards less than 16 MiB of
+//     session is gone. There are two exceptions. [Parts].Auto discards less than 16 MiB of
 //     the first bytes of a file if one connection is slow. A compressed file starts over if
 //     compressing it again gives other bytes, as another version of this package may do.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
@@ -80,7 +80,7 @@
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It
 // needs an [Options.Store], and a source that gets a session: not a file that is sent
-// in one request. A stream is resumable only in a spool ([InSpool]), after its input
+// in one request. A stream is resumable only in a spool ([Spool]), after its input
 // has ended. [Result.Resumable] reports it for each call.
 //
 // If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended

@@ -32,11 +32,11 @@ const (
 
 	// The following are not terminal.
 
-	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
+	LeaseHeld // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part
-	Undivided // AutoParts sends the file over one connection; Cause is the reason
-	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
+	Undivided // Parts.Auto sends the file over one connection; Cause is the reason
+	Divided   // Parts.Auto discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
 	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, Err that of the disk
 	InputContinues // the input is read again
@@ -47,7 +47,7 @@ const (
 var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
-	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
+	Done: "done", Interrupted: "interrupted", Failed: "failed", LeaseHeld: "lease_held",
 	InputWaits: "input_waits", InputContinues: "input_continues",
 	PartDone: "part_done", Undivided: "undivided", Divided: "divided",
 }
@@ -99,18 +99,18 @@ type Event struct {
 
 	Compared  int64         // Verifying: offset up to which the source was read
 	ToCompare int64         // Verifying: offset up to which it will be read
-	Delay     time.Duration // Waiting, Held: how long
+	Delay     time.Duration // Waiting, LeaseHeld: how long
 	Retry     int           // Waiting: number of consecutive failures, from 1
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
-	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
+	Blocked   bool          // Waiting: the circuit breaker blocks the upload, because another one probes the service
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	// Cause is a reason for people: of Waiting, Restarted, Discarded, Undivided, Divided, Warning and
-	// InputWaits. Of Held, it is the process that holds the lease.
+	// InputWaits. Of LeaseHeld, it is the process that holds the lease.
 	Cause string
 
 	// Err is what the call returns (Interrupted, Failed), why the request failed (Waiting), a
-	// *state.HeldError (Held), the error of the disk (InputWaits), or the error in Cause (Warning). It
+	// *state.HeldError (LeaseHeld), the error of the disk (InputWaits), or the error in Cause (Warning). It
 	// can be nil.
 	Err error
 

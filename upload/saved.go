@@ -25,7 +25,7 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Spool    string // the directory with the bytes of a stream, see InSpool; "" for another source
+	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
 	Committed int64 // the committed offset
@@ -98,10 +98,6 @@ type Holding struct {
 // Saved loads up to 8 uploads ahead of the caller, because a store may be slow.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
-		if u.invalid != nil {
-			yield(SavedUpload{}, u.invalid)
-			return
-		}
 		store := u.opts.Store
 		if store == nil {
 			return
@@ -123,10 +119,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 
 // savedStore returns the store. If there is none, the error wraps [state.ErrNotFound].
 func (u *Uploader) savedStore() (state.Store, error) {
-	switch {
-	case u.invalid != nil:
-		return nil, u.invalid
-	case u.opts.Store == nil:
+	if u.opts.Store == nil {
 		return nil, fmt.Errorf("%w: there is no store", state.ErrNotFound)
 	}
 	return u.opts.Store, nil

@@ -54,9 +54,9 @@
 // variable has no effect. In the official library, the variable still disables
 // credentials then.
 //
-// # Size
+// # The official library
 //
 // [Client.Storage] returns a client of cloud.google.com/go/storage with the same endpoint
-// and credentials. A program that must stay small can use package upload with its own HTTP
-// client.
+// and credentials. [NewSpec] and [ObjectAttrs] convert its types. A program that must stay
+// small can use package upload with its own HTTP client.
 package gcs

@@ -37,7 +37,7 @@
 //
 //	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type, gcsup.next
 //	waiting    a request failed, the retry is later: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
-//	held       another process has the saved upload: gcsup.wait.duration, gcsup.cause
+//	lease_held another process has the saved upload: gcsup.wait.duration, gcsup.cause
 //	input_waits      the input of a stream waits, because its spool is full: gcsup.cause
 //	input_continues  the input is read again
 //	restarted  the session was lost, the upload starts over: gcsup.cause
