@@ -50,9 +50,9 @@
 // # Emulators
 //
 // STORAGE_EMULATOR_HOST works as for the official library: it is HOST:PORT or
-// SCHEME://HOST:PORT, and no credentials are sent. Options.Endpoint takes precedence
-// over it. The variable then has no effect, on credentials either. In the official
-// library it still disables them.
+// SCHEME://HOST:PORT, and no credentials are sent. If Options.Endpoint is set, the
+// variable has no effect. In the official library, the variable still disables
+// credentials then.
 //
 // # The official library
 //

@@ -283,7 +283,7 @@ func TestHeaders(t *testing.T) {
 	up := uploader(t, c, nil)
 	path, _ := source(t, 9<<20)
 	zero := int64(0)
-	call := up.With(upload.CallOptions{Header: http.Header{"x-call": {"first"}}}).With(upload.CallOptions{Header: http.Header{"x-call": {"second"}}})
+	call := withCall(withCall(up, upload.CallOptions{Header: http.Header{"x-call": {"first"}}}), upload.CallOptions{Header: http.Header{"x-call": {"second"}}})
 	if _, err := call.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func TestNoGoogleAPIError(t *testing.T) {
 		}
 		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
 		path, _ := source(t, 9<<20)
-		_, err := uploader(t, c, nil).With(upload.CallOptions{Tries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		_, err := withCall(uploader(t, c, nil), upload.CallOptions{Retries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 		e, ok := errors.AsType[*session.Error](err)
 		if !ok || !errors.Is(err, want) || e.Status != status || e.Reason != "why" || e.Message != "text" {
 			t.Errorf("%d: error = %#v, want %v", status, err, want)
@@ -545,4 +545,13 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%+v: error = %v, want one without the secret", opts, err)
 		}
 	}
+}
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
 }
