@@ -44,16 +44,18 @@ type Command struct {
 // New returns a command. The first Read starts it. A program that does not exist, or is not executable, is a
 // Failure.
 func New(o Options) (*Command, error) {
-	cmd := exec.Command(o.Args[0], o.Args[1:]...)
-	if cmd.Err != nil {
-		return nil, &Failure{ExitCode: -1, Err: cmd.Err}
+	path, err := exec.LookPath(o.Args[0])
+	if err != nil {
+		return nil, &Failure{ExitCode: -1, Err: err}
 	}
 	out, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Env, cmd.Stdin, cmd.Stdout = o.Env, o.Stdin, write
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := &exec.Cmd{
+		Path: path, Args: o.Args, Env: o.Env, Stdin: o.Stdin, Stdout: write,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
 	return &Command{opts: o, cmd: cmd, patience: patience, out: out, write: write, ended: make(chan struct{})}, nil
 }
 
