@@ -37,7 +37,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	defer c.interrupt(nil)
 	ctx = c.storeContext(ctx)
 	o := c.u.opts.Spool
-	dir, err := filepath.Abs(o.dir)
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 		return err
 	}
 	defer c.journal.Close()
-	sp, err := spool.Create(ctx, dir, id, o.limit)
+	sp, err := spool.Create(ctx, dir, id, o.limit())
 	if err != nil {
 		return err
 	}

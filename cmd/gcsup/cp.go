@@ -215,7 +215,11 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if f.batch.dryRun {
 		jobs = order.jobs(jobs)
 	}
-	outcomes := f.remove.uploader(c.uploader, f.own).Files(ctx, jobs, f.batchOptions(chosen))
+	up, err := f.remove.uploader(c.uploader, f.own)
+	if err != nil {
+		return r.refuse(chosen.named, err)
+	}
+	outcomes := up.Files(ctx, jobs, f.batchOptions(chosen))
 	if f.batch.dryRun {
 		outcomes = order.outcomes(outcomes)
 	}

@@ -70,5 +70,5 @@ func (f *spoolFlags) spool() *upload.Spool {
 	if f.dir == "" {
 		return nil
 	}
-	return upload.InSpool(f.dir, int64(f.limit))
+	return &upload.Spool{Dir: f.dir, Limit: int64(f.limit)}
 }

@@ -57,7 +57,7 @@ func TestHeldFileInALog(t *testing.T) {
 	now := time.Unix(0, 0)
 	d := NewDisplay(Run{Work: Uploading, Files: 2})
 	d.Note(1, "a", upload.Event{Kind: upload.Waiting, Size: 9, Delay: time.Second, Err: unavailable}, now)
-	d.Note(1, "a", upload.Event{Kind: upload.Held, Size: 9, Delay: time.Minute}, now)
+	d.Note(1, "a", upload.Event{Kind: upload.LeaseHeld, Size: 9, Delay: time.Minute}, now)
 	if line := d.plainLine(now); !strings.HasSuffix(line, ", 1 waiting: lease") {
 		t.Errorf("the line of a log is %q", line)
 	}
