@@ -39,7 +39,11 @@ func (r *reporter) newCommand(std stdio, words []string) (*command.Command, erro
 func uploadOutput(ctx context.Context, u *upload.Uploader, c *command.Command, spec session.Spec) (*upload.Result, error) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Stop)()
-	res, err := u.With(upload.CallOptions{Confirm: c.Confirm}).Reader(ctx, c, spec)
+	u, err := u.With(upload.CallOptions{Confirm: c.Confirm})
+	if err != nil {
+		return nil, err
+	}
+	res, err := u.Reader(ctx, c, spec)
 	if failed, ok := errors.AsType[*command.Failure](err); ok {
 		err = failed // the upload has nothing to add
 	}
