@@ -71,6 +71,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 		in, stopZip = s.u.compressor.Reader(expect.Reader(r))
 		expect.Size, s.expect.Size = nil, nil // it is the size before compression
 	}
+	ctx, cancel := context.WithCancel(ctx) // of the confirmation
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -97,6 +98,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 	s.halt = sync.OnceFunc(func() {
 		stopZip()
 		close(stop)
+		cancel()
 		select {
 		case <-done:
 			return

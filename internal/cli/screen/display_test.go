@@ -164,7 +164,7 @@ func TestFrameAfterStop(t *testing.T) {
 		first = false
 		term.show(d, now)
 		_ = term.screen.Write("^Z")
-		term.do(term.console.hide)
+		term.do(term.console.Hide)
 		_ = term.screen.Write("\r\n[1]+  Stopped\r\n$ fg\r\n")
 		term.console.forget()
 		term.show(d, now)
