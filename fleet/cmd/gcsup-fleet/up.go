@@ -111,11 +111,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	defer server.Close()
 	ctx, end := untilFailed(ctx, server.Failed())
 	defer end()
-	queue, err := n.queueOptions()
-	if err != nil {
-		return err
-	}
-	if err := createQueue(ctx, server, queue); err != nil {
+	if err := createQueue(ctx, server, n.queueOptions()); err != nil {
 		return err
 	}
 	a.URL, a.State = server.URL(), f.work.state.url
@@ -134,7 +130,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	defer remove()
 	std.message("%d workers run; stop them with Ctrl-C, and see gcsup-fleet status", f.workers)
-	return f.supervise(ctx, dir, given, std, func() bool { return empty(ctx, server, queue) })
+	return f.supervise(ctx, dir, given, std, func() bool { return empty(ctx, server, n.queueOptions()) })
 }
 
 // empty reports whether the queue has no tasks.
@@ -263,14 +259,8 @@ func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	given.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
 		case "workers", "emulator", "fleet-dir", "state", "state-key-file":
-			return
-		}
-		values := []string{flag.Value.String()}
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, v := range values {
-			args = append(args, "--"+flag.Name+"="+v)
+		default:
+			args = append(args, "--"+flag.Name+"="+flag.Value.String())
 		}
 	})
 	return args
