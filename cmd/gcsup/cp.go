@@ -48,14 +48,11 @@ func newCp(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Upload files, directories, or standard input",
-		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. If
-the destination is a bucket or ends in "/", each object gets the name of its
-source. With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
+		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. With
+-- COMMAND it uploads the output of COMMAND, but only if COMMAND exits with 0. If the
+destination is a bucket or ends in "/", each object gets the name of its source.
+With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
 PREFIX/...
-
-cp gs://BUCKET/OBJECT -- COMMAND uploads the output of COMMAND. The object is made
-only if COMMAND exits with 0; cp - cannot know whether the program before the pipe
-succeeded.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
@@ -64,7 +61,6 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   gcsup cp -r photos gs://my-bucket/backup/
   find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
   gcsup cp gs://my-bucket/db.sql -- pg_dump db
-  zcat a.gz | gcsup cp - gs://my-bucket/a --spool /var/spool/gcsup
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor:        []string{"copy", "upload", "put"},
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
