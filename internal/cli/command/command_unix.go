@@ -120,7 +120,7 @@ func (c *Command) Read(p []byte) (int, error) {
 		n, err := c.out.Read(p)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.complete.Store(err == io.EOF)
-			c.takeTerminal()
+			c.takeTerminal(err == io.EOF)
 			return n, err
 		}
 		if !limit.IsZero() && !time.Now().Before(limit) {
@@ -177,7 +177,7 @@ func (c *Command) wait(pid int) {
 	if c.stderr != nil {
 		c.stderr.await(c.patience)
 	}
-	switch interrupted := c.takeTerminal(); {
+	switch interrupted := c.takeTerminal(true); {
 	case err != nil:
 		c.failure = fmt.Errorf("wait for the command: %w", err)
 	case interrupted && (status.Signal() == unix.SIGINT || status.ExitStatus() == exit.Signal): // Ctrl-C

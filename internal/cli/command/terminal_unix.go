@@ -15,6 +15,7 @@ import (
 type terminal struct {
 	mu   sync.Mutex
 	lent bool // to the group of the program
+	last bool // it was lent until the output ended
 	said bool // that the program waits for it
 }
 
@@ -34,7 +35,7 @@ func (c *Command) paused(by unix.Signal) {
 			time.Sleep(backgroundPoll)
 		}
 	case unix.SIGTSTP: // Ctrl-Z
-		if !c.takeTerminal() {
+		if !c.takeTerminal(false) {
 			return
 		}
 		suspend()
@@ -59,14 +60,15 @@ func (c *Command) lendTerminal() bool {
 	return true
 }
 
-// takeTerminal takes the terminal back, and reports whether it was lent.
-func (c *Command) takeTerminal() bool {
+// takeTerminal takes the terminal back, and reports whether it was lent. With end, the output or the program has ended; the
+// second one of the two gets the result of the first one.
+func (c *Command) takeTerminal(end bool) bool {
 	c.terminal.mu.Lock()
 	defer c.terminal.mu.Unlock()
 	if !c.terminal.lent {
-		return false
+		return end && c.terminal.last
 	}
-	c.terminal.lent = false
+	c.terminal.lent, c.terminal.last = false, end
 	if c.stderr != nil {
 		c.stderr.setRaw(false)
 	}
