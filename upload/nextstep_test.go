@@ -30,7 +30,7 @@ func allFacts(f func(facts)) {
 	}
 }
 
-// TestNextStep checks the decision for every combination of facts against what must hold of it.
+// TestNextStep tries all combinations of facts, and checks what must hold for each decision.
 func TestNextStep(t *testing.T) {
 	t.Parallel()
 	n := 0

@@ -24,7 +24,6 @@ import (
 type Command struct {
 	opts     Options
 	cmd      *exec.Cmd
-	patience time.Duration
 	out      *os.File // standard output; write is the other end of the pipe
 	write    *os.File
 	stderr   *lines // nil if the program inherits a file
@@ -56,7 +55,7 @@ func New(o Options) (*Command, error) {
 		Path: path, Args: o.Args, Env: o.Env, Stdin: o.Stdin, Stdout: write,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
-	return &Command{opts: o, cmd: cmd, patience: patience, out: out, write: write, ended: make(chan struct{})}, nil
+	return &Command{opts: o, cmd: cmd, out: out, write: write, ended: make(chan struct{})}, nil
 }
 
 // start starts the program.
@@ -107,7 +106,7 @@ func (c *Command) Read(p []byte) (int, error) {
 		var limit time.Time
 		_ = c.out.SetReadDeadline(limit)
 		if !said && c.hasEnded() {
-			limit = time.Now().Add(c.patience)
+			limit = time.Now().Add(patience)
 			_ = c.out.SetReadDeadline(limit)
 		}
 		// Both conditions change before the deadline that interrupts the Read is set.
@@ -141,7 +140,7 @@ func (c *Command) SetReadDeadline(t time.Time) error {
 
 // Confirm waits until the program has ended, and returns its failure. After Stop it returns an error in any case.
 func (c *Command) Confirm(ctx context.Context) error {
-	late := time.NewTimer(c.patience)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for waiting := true; waiting; {
 		select {
@@ -175,7 +174,7 @@ func (c *Command) wait(pid int) {
 		_, err = unix.Wait4(pid, &status, unix.WUNTRACED, nil)
 	}
 	if c.stderr != nil {
-		c.stderr.await(c.patience)
+		c.stderr.await(patience)
 	}
 	switch interrupted := c.takeTerminal(true); {
 	case err != nil:

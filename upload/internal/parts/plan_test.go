@@ -27,7 +27,7 @@ func allFacts(f func(facts)) {
 	}
 }
 
-// TestChoosePlan checks the plan for every combination of facts.
+// TestChoosePlan tries all combinations of facts.
 func TestChoosePlan(t *testing.T) {
 	t.Parallel()
 	n := 0
