@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -346,41 +345,4 @@ func TestGzipDeterministic(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestReplacedGzipIsThatOfTheObject checks that a batch with SkipSameContent names the
-// encoding of the bytes that it sends, and that the object keeps it. It named that of the job.
-func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
-	for _, stored := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(data(9 * mib))
-			up := w.uploader(func(o *upload.Options) {
-				if !stored {
-					o.Store = nil
-				}
-			})
-			for _, gzip := range []bool{false, true} {
-				job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
-				for res, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
-					if err != nil {
-						w.t.Fatal(err)
-					}
-					if res.Spec.Gzip {
-						w.t.Errorf("Gzip of the job is %v: Result.Spec.Gzip is %v, and the object is not compressed", gzip, res.Spec.Gzip)
-					}
-				}
-				now, err := os.ReadFile(path)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				w.wantObject("obj", now)
-				if o, _ := w.srv.Object("bkt", "obj"); o.ContentEncoding != "" {
-					w.t.Errorf("the encoding of bytes that are not compressed is %q", o.ContentEncoding)
-				}
-				if err := appendTo(path, "x"); err != nil {
-					w.t.Fatal(err)
-				}
-			}
-		})
-	}
 }

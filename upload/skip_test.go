@@ -196,6 +196,9 @@ func TestSkip(t *testing.T) {
 						if opts.DryRun || o.Skipped != no {
 							continue
 						}
+						if encoded := tt.first.Gzip; rule == upload.SkipSameContent && o.Spec.Gzip != encoded {
+							t.Errorf("%s: sent with gzip %v, but the object had %v", tt.name, o.Spec.Gzip, encoded)
+						}
 						content, err := os.ReadFile(jobs[i].Path)
 						if err != nil {
 							t.Fatal(err)
