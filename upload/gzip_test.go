@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -314,8 +313,6 @@ func TestGzipFinished(t *testing.T) {
 		}
 	}
 }
-
-func one[T any](v T) iter.Seq[T] { return func(yield func(T) bool) { yield(v) } }
 
 // TestGzipDeterministic checks that the compressed bytes do not depend on the sizes
 // of reads and writes: a file in memory, a file in blocks and a stream agree.
