@@ -159,11 +159,11 @@ func (u *treeUpload) readSaved() {
 		u.t.Fatal(err)
 	}
 	for _, id := range ids {
-		if saved, err := store.Load(u.t.Context(), id); err != nil {
-			u.t.Errorf("saved upload: %v", err)
-		} else if saved != nil {
-			u.saved[saved.Spec.Object] = time.Now()
+		saved, err := store.Load(u.t.Context(), id)
+		if err != nil {
+			u.t.Fatal(err)
 		}
+		u.saved[saved.Spec.Object] = time.Now()
 	}
 }
 
