@@ -111,6 +111,8 @@ func (s *syncCommand) check(given *pflag.FlagSet, dir string) (upload.Options, e
 	switch {
 	case s.deleteExcluded && !s.delete:
 		return upload.Options{}, exit.Usagef("--delete-excluded needs --delete")
+	case s.cp.batch.skipIdentical == skipOff:
+		return upload.Options{}, exit.Usagef("--skip-identical=off: sync uploads only what differs; to upload all files, run %s cp -r", process.Words())
 	case s.maxDelete.set && !s.delete:
 		return upload.Options{}, exit.Usagef("--max-delete needs --delete")
 	case dir == stdinName:
