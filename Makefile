@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability model-check simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
 
 help:
 	@echo 'For daily work:'
@@ -14,7 +14,7 @@ help:
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live'
 	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
-	@echo 'Stress: reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
+	@echo 'Stress: reliability model-check simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo 'What tests find: mutate mutate-sample coverage'
 	@echo
@@ -174,15 +174,15 @@ live:
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
 
-reliability: walk
+reliability: model-check
 	$(FIRE) ./session/... -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Redacted|URI|Dir|Lock'
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# walk tries every sequence of replies on the decision tables and in an upload in parts,
+# model-check visits every sequence of replies on the decision tables and in an upload in parts,
 # and pairs of mishaps in an upload in parts.
-walk:
-	GCSUP_TEST_FULL=1 $(FIRE) ./session ./internal/decide -run 'EveryState|Walk'
+model-check:
+	GCSUP_TEST_FULL=1 $(FIRE) ./session ./internal/decide -run 'EveryState|ModelCheck'
 	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run PartsMatrix
 
 # simulate runs faults, crashes and outages in virtual time. To repeat one seed and print

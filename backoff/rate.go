@@ -43,13 +43,14 @@ const (
 // and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
 // doubles every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
-// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
-// a second. The rate then grows back within a minute to the one that was refused. If several 429s
-// follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
-// multiplies it by 0.9 if all requests were refused, but not below 100. The rate itself is at
-// least 10: if a service refuses all requests, the [Gate] limits them. Below 1,000 per second the
-// rate then doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted
-// requests let the rate grow: it does not grow in a program that makes fewer requests, or none.
+// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once a
+// second. The rate then grows back to the refused rate within a minute. If several 429s follow
+// each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
+// or multiplies it by 0.9 if all requests were refused, but the target is at least 100. The rate
+// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. Below 1,000
+// per second the rate then doubles within 5 minutes, because the guidelines ask for no ramp there.
+// Only accepted requests let the rate grow: it does not grow in a program that makes fewer
+// requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
 // rate that is not exceeded.

@@ -87,9 +87,9 @@ func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too
-// short, and [ErrRead] if it cannot be read. An error that the source returns with
-// all bytes counts, too: a reader that compares a checksum finds it with the last byte.
+// ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too short,
+// and [ErrRead] if it cannot be read. It also returns an error that the source returns
+// together with all bytes, for example a wrong checksum at the end.
 func (s *Source) ReadFull(p []byte, off int64) error {
 	n, err := s.ReadAt(p, off)
 	ended := err == nil || errors.Is(err, io.EOF)

@@ -27,7 +27,7 @@ type Exchange struct {
 	Data    io.Reader
 	Size    int64
 
-	// Read reads a reply with status 200, and one with 201 of the JSON API. It sets the fields
+	// Read reads a reply with status 200, or with status 201 of the JSON API. It sets the fields
 	// of r. If it returns an error, the reply counts as lost. If the reply is complete, but cannot
 	// be used, Read sets r.Err. If Read is nil, the reply describes an object.
 	Read func(r *Reply, resp *http.Response) error

@@ -47,8 +47,8 @@ func ParseEncryptionKey(text string) (EncryptionKey, error) {
 // IsZero reports whether there is no key.
 func (k EncryptionKey) IsZero() bool { return k.sum == "" }
 
-// HasSecret reports whether k has the key itself. That of a saved upload has only the
-// SHA-256.
+// HasSecret reports whether k has the key itself. The key of a saved upload has only
+// the SHA-256.
 func (k EncryptionKey) HasSecret() bool { return k.secret != nil }
 
 // WithoutSecret returns k with the SHA-256 only, as in a saved upload.

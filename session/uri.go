@@ -79,9 +79,9 @@ func newURI(c *Client, location string) (URI, error) {
 	return URI(secret.New(u.String())), nil
 }
 
-// Adopt checks a session URI from a saved upload before the first request with it. A
-// writer of the store could plant one, so that scheme, host, path and bucket must match
-// the configured ones. Otherwise the error wraps [ErrURIMismatch].
+// Adopt checks a session URI from a saved upload before the first request with it.
+// Another writer of the store could have planted the URI. Scheme, host, path and bucket
+// must therefore match the configured ones. Otherwise the error wraps [ErrURIMismatch].
 func (c *Client) Adopt(uri URI, bucket string) error {
 	u, err := url.Parse(secret.Reveal(uri))
 	if err != nil || uri.IsZero() {

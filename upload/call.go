@@ -45,7 +45,7 @@ type call struct {
 var uploads atomic.Int64
 
 // newCall returns a call with ctx. It fails when b is spent. The caller must end it with finish.
-func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.Budget) *call {
+func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.SharedBudget) *call {
 	c := &call{u: u, spec: spec, expect: u.expect.Once(), rule: u.rule, journal: &saved.Journal{}, result: callResult{began: time.Now()}}
 	c.result.saved.Store(c.journal)
 	c.result.label.names = names{upload: uploads.Add(1), spec: spec}
@@ -93,9 +93,6 @@ func (c *call) sized(size int64) {
 // validate checks the Spec, and finds the secret of its encryption key. With SkipExisting
 // it adds the precondition.
 func (c *call) validate() error {
-	if c.u.invalid != nil {
-		return c.u.invalid
-	}
 	if c.rule == SkipExisting {
 		c.spec.IfGenerationMatch, c.spec.NoClobber = new(int64), true
 		c.setSpec(c.spec)
@@ -143,7 +140,7 @@ func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func
 			if waiting != nil {
 				waiting(ctx)
 			}
-			c.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
+			c.events.post(Event{Kind: LeaseHeld, Delay: held.Left, Cause: held.Holder(), Err: held})
 		},
 		Stale: func(err error) {
 			c.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error(), Err: err})
@@ -346,7 +343,7 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 			if u.opts.RetryFor > 0 {
 				return u.opts.RetryFor
 			}
-			return u.opts.Policy.LongestTotal(backoff.Tries(atStake()))
+			return u.opts.Policy.LongestTotal(backoff.Retries(atStake()))
 		},
 		Waiting: func(p backoff.Pause, err error) {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "a request of the store failed", slog.Any("err", err), slog.Int("failures", p.Failures), slog.Duration("wait", p.Delay))

@@ -87,7 +87,7 @@ type deleteCall struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	what     string // is deleted: object or folder
-	budget   *engine.Budget
+	budget   *engine.SharedBudget
 	failFast *batch.FailFast
 }
 
@@ -170,8 +170,6 @@ func (c *deleteCall) newDeleter() *deleter {
 // for the other deletions.
 func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 	switch why := d.failFast.Err(spec.Bucket); {
-	case d.u.invalid != nil:
-		return d.u.invalid
 	case d.ctx.Err() != nil:
 		return callInterrupted(d.ctx, "delete")
 	case why != nil:
@@ -201,11 +199,12 @@ func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 // The names end in a slash, are in the order of their raw bytes, and have the prefix of l. Managed folders are never
 // deleted, because they have an IAM policy.
 //
-// It yields each folder that was deleted, and each one that could not be deleted with the error, which wraps
-// [session.ErrPermission] if a permission is missing: storage.folders.delete, or storage.managedFolders.get, without
-// which it is not known whether a folder is managed. A folder that is not empty is not yielded. If it cannot be read
-// whether the bucket has folders, the only pair has no name, unless the service refuses to tell. Failures are handled
-// like those of [Uploader.Delete]. DeleteFolders calls names in another goroutine.
+// It yields each folder that was deleted, and each folder that could not be deleted with the error.
+// It does not yield a folder that is not empty. The error wraps [session.ErrPermission] if
+// storage.folders.delete is missing, or storage.managedFolders.get, which is needed to recognize a
+// managed folder. If the request about the bucket fails, the only pair has its error and no name,
+// unless the service refuses the request. Failures are handled like those of [Uploader.Delete].
+// DeleteFolders calls names in another goroutine.
 func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[string]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		c := newDeleteCall(ctx, u, "folder")

@@ -1,12 +1,14 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/internal/cloudtest"
 	"gcsup/upload/internal/atrisk"
@@ -58,10 +60,23 @@ func ScaledAtRisk(first, least, session int64) *AtRisk {
 // Amounts returns how many bytes of sessions and of whole requests are at risk, and their bound.
 func (a *AtRisk) Amounts() (sessions, whole, bound int64) { return a.bound.Amounts() }
 
-// AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
+// AutoPartsFrom returns Parts with Auto and other minimum sizes of a file and of its parts, in
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
-	p := AutoParts(connections)
-	p.options.MinFile, p.options.Min = minFile, minPart
-	return p
+	return &Parts{Auto: true, Connections: connections, MinPart: minPart, minFile: minFile}
+}
+
+// Tuned returns a copy of u with a limiter of small files, unless it is nil, and with the memory of a
+// batch, unless it is 0.
+func Tuned(u *Uploader, small *backoff.Limiter, memory int64) *Uploader {
+	own := *u
+	own.small, own.batchMemory = cmp.Or(small, u.small), cmp.Or(memory, u.batchMemory)
+	return &own
+}
+
+// Joined returns a copy of p with another Join.
+func (p *Parts) Joined(by JoinBy) *Parts {
+	other := *p
+	other.Join = by
+	return &other
 }

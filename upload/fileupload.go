@@ -18,7 +18,7 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// fileUpload makes the object of an open file, step by step: [choose] decides which one is next.
+// fileUpload makes the object of an open file, step by step: [nextStep] decides which one is next.
 type fileUpload struct {
 	*openFile
 	there *destination
@@ -116,7 +116,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 	case damaged != nil:
 		f.damaged = true
 		d.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		warnOfLostParts(d.events, d.u, draft.ID, d.spec.Bucket)
+		warnOfLostParts(d.events, draft.ID, d.spec.Bucket)
 	}
 	return f.run(ctx)
 }
@@ -180,10 +180,7 @@ func (f *fileUpload) resume(token *state.Upload) (err error) {
 
 // warnOfLostParts warns of what a damaged upload may have stored in parts. Its saved upload does not
 // tell.
-func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
-	if u.opts.Parallel == nil {
-		return // this Uploader sends no file in parts
-	}
+func warnOfLostParts(e *events, id, bucket string) {
 	e.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
 		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
 }
@@ -192,7 +189,7 @@ func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
 func (f *fileUpload) run(ctx context.Context) error {
 	for {
 		var err error
-		switch next := choose(f.know); next.step {
+		switch next := nextStep(f.know); next.step {
 		case lookAgain:
 			err = f.lookAgain(ctx)
 		case findObject:
@@ -416,13 +413,13 @@ func (f *fileUpload) resumeParts(ctx context.Context) error {
 	return f.divided.send(ctx)
 }
 
-// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts.
+// reportUndivided reports why a file is not sent in parts: as a Warning if
+// the caller asked for parts, and as Undivided with Parts.Auto.
 func (f *fileUpload) reportUndivided(why parts.Reasons) {
 	if len(why) == 0 {
 		return
 	}
-	if f.u.opts.Parallel.orOne().Auto {
+	if f.u.opts.Parallel.options().Auto {
 		f.events.post(Event{Kind: Undivided, Cause: why.String()})
 		return
 	}
@@ -446,7 +443,7 @@ func (f *fileUpload) measure() engine.Measure {
 		if !done {
 			return false, nil
 		}
-		if need, why := link.Need(f.u.opts.Parallel.orOne().Connections); need != connections.Several {
+		if need, why := link.Need(f.u.opts.Parallel.options().Connections); need != connections.Several {
 			f.reportUndivided(parts.Reasons{why})
 			return true, nil
 		}

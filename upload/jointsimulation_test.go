@@ -292,7 +292,7 @@ func (j *joint) begin(kinds []jointKind) {
 	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
 		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates, AtRisk: r.risk,
 		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(r),
-		Parallel: upload.AutoPartsFrom(0, 2*mib, q).By(j.by),
+		Parallel: upload.AutoPartsFrom(0, 2*mib, q).Joined(j.by),
 	})
 	if err != nil {
 		j.t.Fatal(err)
@@ -302,7 +302,7 @@ func (j *joint) begin(kinds []jointKind) {
 		switch kind {
 		case jointSmall:
 			group.Go(func() {
-				for res, err := range up.Files(ctx, j.jobs, &upload.BatchOptions{SmallLimiter: r.limiter}) {
+				for res, err := range upload.Tuned(up, r.limiter, 0).Files(ctx, j.jobs, nil) {
 					if !j.ended(ctx, kind, res, err) {
 						break
 					}
@@ -460,7 +460,7 @@ func (j *joint) calm(after time.Duration) {
 	}
 	allowed := j.link.rate
 	if !slices.Contains(j.run.kinds, jointSmall) {
-		// One connection for each large file and the stream. AutoParts compares numbers of connections after 4 MiB each,
+		// One connection for each large file and the stream. Parts.Auto compares numbers of connections after 4 MiB each,
 		// which is not scaled, and a part or a file ends earlier. It may find that more connections were not faster while
 		// other files shared the link, and remembers that for ten minutes. Measured: 0.40 of a link that needs seven.
 		allowed = min(allowed, 3*j.link.each)

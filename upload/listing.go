@@ -56,10 +56,6 @@ type Listing struct {
 // an upload. If the listing fails, or if its names are not in order, the last pair has the error.
 func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Object, error] {
 	return func(yield func(*session.Object, error) bool) {
-		if u.invalid != nil {
-			yield(nil, u.invalid)
-			return
-		}
 		lister := newLister(ctx, u, l, u.newBudget())
 		defer lister.close(ctx)
 		query := bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
@@ -95,14 +91,11 @@ func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Objec
 // The results may be out of date when they are used. Only a precondition of the
 // upload is reliable.
 func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
-	if u.invalid != nil {
-		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
-	}
 	return lookup(ctx, u, l, u.newBudget(), jobs)
 }
 
 // lookup is Lookup with the budget of a batch.
-func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		lister := newLister(ctx, u, l, b)
 		defer lister.close(ctx)
@@ -145,7 +138,7 @@ type lister struct {
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *lister {
+func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)

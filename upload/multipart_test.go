@@ -26,7 +26,7 @@ const multipartLarge = 2*multipart.MinPart + 1
 
 // byMultipart sends a file in parts of 5 MiB of a multipart upload, over 2 connections.
 func byMultipart(o *upload.Options) {
-	o.Parallel = upload.InParts(2, multipart.MinPart).By(upload.ByMultipart)
+	o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart}
 }
 
 // wantNoUploads fails if there is a multipart upload.
@@ -94,7 +94,7 @@ func TestMultipartUnsuitable(t *testing.T) {
 	conditional.IfGenerationMatch = new(int64)
 	held := spec
 	held.TemporaryHold = true
-	either := func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }
+	either := func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }
 	for _, test := range []struct {
 		name  string
 		spec  upload.Spec

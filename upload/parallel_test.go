@@ -21,7 +21,7 @@ import (
 
 // composed sends files in parts by compose.
 func composed(connections int, minPart int64) *upload.Parts {
-	return upload.InParts(connections, minPart).By(upload.ByCompose)
+	return &upload.Parts{Connections: connections, MinPart: minPart, Join: upload.ByCompose}
 }
 
 // byParts sends a file in parts of 512 KiB over 4 connections.
@@ -75,7 +75,7 @@ func TestParts(t *testing.T) {
 	}{
 		"compose":             {partsLarge, 6, byParts},
 		"multipart":           {multipartLarge, 0, byMultipart},
-		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, multipart.MinPart) }}, // without a precondition
+		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }}, // without a precondition
 		"multipart, no store": {multipartLarge, 0, func(o *upload.Options) { byMultipart(o); o.Store = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestPartsResume(t *testing.T) {
 	}{
 		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
 		"multipart": {4*multipart.MinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
-			o.Parallel = upload.InParts(1, 0).By(upload.ByCompose)
+			o.Parallel = nil
 		}, 5, 300 * time.Millisecond},
 	} {
 		for n := range way.stops {
@@ -164,7 +164,7 @@ func TestParallelRestartEvents(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		path := w.file(data(partsLarge))
 		w.interruptParts(path)
-		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = composed(1, 0), 2*q, true })
+		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = nil, 2*q, true })
 		if _, err := up.File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		ctx, stop := context.WithCancel(w.t.Context())
 		defer stop()
-		_, err := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
+		_, err := withCall(w.uploader(byParts), upload.CallOptions{Confirm: func(context.Context) error {
 			stop()
 			return nil
 		}}).File(ctx, w.file(data(partsLarge)), spec)

@@ -25,6 +25,17 @@ type fleeting struct {
 	lost context.Context
 	lose context.CancelCauseFunc
 	save atomic.Bool // the next save loses the lease
+
+	writes sync.Mutex // held while the store is written
+}
+
+// take lets another process take the lease and change the store. No write of this process is under way then, as with
+// the lock of a real store.
+func (f *fleeting) take(change func()) {
+	f.writes.Lock()
+	defer f.writes.Unlock()
+	change()
+	f.lose(errTaken)
 }
 
 func (f *fleeting) Acquire(ctx context.Context, id string) (state.Lease, error) {
@@ -52,6 +63,8 @@ func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.Can
 }
 
 func (l *fleetingLease) Save(ctx context.Context, t *state.Upload) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
 	if l.f.save.Load() {
 		l.f.lose(errTaken)
 	}
@@ -62,6 +75,8 @@ func (l *fleetingLease) Save(ctx context.Context, t *state.Upload) error {
 }
 
 func (l *fleetingLease) Delete(ctx context.Context) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
 	if err := context.Cause(l.f.lost); err != nil {
 		return err
 	}
@@ -69,6 +84,8 @@ func (l *fleetingLease) Delete(ctx context.Context) error {
 }
 
 func (l *fleetingLease) Release(ctx context.Context, last *state.Upload) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
 	if err := context.Cause(l.f.lost); err != nil {
 		_ = l.Lease.Release(ctx, nil)
 		return err

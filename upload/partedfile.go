@@ -35,7 +35,7 @@ func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
 func division(c *call, file *source.File) parts.Division {
 	return parts.Division{
 		Wire: c.wire(), Uplink: c.uplink, Journal: c.journal, File: file, Expect: c.expect, Began: c.result.began,
-		Memory: c.u.memory, Options: c.u.opts.Parallel.orOne(), Link: c.u.link,
+		Memory: c.u.memory, Options: c.u.opts.Parallel.options(), Link: c.u.link,
 	}
 }
 
@@ -44,7 +44,7 @@ func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, err
 	if c.u.opts.Parallel == nil || c.spec.Gzip {
 		return parts.Plan{}, nil
 	}
-	way := c.u.opts.Parallel.way
+	way := c.u.opts.Parallel.Join
 	planner := parts.Planner{
 		Division: division(c, file), Multipart: way != ByCompose, Compose: way != ByMultipart,
 		Buckets: c.u.buckets, Size: file.Total(), ID: c.result.label.get().id,

@@ -24,8 +24,8 @@ import (
 func TestPartsMissingBucket(t *testing.T) {
 	t.Parallel()
 	for name, parts := range map[string]*upload.Parts{
-		"either":    upload.InParts(2, multipart.MinPart),
-		"multipart": upload.InParts(2, multipart.MinPart).By(upload.ByMultipart),
+		"either":    &upload.Parts{Connections: 2, MinPart: multipart.MinPart},
+		"multipart": &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart},
 		"auto":      upload.AutoPartsFrom(0, mib, mib),
 	} {
 		t.Run(name, func(t *testing.T) {

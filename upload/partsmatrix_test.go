@@ -55,7 +55,7 @@ const (
 )
 
 // matrixScenes are all scenes. The way "either" is multipart or else compose, and "auto" is that of
-// AutoParts.
+// Parts.Auto.
 var matrixScenes = []matrixScene{
 	{name: "multipart/stat", of: matrixRequest{"stat", 0}, reads: true},
 	{name: "multipart/initiate", of: matrixRequest{"initiate", 0}},
@@ -651,7 +651,7 @@ func (m *matrixRun) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	case "multipart":
 		byMultipart(opts)
 	case "either":
-		opts.Parallel, opts.ChunkSize = upload.InParts(2, multipart.MinPart), 4*mib
+		opts.Parallel, opts.ChunkSize = &upload.Parts{Connections: 2, MinPart: multipart.MinPart}, 4*mib
 	case "auto":
 		opts.Parallel, opts.ChunkSize = upload.AutoPartsFrom(0, mib, multipart.MinPart), 4*mib
 	}

@@ -45,7 +45,7 @@ func (w *world) begin(up *upload.Uploader, path string, s upload.Spec) (id strin
 	var once sync.Once
 	done := make(chan called, 1)
 	go func() {
-		res, err := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		res, err := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			w.mu.Lock()
 			w.events = append(w.events, e)
 			w.mu.Unlock()
@@ -78,7 +78,7 @@ func TestPause(t *testing.T) {
 			inBubble(t, unhurried(), func(w *world) {
 				content := data(tt.size)
 				path := w.file(content)
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Pause(w.t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func TestCancelRunning(t *testing.T) {
 			t.Parallel()
 			inBubble(t, unhurried(), func(w *world) {
 				path := w.file(data(tt.size))
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Cancel(w.t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -259,7 +259,7 @@ func TestPauseByTheObserver(t *testing.T) {
 	inBubble(t, unhurried(), func(w *world) {
 		up := w.uploader(resumable)
 		paused := errors.New("not called")
-		call := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		call := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 && !e.Kind.Terminal() {
 				paused = up.Pause(w.t.Context(), e.ID)
 			}

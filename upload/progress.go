@@ -66,7 +66,7 @@ var noteEvents = [...]EventKind{
 }
 
 func (r *reporter) Note(n engine.Note) {
-	r.events.post(Event{Kind: noteEvents[n.Kind], Part: n.Part, Delay: n.Delay, Retry: n.Retry, Held: n.Held, Cause: n.Cause, Err: n.Err})
+	r.events.post(Event{Kind: noteEvents[n.Kind], Part: n.Part, Delay: n.Delay, Retry: n.Retry, Blocked: n.Blocked, Cause: n.Cause, Err: n.Err})
 }
 
 func (r *reporter) Flowing()   { r.events.flowing() }

@@ -57,7 +57,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // Cancel ends the saved upload with that ID: the service drops its bytes, and the
 // store deletes it. It is for uploads that will not be resumed. A session that is not
 // canceled costs nothing and expires after a week. Like File, Cancel waits for a
-// lease and delivers Held events. The error wraps [state.ErrNotFound] if there is no
+// lease and delivers events of the kind LeaseHeld. The error wraps [state.ErrNotFound] if there is no
 // such upload.
 //
 // If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
@@ -91,7 +91,7 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	defer c.journal.Close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
-		warnOfLostParts(c.events, c.u, id, "BUCKET")
+		warnOfLostParts(c.events, id, "BUCKET")
 		return nil
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", state.ErrNotFound, id)
@@ -199,8 +199,8 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
-	budget *engine.Budget // of all uploads
-	end    error          // the error of all remaining uploads; nil if they are tried
+	budget *engine.SharedBudget // of all uploads
+	end    error                // the error of all remaining uploads; nil if they are tried
 }
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {

@@ -28,9 +28,9 @@ type Result struct {
 	// reply did not have it, and the object cannot be read. It is nil if they were compared.
 	Unverified error
 
-	// Size is that of the source, in bytes, -1 if it was never known. Source describes the file when
-	// its bytes were read. It is zero if the file was not opened, and has no change time if a change
-	// may not be detectable.
+	// Size is the size of the source in bytes, -1 if it was never known. Source describes the file
+	// when its bytes were read. It is zero if the file was not opened, and has no change time if a
+	// change may not be detectable.
 	Size   int64
 	Source chunk.Identity
 

@@ -25,11 +25,11 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Spool    string // the directory with the bytes of a stream, see InSpool; "" for another source
+	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
-	Committed int64 // offset up to which the service had acknowledged the bytes
-	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than it acknowledged
+	Committed int64 // the committed offset
+	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than Committed
 
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
@@ -98,10 +98,6 @@ type Holding struct {
 // Saved loads up to 8 uploads ahead of the caller, because a store may be slow.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
-		if u.invalid != nil {
-			yield(SavedUpload{}, u.invalid)
-			return
-		}
 		store := u.opts.Store
 		if store == nil {
 			return
@@ -123,10 +119,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 
 // savedStore returns the store. If there is none, the error wraps [state.ErrNotFound].
 func (u *Uploader) savedStore() (state.Store, error) {
-	switch {
-	case u.invalid != nil:
-		return nil, u.invalid
-	case u.opts.Store == nil:
+	if u.opts.Store == nil {
 		return nil, fmt.Errorf("%w: there is no store", state.ErrNotFound)
 	}
 	return u.opts.Store, nil
@@ -235,7 +228,7 @@ func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error
 // for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
 // The bytes of the copy are compared, because its times and its inode differ. Import
-// compares the size. The resume compares every checksum in t, and the one that the
+// compares the size. The resume compares every checksum in t, and the checksum that the
 // service reports, before it sends anything. If the copy differs, the error is
 // [session.ErrSourceChanged], and the upload is kept. The service compares the other
 // bytes before the object exists; the error is then [session.ErrChecksum]. Bytes that

@@ -24,7 +24,7 @@ type savedCall struct {
 }
 
 // inspect calls do with a saved upload and its lease.
-func inspect(ctx context.Context, u *Uploader, id string, b *engine.Budget, do func(*savedCall, state.Lease) error) error {
+func inspect(ctx context.Context, u *Uploader, id string, b *engine.SharedBudget, do func(*savedCall, state.Lease) error) error {
 	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func TestRemoveSourceAfterStore(t *testing.T) {
 						puts++
 					}
 				}}
-				res, err := w.uploader().With(removing).File(w.t.Context(), path, spec)
+				res, err := withCall(w.uploader(), removing).File(w.t.Context(), path, spec)
 				if err == nil {
 					err = res.SourceKept // otherwise, the change was detected earlier
 				}

@@ -108,7 +108,7 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
-		// AutoParts chooses.
+		// Parts.Auto chooses.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
@@ -138,7 +138,7 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
-	auto     *autoSimulation // nil without AutoParts
+	auto     *autoSimulation // nil without Parts.Auto
 	streamed bool            // parts do not fit in memory
 	md5      bool            // the ETag of a part is its MD5
 	edited   bool            // in a way that the modification time does not show
@@ -362,7 +362,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.ChunkSize = []int64{0, q, q, 2 * q, 3 * q, 100 * q}[s.rnd.IntN(6)]
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
-			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
+			o.Parallel = &upload.Parts{Connections: 2 + s.rnd.IntN(3), MinPart: q * (1 + s.rnd.Int64N(2)), Join: s.by}
 		}
 		if s.auto != nil {
 			o.Parallel = s.auto.parallel(s.rnd)

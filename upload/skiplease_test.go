@@ -77,7 +77,7 @@ func TestSkipWithLease(t *testing.T) {
 						t.Error(err)
 					}
 				})}
-				up := w.uploader(largeChunks, func(o *upload.Options) { o.Store = store }).With(upload.CallOptions{Skip: tt.rule})
+				up := withCall(w.uploader(largeChunks, func(o *upload.Options) { o.Store = store }), upload.CallOptions{Skip: tt.rule})
 				job := upload.Job{Path: w.file(content), Size: large, Spec: spec}
 				if tt.only {
 					job.Spec.IfGenerationMatch = new(int64)
@@ -126,11 +126,11 @@ func TestLooks(t *testing.T) {
 				if tt.only {
 					job.Spec.IfGenerationMatch = new(int64)
 				}
-				up := w.machine("second", func(o *upload.Options) {
+				up := withCall(w.machine("second", func(o *upload.Options) {
 					if tt.damaged {
 						o.Store = &heldStore{Store: w.store, held: func() {}, damaged: true}
 					}
-				}).With(tt.call)
+				}).Uploader, tt.call)
 				if tt.held {
 					first := w.machine("first")
 					id, err := first.ID(job.Path, job.Spec)

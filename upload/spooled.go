@@ -37,7 +37,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	defer c.interrupt(nil)
 	ctx = c.storeContext(ctx)
 	o := c.u.opts.Spool
-	dir, err := filepath.Abs(o.dir)
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 		return err
 	}
 	defer c.journal.Close()
-	sp, err := spool.Create(ctx, dir, id, o.limit)
+	sp, err := spool.Create(ctx, dir, id, o.limit())
 	if err != nil {
 		return err
 	}
@@ -71,6 +71,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 		in, stopZip = s.u.compressor.Reader(expect.Reader(r))
 		expect.Size, s.expect.Size = nil, nil // it is the size before compression
 	}
+	ctx, cancel := context.WithCancel(ctx) // of the confirmation
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -97,6 +98,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 	s.halt = sync.OnceFunc(func() {
 		stopZip()
 		close(stop)
+		cancel()
 		select {
 		case <-done:
 			return

@@ -18,7 +18,7 @@ func uploadReader(ctx context.Context, c *call, r io.Reader) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if c.u.opts.Spool.used() {
+	if c.u.opts.Spool != nil {
 		return sendSpooled(ctx, c, r)
 	}
 	newStream := source.NewStream

@@ -161,7 +161,7 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 			"new": "done", "seen": "done exists", "unseen": "done exists", "one": "failed", "two": "failed not tried", "unreadable": "failed",
 		}
 		n := 0
-		for range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipExisting, Jobs: 1, Small: 1}) {
+		for range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipExisting, Jobs: 1}) {
 			n++
 		}
 		w.mu.Lock()

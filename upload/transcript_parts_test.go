@@ -114,12 +114,12 @@ const twoParts = 2 * multipart.MinPart
 
 // multipartParts sends a file in parts of 5 MiB of a multipart upload.
 func multipartParts(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart).By(upload.ByMultipart)
+	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart).Joined(upload.ByMultipart)
 }
 
 // composeParts sends a file of 1.5 MiB as two objects, each in two requests, and composes them.
 func composeParts(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, q, 3*q).By(upload.ByCompose)
+	o.Parallel = upload.AutoPartsFrom(0, q, 3*q).Joined(upload.ByCompose)
 	inParts(o)
 }
 

@@ -312,3 +312,12 @@ func (p *pieceReader) Read(b []byte) (int, error) {
 	p.n = p.n*3%100_003 + 1
 	return n, nil
 }
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
+}

@@ -79,7 +79,9 @@ var (
 // must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
-		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
+		own := *u
+		own.opts.DetectContentType = http.DetectContentType
+		u = &own
 	}
 	r, w := io.Pipe()
 	failed, fail := context.WithCancelCause(context.Background())
@@ -264,7 +266,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 		sourcefile.ReaderAt
 		io.Seeker
 	})
-	if started || !ok || w.Gzip || w.u.opts.Spool.used() {
+	if started || !ok || w.Gzip || w.u.opts.Spool != nil {
 		return nil, 0, nil
 	}
 	info, err := f.Stat()

@@ -97,9 +97,6 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	if opts.Parallel == nil {
-		opts.Parallel = upload.InParts(1, 0) // a damaged upload may have been in parts, and its call should warn of them
-	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return exit.WithKind(err, exit.ErrUsage)
 	}
@@ -152,7 +149,7 @@ func (c *connection) storeRetry() storeretry.Retry {
 			if c.retryFor > 0 {
 				return c.retryFor
 			}
-			return c.policy.LongestTotal(backoff.Tries(0))
+			return c.policy.LongestTotal(backoff.Retries(0))
 		},
 		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, exit.Text(err)) },
 	}

@@ -229,7 +229,7 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return exit.WithKind(err, exit.ErrConfig)
 	}
-	a := &asker{client: wire, budget: backoff.Budget{Tries: doctorTries}}
+	a := &asker{client: wire, budget: backoff.Budget{Retries: doctorTries}}
 	d.reply, err = a.repeat(ctx, func(ctx context.Context) session.Reply {
 		d.sent = time.Now()
 		r := wire.Stat(ctx, d.spec)
@@ -289,7 +289,7 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
-	a.budget.Tries = doctorTries
+	a.budget.Retries = doctorTries
 	reply, err := a.repeat(ctx, func(ctx context.Context) session.Reply { return a.client.Stat(ctx, d.spec) })
 	switch {
 	case err != nil:

@@ -121,13 +121,13 @@ func (f *sendFlags) options() (upload.Options, error) {
 	if !known {
 		return o, exit.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
-	o.Parallel = f.parallel.parts().By(way)
+	o.Parallel = f.parallel.parts(way)
 	if f.limitRate.Size > 0 {
 		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
 	o.Memory = int64(f.memory.Size)
 	if f.noGate {
-		o.Gate = backoff.NoGate
+		o.Breaker = backoff.NoBreaker
 	}
 	return o, nil
 }

@@ -57,15 +57,15 @@ func (s *skipFlag) Set(text string) error {
 func (f *batchFlags) check(stream bool) error {
 	switch {
 	case stream && f.skipIdentical != "" && f.skipIdentical != skipOff:
-		return exit.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
+		return exit.Usagef("--skip-identical: a stream has no size and no checksum before it is read")
 	case stream && f.manifest != "":
-		return exit.Usagef("--manifest: standard input has no identity to record")
+		return exit.Usagef("--manifest: a stream has no identity to record")
 	case f.manifest == stdoutName:
 		return exit.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
 	case f.manifest != "" && f.dryRun:
 		return exit.Usagef("--dry-run and --manifest exclude each other: nothing is uploaded that can be recorded")
 	case stream && f.dryRun:
-		return exit.Usagef("--dry-run: standard input can only be uploaded")
+		return exit.Usagef("--dry-run: a stream can only be uploaded")
 	}
 	return nil
 }

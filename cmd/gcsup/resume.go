@@ -187,7 +187,11 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 	t := task{
 		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) {
-			return f.remove.uploader(c.uploader, own).Resume(ctx, id)
+			up, err := f.remove.uploader(c.uploader, own)
+			if err != nil {
+				return nil, err
+			}
+			return up.Resume(ctx, id)
 		},
 	}
 	if token.Spool != nil {

@@ -187,7 +187,7 @@ func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
 // announce prints a message about an event, if it is one that the user should know of.
 func (t *tracker) announce(file task, e upload.Event) {
 	switch e.Kind {
-	case upload.Held:
+	case upload.LeaseHeld:
 		if f := t.files.of(file.destination); !f.held {
 			f.held = true
 			t.console.Message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)

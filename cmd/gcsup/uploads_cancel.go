@@ -131,7 +131,7 @@ func (x *canceler) observe(e upload.Event) {
 	switch e.Kind {
 	case upload.Warning:
 		x.warnings.Store(e.ID, exit.Without(e.Cause, e.Err))
-	case upload.Held:
+	case upload.LeaseHeld:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
 			x.console.Message("%s: %s", e.ID, heldText(e, x.target.state.lease))
 		}

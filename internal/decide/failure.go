@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"gcsup/backoff"
+	"gcsup/internal/breaker"
 	"gcsup/session"
 )
 
@@ -13,7 +13,7 @@ import (
 // lost, its object was changed too often, or an answer differs from what is known.
 func Alone(e *session.Error) bool {
 	_, differs := e.Err.(interface{ Differs() })
-	return (e.Status == 404 || e.Status == 410) && e.FromService || differs || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
+	return (e.Status == 404 || e.Status == 410) && e.FromService || differs || breaker.ObjectRateLimit(e.Status, e.Reason, e.Message)
 }
 
 // Protected reports whether the service refused to replace or delete the object at the destination because of a hold

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gcsup/backoff"
+	"gcsup/internal/breaker"
 	"gcsup/session"
 )
 
@@ -37,7 +38,7 @@ func LoadOf(r *session.Reply) Load {
 		return LoadUnavailable
 	case r.Status == 0, r.Status == 408, r.Status >= 500, r.Redirect != "", r.FromProxy() && !transient:
 		return LoadUnknown
-	case transient && r.Reason != "quotaExceeded" && !backoff.ObjectRateLimit(r.Status, r.Reason, r.Message):
+	case transient && r.Reason != "quotaExceeded" && !breaker.ObjectRateLimit(r.Status, r.Reason, r.Message):
 		return LoadTooFast
 	}
 	return LoadAccepted

@@ -170,9 +170,9 @@ const maxRounds = 1
 // maxSites ends a walk that finds new states endlessly.
 const maxSites = 1 << 20
 
-// TestPartsWalk checks what must be true in every state of an upload in parts. The full walks run
+// TestPartsModelCheck checks what must be true in every state of an upload in parts. The full walks run
 // only in .ci/run.
-func TestPartsWalk(t *testing.T) {
+func TestPartsModelCheck(t *testing.T) {
 	every := testsize.Full(1, 12)
 	if testing.Short() || testsize.Raced(1, 0) == 1 {
 		every = 40

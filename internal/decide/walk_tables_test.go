@@ -266,8 +266,8 @@ func stepIs(a session.Action, allowed ...session.Step) string {
 	return fmt.Sprintf("%s, want one of %v", a.Step, allowed)
 }
 
-// TestRequestWalk checks the rules in every state of Request.
-func TestRequestWalk(t *testing.T) {
+// TestRequestModelCheck checks the rules in every state of Request.
+func TestRequestModelCheck(t *testing.T) {
 	for _, request := range requests {
 		works := request.success
 		if request.op == multipart.OpStart {
@@ -300,8 +300,8 @@ func TestRequestWalk(t *testing.T) {
 	}
 }
 
-// TestPartWalk checks the rules in every state of Part.
-func TestPartWalk(t *testing.T) {
+// TestPartModelCheck checks the rules in every state of Part.
+func TestPartModelCheck(t *testing.T) {
 	has := status(200)
 	has.Ours = true
 	w := &tableWalk[decide.Part]{
@@ -339,8 +339,8 @@ func TestPartWalk(t *testing.T) {
 	w.finish()
 }
 
-// TestJoinWalk checks the rules in every state of Join.
-func TestJoinWalk(t *testing.T) {
+// TestJoinModelCheck checks the rules in every state of Join.
+func TestJoinModelCheck(t *testing.T) {
 	differs := made(1)
 	differs.Differs = true
 	found := []session.Reply{stat(ours(1)), nothing(), unmet(nothing()), another(seen), unmet(another(seen)), another(written), unmet(another(written))}

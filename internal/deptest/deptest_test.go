@@ -16,7 +16,7 @@ var imports = map[string]string{
 	"chunk":                       "internal/checksum internal/nolink internal/regular",
 	"session":                     "backoff chunk internal/checksum internal/lend internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/checksum internal/objectmeta session",
-	"internal/decide":             "backoff internal/bucket internal/multipart session",
+	"internal/decide":             "backoff internal/breaker internal/bucket internal/multipart session",
 	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/checksum internal/objectmeta session",
 	"internal/ownconn":            "",
@@ -37,7 +37,7 @@ var imports = map[string]string{
 	"upload/internal/engine":      "backoff chunk internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
 	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/stream", // no batches
-	"internal/errkind":            "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
+	"internal/errkind":            "backoff chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
 	"upload/internal/stream":      "chunk internal/checksum internal/lend",
 	"upload/internal/runsort":     "",
 	"upload/internal/saved":       "chunk internal/grace internal/sourcefile session session/state",
@@ -45,7 +45,7 @@ var imports = map[string]string{
 	"upload/internal/spool":       "chunk internal/checksum session session/state upload/internal/content",
 	"upload/manifest":             "chunk internal/checksum internal/objectmeta internal/sourcefile session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
 	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/errkind upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
+	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/internal/batch upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk internal/sourcefile upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",

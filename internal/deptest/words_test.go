@@ -21,6 +21,12 @@ var words = []struct{ where, pattern, use string }{
 	{"", `\bin trouble\b`, "unhealthy"},
 	{"cmd/gcsup/", `\bdurable bytes\b`, "committed"},
 	{"internal/cli/", `\bdurable\b|\bbytes acknowledged\b`, "committed"},
+	{"", `\bbackoff\.(Gate|NoGate|Tries)\b|\bOptions\.Gate\b`, "backoff.Breaker, NoBreaker, Retries"},
+	{"", `\bInParts\(|\bAutoParts\(|\bInSpool\b`, "upload.Parts, upload.Spool"},
+	{"", `\bCommitEvery\b`, "ChunkSize"},
+	{"", `\bSmallLimiter\b|\bLargeLimiter\b`, "Jobs"},
+	{"", `\bupload\.Held\b|"type":"held"`, "LeaseHeld, lease_held"},
+	{"", `\bmake walk\b`, "make model-check"},
 	{"docs/", `\b[0-9]+ tries\b`, "retries, or attempts"},
 }
 

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"slices"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -64,7 +65,7 @@ var kinds = []struct {
 	{manifest.ErrClosed, "usage"},
 	{bucketstore.ErrSlow, "retries_exhausted"},
 	{session.ErrRetriesExhausted, "retries_exhausted"},
-	{upload.ErrPermanent, "permanent"},
+	{backoff.ErrPermanent, "permanent"},
 	{session.ErrSourceChanged, "source_changed"},
 	{upload.ErrIncomplete, "incomplete"}, // wraps the reason
 	{session.ErrChecksum, "checksum"},

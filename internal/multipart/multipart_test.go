@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/backoff"
+	"gcsup/internal/breaker"
 	"gcsup/internal/multipart"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
@@ -289,7 +289,7 @@ func TestErrorDetails(t *testing.T) {
 	} {
 		w := wiretest.New(t, xmlReply(200, "", started), xmlReply(test.status, "", "<?xml version='1.0'?><Error>"+test.body+"</Error>"))
 		_, r := multipart.PutPart(t.Context(), w.Client(), spec, upload(t, w), 1, 5, 1, strings.NewReader("bytes"))
-		if r.Message != test.message || backoff.ObjectRateLimit(r.Status, r.Reason, r.Message) != test.objectLimit {
+		if r.Message != test.message || breaker.ObjectRateLimit(r.Status, r.Reason, r.Message) != test.objectLimit {
 			t.Errorf("message %q, want %q; limit of an object %t", r.Message, test.message, !test.objectLimit)
 		}
 	}

@@ -183,13 +183,13 @@ func TestGate(t *testing.T) {
 	r := run(t, s, "cloudstorage")
 	off, on := r["cloudstorage"], r["cloudstorage+gate"]
 	if off.Failed != 0 || on.Failed != 0 {
-		t.Errorf("%d clients were never served without the gate, %d with it", off.Failed, on.Failed)
+		t.Errorf("%d clients were never served without the breaker, %d with it", off.Failed, on.Failed)
 	}
 	if on.Wasted*4 > off.Wasted {
-		t.Errorf("with the gate %d requests are wasted, without it %d: want a quarter at most", on.Wasted, off.Wasted)
+		t.Errorf("with the breaker %d requests are wasted, without it %d: want a quarter at most", on.Wasted, off.Wasted)
 	}
 	if on.Peak >= off.Peak {
-		t.Errorf("worst second: %d with the gate, %d without", on.Peak, off.Peak)
+		t.Errorf("worst second: %d with the breaker, %d without", on.Peak, off.Peak)
 	}
 }
 

@@ -86,7 +86,7 @@ type client struct {
 	tries     int                // refused requests since the last served one
 	left      int                // parts that are not served yet
 	gate      *gate              // nil without gates
-	operation *breaker.Operation // at the gate
+	operation *breaker.Operation // at the breaker
 	pacer     pacer              // nil if the client makes its requests at once
 }
 
@@ -112,7 +112,7 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 		result:   Result{Policy: name + shared},
 	}
 	if name == "bidmanager" {
-		r.tries = backoff.Tries(0)
+		r.tries = backoff.Retries(0)
 	}
 	if s.service != nil {
 		r.service = s.service(r.random)
@@ -182,7 +182,7 @@ func (r *run) try(c client) {
 	switch {
 	case c.pacer != nil:
 		c.pacer.retry(c)
-	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
+	case c.gate != nil && c.tries > 0 && c.gate.breaker.Open():
 		r.enter(c)
 	default:
 		r.request(c)
@@ -252,7 +252,7 @@ func (r *run) refused(c client, count int64) {
 	}
 	switch {
 	case c.gate != nil:
-		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
+		random := r.random.Float64() // for the wait and the breaker, as in backoff.Waiter
 		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
 			c.gate.breaker.Leave(c.operation, r.time())

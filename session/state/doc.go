@@ -1,9 +1,9 @@
 // Package state saves uploads, so that another process can resume them.
 //
-// A [Upload] has all that is needed to resume one upload. A [Store] saves saved uploads.
-// [OpenDir] returns a Store in a directory. Package bucketstore has a Store in a bucket,
-// which machines share. Package storetest checks a Store of your own, which uses
-// [Encode] and [Decode].
+// An [Upload] has all that is needed to resume one upload. A [Store] keeps saved
+// uploads. [OpenDir] returns a Store in a directory. Package bucketstore has a Store in
+// a bucket, which machines share. Package storetest checks a Store of your own, which
+// uses [Encode] and [Decode].
 //
 // # The two calls
 //

@@ -32,10 +32,10 @@ type Lease interface {
 	// only expires, or with Release.
 	Context() context.Context
 
-	// Fence returns the fencing number. Each lease of an upload has a greater one than
-	// all earlier leases, even if the upload was deleted since. It is positive, or 0 if
-	// the Store is not a Leaser. It changes only if the lease is acquired again after
-	// Delete.
+	// Fence returns the fencing number. Each lease of an upload has a greater number
+	// than all earlier leases, even if the upload was deleted since. It is positive, or
+	// 0 if the Store is not a Leaser. It changes only if the lease is acquired again
+	// after Delete.
 	Fence() int64
 
 	// Begin must be called immediately before each request to the service. If it returns
@@ -80,8 +80,8 @@ type Lease interface {
 //     replace what the next holder saved.
 //   - Delete may end a lease or a lock, see Lease.
 //   - The leases of a process that dies remain until they expire, or until another process
-//     knows that it has ended. The lease of a call of Acquire or Lock that fails although its
-//     request succeeded remains until it expires.
+//     knows that it has ended. If Acquire or Lock fails although its request succeeded, the
+//     lease remains until it expires.
 //
 // The clocks of the processes and of the shared storage may differ by any amount, and a
 // process may be suspended at any time.

@@ -28,9 +28,9 @@ type Parts struct {
 	Upload session.URI `json:"-"`
 
 	// Seen is the generation of the object at the destination when the upload began, or when a
-	// compose found that another client had replaced it; 0 if there was none. A compose replaces the object only if it has this generation,
-	// unless Spec has a condition of its own. An object that an earlier request of this
-	// upload made has a greater one.
+	// compose found that another client had replaced it; 0 if there was none. A compose replaces
+	// the object only if it has this generation, unless Spec has a condition of its own. An object
+	// that an earlier request of this upload made has a greater generation.
 	Seen int64 `json:"seen,omitempty"`
 
 	// DeleteSources is set if the request that composes the parts deletes them.
@@ -68,8 +68,8 @@ func (p *Parts) Range(i int, size int64) chunk.Range {
 	return chunk.Range{From: from, To: min(from+p.Size, size)}
 }
 
-// Offsets returns how many bytes of all parts of a file of size bytes were acknowledged,
-// and how many are known to have been sent.
+// Offsets returns how many bytes of all parts of a file of size bytes are committed, and
+// how many are known to have been sent.
 func (p *Parts) Offsets(size int64) (committed, sent int64) {
 	for i := range p.List {
 		part := &p.List[i]

@@ -33,7 +33,7 @@ import (
 // goroutine may call unlock. Further calls of unlock do nothing, even if the upload is
 // locked again.
 //
-// # saved uploads
+// # Saved uploads
 //
 // Save neither changes the saved upload nor keeps a pointer into it after it returned. Each Load
 // returns a saved upload of its own, which the caller may change.
@@ -52,9 +52,9 @@ import (
 // remains of a crash do not prevent the next process from locking, saving or deleting
 // the upload.
 //
-// A context that is done, or ends, may end a call. That is an error like any other, and
-// must not wrap the errors below, even if the cause of the context does. It may be the
-// error of another upload, as with errgroup. A failed Lock holds nothing.
+// If its context ends, a call may fail. This error must not wrap the errors below, even
+// if the cause of the context does: with errgroup, the cause can be the error of
+// another upload. A failed Lock holds nothing.
 //
 // A Store that sends requests over a network retries them itself.
 //
@@ -69,10 +69,10 @@ import (
 //   - [ErrInUse] if another caller holds the lock. The error of Lock is then a
 //     *[HeldError], which [errors.As] finds.
 //
-// Other errors, such as those of a network, mean that the outcome is not known. Package
-// upload continues an upload whose saved upload cannot be saved, if it was saved before.
+// Other errors, such as those of a network, mean that the outcome is not known. If a
+// later save of an upload fails in this way, package upload continues the upload.
 type Store interface {
-	// Load returns the saved upload of an upload.
+	// Load returns the saved upload with that ID.
 	Load(ctx context.Context, id string) (*Upload, error)
 
 	// Save saves a saved upload under its ID and replaces an earlier one.

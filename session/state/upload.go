@@ -66,8 +66,8 @@ type GzipState struct {
 	// Size is the compressed size; 0 until the whole source is compressed.
 	Size int64 `json:"size,omitempty"`
 
-	// Source is the CRC32C of the prefix of the file whose compressed bytes are those
-	// below Upload.HighWater.
+	// Source is the CRC32C of the beginning of the file whose compressed bytes end at
+	// Upload.HighWater.
 	Source chunk.Checkpoint `json:"source"`
 }
 

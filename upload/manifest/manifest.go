@@ -52,9 +52,10 @@ type Stats struct {
 // Open opens the manifest at path, or creates it. If the last line is incomplete,
 // Open removes it. The caller must call Close.
 //
-// endpoint is that of the objects, see [upload.Uploader.Endpoint]. It is recorded, and Skip
-// ignores the records of other endpoints: an object in an emulator is not one at the
-// service. If endpoint is "", it is not recorded, and Skip reads all records.
+// endpoint is the endpoint of the objects, see [upload.Uploader.Endpoint]. It is recorded.
+// Skip ignores the records of other endpoints: a file that was uploaded to an emulator is
+// not finished for the service. If endpoint is "", it is not recorded, and Skip reads all
+// records.
 //
 // The error wraps [ErrLocked], [ErrVersion], [ErrFormat] or an error of the file
 // system.

@@ -94,7 +94,7 @@ func (t *Telemetry) Observe(e upload.Event) {
 	switch e.Kind {
 	case upload.Waiting:
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
-	case upload.Held:
+	case upload.LeaseHeld:
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
 	case upload.Restarted, upload.Discarded, upload.Divided, upload.Warning, upload.InputWaits:
 		note(cause)

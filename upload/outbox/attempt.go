@@ -56,7 +56,11 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 			return o.disposer.dispose(dir, path, info, unchanged)
 		}
 	}
-	res, err := o.up.With(call).File(ctx, path, o.spec(t.name))
+	res := &upload.Result{Path: path}
+	up, err := o.up.With(call)
+	if err == nil {
+		res, err = up.File(ctx, path, o.spec(t.name))
+	}
 	var left error
 	switch {
 	case err != nil:

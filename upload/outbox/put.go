@@ -122,7 +122,7 @@ func putOpen(d disk, dir, path, name string, src *sourcefile.File) error {
 // time of like. confirm is called when r was read.
 func putCopy(d disk, box, to string, r io.Reader, like fs.FileInfo, confirm func() error) (err error) {
 	dir := filepath.Dir(to)
-	if err := new(durableDirs).make(d, filepath.Clean(box), dir); err != nil {
+	if err := new(durableDirs).makeAll(d, filepath.Clean(box), dir); err != nil {
 		return err
 	}
 	temp := filepath.Join(dir, tempPrefix+"put-"+strconv.FormatUint(rand.Uint64(), 36))
@@ -177,7 +177,7 @@ func keepSame(d disk, box, to string, same bool) error {
 	if !same {
 		return &fs.PathError{Op: "put", Path: to, Err: fmt.Errorf("a file with other content has that name: %w", fs.ErrExist)}
 	}
-	if err := new(durableDirs).make(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
+	if err := new(durableDirs).makeAll(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
 		return err
 	}
 	f, err := boxDisk(box).open(to)

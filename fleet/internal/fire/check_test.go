@@ -159,7 +159,7 @@ func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) 
 			continue
 		}
 		sent++
-		if succeeded(q.Status) {
+		if succeeded(q.Status) && !q.Replayed { // a repeated request gets the first reply again
 			made++
 		}
 	}

@@ -386,10 +386,12 @@ func (d *delivery) discard() {
 	defer cancel()
 	f := d.task.Files[0]
 	unobserved := func(upload.Event) {} // an upload that is not saved is no failure
-	u := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path, Observer: unobserved})
-	id, err := u.ID(f.Path, d.task.spec(f))
+	u, err := d.w.uploaders.large.With(upload.CallOptions{SourceName: f.Path, Observer: unobserved})
 	if err == nil {
-		err = u.Cancel(ctx, id)
+		var id string
+		if id, err = u.ID(f.Path, d.task.spec(f)); err == nil {
+			err = u.Cancel(ctx, id)
+		}
 	}
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)

@@ -98,7 +98,11 @@ func (x *execution) group(ctx context.Context, files []File, pass int) iter.Seq2
 		s := x.task.Settings
 		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
 	}
-	return x.w.uploaders.small.With(upload.CallOptions{Accept: x.accept(files)}).Files(ctx, x.jobs(files, blind), opts)
+	u, err := x.w.uploaders.small.With(upload.CallOptions{Accept: x.accept(files)})
+	if err != nil {
+		return func(yield func(*upload.Result, error) bool) { yield(&upload.Result{}, err) }
+	}
+	return u.Files(ctx, x.jobs(files, blind), opts)
 }
 
 // single uploads the only file of the task. It looks up the destination even in a first
@@ -115,7 +119,12 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 		call.SourceVersion = sourceVersion(f.Path)
 	}
 	return func(yield func(*upload.Result, error) bool) {
-		yield(u.With(call).File(ctx, f.Path, x.spec(f)))
+		u, err := u.With(call)
+		if err != nil {
+			yield(&upload.Result{Path: f.Path, Spec: x.spec(f)}, err)
+			return
+		}
+		yield(u.File(ctx, f.Path, x.spec(f)))
 	}
 }
 
@@ -171,7 +180,7 @@ func (x *execution) spec(f File) upload.Spec {
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
-	if e.Kind != upload.Held {
+	if e.Kind != upload.LeaseHeld {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Arrived)
 	}

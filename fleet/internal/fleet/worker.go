@@ -44,7 +44,7 @@ type WorkerOptions struct {
 	// workers have the same files and the same account.
 	MissingFor time.Duration
 
-	// Upload has the options of the uploads. Its Store, Limiter and Gate are replaced by those of
+	// Upload has the options of the uploads. Its Store, Limiter and Breaker are replaced by those of
 	// the worker. Its Observer gets the events of all uploads. The worker takes a part of its
 	// RequestRates, as large as that of the other workers that have tasks.
 	Upload upload.Options
@@ -103,7 +103,7 @@ type Worker struct {
 	changed chan struct{}        // closed when drain changes
 }
 
-// uploaders upload files. They share the gate and the rate limit.
+// uploaders upload files. They share the circuit breaker and the rate limit.
 type uploaders struct {
 	small   *upload.Uploader // for groups: saves nothing
 	large   *upload.Uploader // for tasks with one file
@@ -180,7 +180,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 // newUploaders makes the uploaders.
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
-	o.Gate, o.RateLimit, o.RequestRates, o.Observer = new(backoff.Gate), w.rateLimit, w.requests, w.observe
+	o.Breaker, o.RateLimit, o.RequestRates, o.Observer = new(backoff.Breaker), w.rateLimit, w.requests, w.observe
 	o.AtRisk = cmp.Or(o.AtRisk, new(upload.AtRisk)) // they send over one link
 	o.Store = nil
 	if w.uploaders.small, err = upload.New(hc, &o); err != nil {

@@ -133,11 +133,11 @@ func (m *Metrics) Observe(e upload.Event) {
 	switch {
 	case e.Kind == upload.Restarted:
 		m.restarts.Inc()
-	case e.Kind == upload.Held:
+	case e.Kind == upload.LeaseHeld:
 		m.wait(forLease, e.Delay)
 	case e.Kind == upload.Waiting && e.Store:
 		m.wait(forState, e.Delay)
-	case e.Kind == upload.Waiting && e.Held:
+	case e.Kind == upload.Waiting && e.Blocked:
 		m.wait(forGate, e.Delay)
 	case e.Kind == upload.Waiting:
 		m.wait(afterFailure, e.Delay)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/internal/checksum"
+	"gcsup/internal/cli/command"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -53,11 +54,18 @@ type partsLine struct {
 }
 
 type ErrorLine struct {
-	Kind      string      `json:"kind"`
-	Message   string      `json:"message"`
-	Operation *string     `json:"operation"` // the request that failed
-	Status    *int        `json:"status"`    // HTTP status
-	Holder    *holderLine `json:"holder,omitempty"`
+	Kind      string       `json:"kind"`
+	Message   string       `json:"message"`
+	Operation *string      `json:"operation"` // the request that failed
+	Status    *int         `json:"status"`    // HTTP status
+	Holder    *holderLine  `json:"holder,omitempty"`
+	Command   *commandLine `json:"command,omitempty"` // how the command ended whose output was uploaded
+}
+
+// commandLine is the end of a command. Both fields are null if it was not started.
+type commandLine struct {
+	ExitCode *int    `json:"exit_code"`
+	Signal   *string `json:"signal"`
 }
 
 // holderLine is the process that uses an upload. An unknown field is null.
@@ -181,6 +189,9 @@ func NewErrorLine(err error) *ErrorLine {
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
+	}
+	if failed, ok := errors.AsType[*command.Failure](err); ok {
+		l.Command = &commandLine{Known(failed.ExitCode, failed.ExitCode >= 0), Known(failed.Signal, failed.Signal != "")}
 	}
 	return l
 }

@@ -45,8 +45,9 @@ type Options struct {
 	// write to the sessions.
 	Unsealed bool
 
-	// TTL is how long a lease lasts after its last renewal. When a process dies, those on other
-	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
+	// TTL is how long a lease lasts after its last renewal. When a process dies, processes on other
+	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum
+	// 1 h.
 	TTL time.Duration
 
 	// RetryFor is how long a failed request of the Store is retried. 0 means as long as
@@ -54,7 +55,7 @@ type Options struct {
 	RetryFor time.Duration
 
 	// Holder names this process in the errors of other processes: [state.HeldError].Message.
-	// If it is "", its number and the name of the machine do.
+	// The default is the number of the process and the name of the machine.
 	Holder string
 
 	// UserProject is the project that is billed for requests, for requester-pays buckets.
@@ -85,9 +86,10 @@ var (
 // Open opens the store in bucket. The names of its objects begin with prefix and a slash, or have
 // no prefix if it is "". opts must have AEAD or Unsealed.
 //
-// It reads the configuration of the bucket with the permission storage.buckets.get. Without that,
-// there is a warning. The error wraps [session.ErrNotFound] if the bucket does not exist, and
-// [session.ErrInvalid] if its objects cannot be replaced and deleted or opts is not valid.
+// It reads the configuration of the bucket with the permission storage.buckets.get. Without this
+// permission, there is a warning. The error wraps [session.ErrNotFound] if the bucket does not
+// exist, and [session.ErrInvalid] if its objects cannot be replaced and deleted or opts is not
+// valid.
 func Open(ctx context.Context, client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
 	s, err := newStore(client, bucket, prefix, opts)
 	if err == nil {

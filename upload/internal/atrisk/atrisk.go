@@ -111,7 +111,7 @@ func (b *Bound) risk(r Risk) *Risk {
 
 // Take waits until the bound permits that the transfer begins, and takes its bytes, unless it has some. A failed request
 // must give them back before a wait for the next try, with End: its bytes are no longer at risk. It must not keep other
-// uploads from their tries. The error is the cause of ctx.
+// uploads from their retries. The error is the cause of ctx.
 func (r *Risk) Take(ctx context.Context) error {
 	if r == nil {
 		return nil

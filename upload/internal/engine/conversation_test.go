@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 					w.insert(data(5))
 				}
 				w.add(tt.faults...)
-				w.uplink.Budget = engine.NewBudget(engine.RetryRule{Tries: 2, Permanent: func(e *session.Error) bool { return e.Status == 502 }})
+				w.uplink.Budget = engine.NewSharedBudget(engine.RetryRule{Retries: 2, Permanent: func(e *session.Error) bool { return e.Status == 502 }})
 				ctx := w.t.Context()
 				if tt.timeout != 0 {
 					var cancel func()

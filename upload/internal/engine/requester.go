@@ -33,7 +33,7 @@ type memory struct {
 // NewRequester returns a requester for a part of a file, with a number from 1, or for a whole
 // file if part is 0. It reports its progress in pos. The caller must close its Retry.
 func NewRequester(u *Uplink, part int, pos *Position) *Requester {
-	q := &Requester{Part: part, Pos: pos, uplink: u, memory: &memory{sizer: newRequestSizer(u.ChunkSize, u.CommitBytes, u.CommitTime)}}
+	q := &Requester{Part: part, Pos: pos, uplink: u, memory: &memory{sizer: newRequestSizer(u.ChunkSize)}}
 	q.Retry = newRetry(u, q.Post)
 	return q
 }

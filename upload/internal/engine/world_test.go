@@ -76,7 +76,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 			t.Fatal(err)
 		}
 		w.uplink = &engine.Uplink{
-			Client: client, Policy: backoff.Policy{Jitter: backoff.NoJitter}, Budget: engine.NewBudget(engine.RetryRule{}),
+			Client: client, Policy: backoff.Policy{Jitter: backoff.NoJitter}, Budget: engine.NewSharedBudget(engine.RetryRule{}),
 			StallTimeout: 2 * time.Minute, StallRate: 64 << 10, Notes: w, Tally: new(engine.Tally),
 		}
 		f(w)

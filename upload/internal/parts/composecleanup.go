@@ -122,7 +122,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 }
 
 // delete deletes a generation of the temporary object of x, so that a bucket with versioning does
-// not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
+// not keep it as a noncurrent version. Each deletion has retries of its own. known is as in
 // [decide.Request].
 func (c *composer) delete(ctx context.Context, x *engine.Requester, generation int64, known bool) error {
 	spec := x.Spec

@@ -43,7 +43,7 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 		return none, err
 	}
 	for {
-		plan, err := choose(f), error(nil)
+		plan, err := choosePlan(f), error(nil)
 		switch plan.next {
 		case planned:
 			return plan, nil
@@ -115,7 +115,7 @@ func (p *Planner) destination(ctx context.Context) (generation int64, is readabl
 	return generation, readIt, err
 }
 
-// prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
+// prepareMultipart starts the upload. Without Options.Auto, the parts are small enough for one of each connection
 // to fit in memory, and in what may be at risk.
 func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (why string, err error) {
 	limit := min(p.Memory.Budget(), atrisk.First) / int64(p.Options.Connections)

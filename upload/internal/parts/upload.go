@@ -83,7 +83,7 @@ func (p *Upload) Progress() (count, done, sending int) {
 // Send sends the parts that are not finished, makes the object, and compares it with the
 // source.
 func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
-	object, err := p.make(ctx)
+	object, err := p.makeObject(ctx)
 	p.Journal.AwaitSaves()
 	p.updatePosition()
 	if err != nil {
@@ -113,9 +113,9 @@ func (p *Upload) Sums() (resumed int64, retries int, waited time.Duration) {
 	return resumed, retries, waited
 }
 
-// make sends the parts that are not finished and makes the object. If parts disappear from
+// makeObject sends the parts that are not finished and makes the object. If parts disappear from
 // the service, it sends them again.
-func (p *Upload) make(ctx context.Context) (*session.Object, error) {
+func (p *Upload) makeObject(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	// An earlier call may have made the object.
 	if o, err := p.Settle(ctx); o != nil || err != nil {

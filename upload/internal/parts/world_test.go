@@ -183,7 +183,7 @@ func (w *world) division() Division {
 		w.Fatal(err)
 	}
 	uplink := &engine.Uplink{
-		Client: w.client, Budget: engine.NewBudget(engine.RetryRule{Tries: w.tries}), Gate: backoff.NoGate,
+		Client: w.client, Budget: engine.NewSharedBudget(engine.RetryRule{Retries: w.tries}), Breaker: backoff.NoBreaker,
 		StallTimeout: time.Minute, StallRate: 1 << 10, Notes: w, Tally: &engine.Tally{}, Permit: journal.Lease(),
 	}
 	return Division{

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
@@ -26,8 +26,8 @@ func unavailable(after int) []faults.Fault {
 	}
 }
 
-// TestTries checks how many failures in a row end an upload.
-func TestTries(t *testing.T) {
+// TestRetries checks how many failures in a row end an upload.
+func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -35,19 +35,19 @@ func TestTries(t *testing.T) {
 		call    []upload.CallOptions
 		retries int
 	}{
-		{"none", upload.Options{}, []upload.CallOptions{{Tries: -1}}, 0},
-		{"one", upload.Options{}, []upload.CallOptions{{Tries: 1}}, 1},
-		{"more than the default", upload.Options{}, []upload.CallOptions{{Tries: 8}}, 8},
-		{"instead of a time", upload.Options{RetryFor: 24 * time.Hour}, []upload.CallOptions{{Tries: 2}}, 2},
-		{"the last one counts", upload.Options{}, []upload.CallOptions{{Tries: 2}, {Tries: 3}}, 3},
-		{"a time instead", upload.Options{}, []upload.CallOptions{{Tries: 1}, {RetryFor: 20 * time.Second}}, 4}, // 1, 2, 4 and 8 seconds, and less than a second each
+		{"none", upload.Options{}, []upload.CallOptions{{Retries: -1}}, 0},
+		{"one", upload.Options{}, []upload.CallOptions{{Retries: 1}}, 1},
+		{"more than the default", upload.Options{}, []upload.CallOptions{{Retries: 8}}, 8},
+		{"instead of a time", upload.Options{RetryFor: 24 * time.Hour}, []upload.CallOptions{{Retries: 2}}, 2},
+		{"the last one counts", upload.Options{}, []upload.CallOptions{{Retries: 2}, {Retries: 3}}, 3},
+		{"a time instead", upload.Options{}, []upload.CallOptions{{Retries: 1}, {RetryFor: 20 * time.Second}}, 4}, // 1, 2, 4 and 8 seconds, and less than a second each
 		{"the default", upload.Options{}, []upload.CallOptions{{}}, 5},
 	} {
 		for _, size := range []int64{1000, large} {
 			inBubble(t, &fakegcs.Options{Faults: unavailable(1)}, func(w *world) {
 				up := w.uploader(resumable, func(o *upload.Options) { o.RetryFor = tt.opts.RetryFor })
 				for _, c := range tt.call {
-					up = up.With(c)
+					up = withCall(up, c)
 				}
 				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
 				e, ok := errors.AsType[*session.Error](err)
@@ -73,7 +73,7 @@ func TestPermanent(t *testing.T) {
 			path := w.file(content)
 			var mu sync.Mutex
 			var seen []int
-			up := w.uploader(with).With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+			up := withCall(w.uploader(with), upload.CallOptions{Permanent: func(e *session.Error) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				seen = append(seen, e.Status)
@@ -82,7 +82,7 @@ func TestPermanent(t *testing.T) {
 			}})
 			res, err := up.File(w.t.Context(), path, spec)
 			e, ok := errors.AsType[*session.Error](err)
-			if !ok || !errors.Is(err, upload.ErrPermanent) || errors.Is(err, session.ErrRetriesExhausted) || e.Status != 429 || !res.Resumable {
+			if !ok || !errors.Is(err, backoff.ErrPermanent) || errors.Is(err, session.ErrRetriesExhausted) || e.Status != 429 || !res.Resumable {
 				t.Errorf("%v, resumable %t, want ErrPermanent", err, res.Resumable)
 			}
 			if !slices.Contains(seen, 429) {
@@ -103,11 +103,11 @@ func TestPermanentIsNotCalled(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 412} {
 		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
-			_, err := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+			_, err := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool {
 				t.Errorf("called with %v", e)
 				return true
 			}}).File(w.t.Context(), w.file(data(1000)), spec)
-			if err == nil || errors.Is(err, upload.ErrPermanent) {
+			if err == nil || errors.Is(err, backoff.ErrPermanent) {
 				t.Errorf("%d: error = %v", status, err)
 			}
 		})
@@ -121,21 +121,10 @@ func TestPermanentInABatch(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
 		{Match: faults.Match{Object: "0"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}}, func(w *world) {
-		up := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
+		up := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
 		got := files(w.t.Context(), up, w.jobs(5, 1000), nil)
-		if ended(got, upload.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, upload.ErrPermanent) {
+		if ended(got, backoff.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, backoff.ErrPermanent) {
 			t.Errorf("outcomes: %+v", got)
-		}
-	})
-}
-
-// TestRetryOptions checks that contradictory options are refused.
-func TestRetryOptions(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		up := w.uploader().With(upload.CallOptions{Tries: 1, RetryFor: time.Minute})
-		if _, err := up.Reader(context.Background(), strings.NewReader("x"), spec); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("error = %v, want ErrInvalid", err)
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestCommitEvery checks that files and streams get durable offsets as often as
-// requested, at most one chunk or window apart.
-func TestCommitEvery(t *testing.T) {
+// TestChunkSize checks that the committed offsets of files and streams are at most one
+// chunk or window apart.
+func TestChunkSize(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	const size = 12*mib + 5
@@ -24,18 +24,15 @@ func TestCommitEvery(t *testing.T) {
 		each     int64
 	}{
 		{"file, no bound", upload.Options{}, false, 1, 12 * mib},
-		{"file, bytes", upload.Options{CommitEvery: upload.CommitEvery{Bytes: 2*mib - 1}}, false, 6, 2 * mib},
-		{"file, bytes and chunks", upload.Options{ChunkSize: mib, CommitEvery: upload.CommitEvery{Bytes: 2 * mib}}, false, 12, mib},
-		{"stream, bytes", upload.Options{Window: 4 * int(mib), CommitEvery: upload.CommitEvery{Bytes: 2 * mib}}, true, 6, 2 * mib},
-		{"stream, more than a window", upload.Options{Window: int(mib), CommitEvery: upload.CommitEvery{Bytes: 2 * mib}}, true, 12, mib},
-		{"file, time", upload.Options{CommitEvery: upload.CommitEvery{Time: 4 * time.Second}}, false, 4, 4 * mib},
-		{"stream, time", upload.Options{Window: 16 * int(mib), CommitEvery: upload.CommitEvery{Time: 4 * time.Second}}, true, 4, 4 * mib},
+		{"file", upload.Options{ChunkSize: 2*mib - 1}, false, 6, 2 * mib},
+		{"stream", upload.Options{Window: 4 * int(mib), ChunkSize: 2 * mib}, true, 6, 2 * mib},
+		{"stream, more than a window", upload.Options{Window: int(mib), ChunkSize: 2 * mib}, true, 12, mib},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Rate: mib}, func(w *world) {
 				var puts []upload.Exchange
 				up := w.uploader(func(o *upload.Options) {
-					o.ChunkSize, o.CommitEvery, o.Window = tt.opts.ChunkSize, tt.opts.CommitEvery, tt.opts.Window
+					o.ChunkSize, o.Window = tt.opts.ChunkSize, tt.opts.Window
 					o.Exchange = func(x upload.Exchange) {
 						if x.Op == session.OpPut {
 							puts = append(puts, x)
@@ -56,17 +53,17 @@ func TestCommitEvery(t *testing.T) {
 				for _, x := range puts {
 					largest = max(largest, x.Sent)
 					if x.Committed != x.Offset+x.Sent {
-						t.Errorf("put %d-%d made %d durable", x.Offset, x.Offset+x.Sent, x.Committed)
+						t.Errorf("put %d-%d committed %d", x.Offset, x.Offset+x.Sent, x.Committed)
 					}
 				}
-				if len(puts) != tt.requests && tt.opts.CommitEvery.Time == 0 || largest > tt.each || largest < tt.each/2 || len(puts) > tt.requests+2 {
+				if len(puts) != tt.requests || largest > tt.each || largest < tt.each/2 {
 					t.Errorf("%d requests of at most %d bytes, want %d of %d", len(puts), largest, tt.requests, tt.each)
 				}
 			})
 		})
 	}
 	inBubble(t, nil, func(w *world) { // a small file
-		up := w.uploader(func(o *upload.Options) { o.CommitEvery.Bytes = mib })
+		up := w.uploader(func(o *upload.Options) { o.ChunkSize = mib })
 		res, err := up.File(w.t.Context(), w.file(data(3*mib)), spec)
 		if err != nil || res.Requests != 5 {
 			t.Errorf("%d requests for 3 MiB, want a session with 5: %v", res.Requests, err)
@@ -74,9 +71,9 @@ func TestCommitEvery(t *testing.T) {
 	})
 }
 
-// TestCommitEveryCost checks that a durable offset costs one round trip, and nothing
-// else on the network. The table at [upload.CommitEvery] has its results.
-func TestCommitEveryCost(t *testing.T) {
+// TestChunkSizeCost checks that a further request costs one round trip, and nothing
+// else on the network. The table at [upload.Options] has its results.
+func TestChunkSizeCost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	const size, rate = 64 * mib, 100 * mib
@@ -88,7 +85,7 @@ func TestCommitEveryCost(t *testing.T) {
 				if path == "" {
 					path = w.file(random(size))
 				}
-				up := w.uploader(func(o *upload.Options) { o.Store, o.CommitEvery.Bytes = nil, every })
+				up := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = nil, every })
 				res, err := up.File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)

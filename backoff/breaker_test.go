@@ -18,14 +18,14 @@ import (
 
 const never = 1000 * time.Hour
 
-// crowd is a set of operations that share a gate and a service, in a synctest
+// crowd is a set of operations that share a breaker and a service, in a synctest
 // bubble.
 type crowd struct {
-	gate   *backoff.Gate
-	policy backoff.Policy
-	budget backoff.Budget
-	up     time.Duration // when the service is up again
-	takes  time.Duration // how long a request takes
+	breaker *backoff.Breaker
+	policy  backoff.Policy
+	budget  backoff.Budget
+	up      time.Duration // when the service is up again
+	takes   time.Duration // how long a request takes
 
 	start    time.Time
 	mu       sync.Mutex
@@ -60,8 +60,8 @@ func (c *crowd) run(t *testing.T, n int) {
 
 func (c *crowd) operation(ctx context.Context) error {
 	var last time.Time
-	w := backoff.Waiter{Gate: c.gate, Policy: c.policy, Budget: c.budget, Before: func(p backoff.Pause) error {
-		c.report(&last, p.Held)
+	w := backoff.Waiter{Breaker: c.breaker, Policy: c.policy, Budget: c.budget, Before: func(p backoff.Pause) error {
+		c.report(&last, p.Blocked)
 		return nil
 	}}
 	defer w.Close()
@@ -120,9 +120,9 @@ func (c *crowd) between(from, to time.Duration) (n int) {
 	return n
 }
 
-// TestGateInAnOutage checks the number of requests to a service that is down: at
+// TestBreakerInAnOutage checks the number of requests to a service that is down: at
 // most 1.2 for each operation in 32 s, and then one per longest wait.
-func TestGateInAnOutage(t *testing.T) {
+func TestBreakerInAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates many operations")
 	}
@@ -130,7 +130,7 @@ func TestGateInAnOutage(t *testing.T) {
 	for _, takes := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
 		for range 20 {
 			synctest.Test(t, func(t *testing.T) {
-				c := crowd{gate: new(backoff.Gate), budget: backoff.Budget{For: time.Hour}, up: never, takes: takes}
+				c := crowd{breaker: new(backoff.Breaker), budget: backoff.Budget{For: time.Hour}, up: never, takes: takes}
 				c.run(t, n)
 				if early := c.between(0, 32*time.Second); early > n*6/5 || early < n+4 {
 					t.Errorf("requests of %v: %d in 32 s, want %d to %d", takes, early, n+4, n*6/5)
@@ -155,23 +155,23 @@ func TestGateInAnOutage(t *testing.T) {
 	}
 }
 
-// TestGateEnds checks when an operation that is held by a closed gate ends.
-func TestGateEnds(t *testing.T) {
+// TestBreakerEnds checks when an operation that is blocked by an open breaker ends.
+func TestBreakerEnds(t *testing.T) {
 	for _, tt := range []struct {
 		budget      backoff.Budget
 		first, last time.Duration
 	}{
-		// The gate may hold for twice (2 + 3 + 5 + 9 + 17) s. The first wait of
+		// The breaker may hold for twice (2 + 3 + 5 + 9 + 17) s. The first wait of
 		// 1 to 2 s comes before that. An operation that made a probe has a
 		// second wait.
 		{backoff.Budget{}, 73 * time.Second, 78 * time.Second},
-		{backoff.Budget{Tries: 2}, 11 * time.Second, 20 * time.Second},
+		{backoff.Budget{Retries: 2}, 11 * time.Second, 20 * time.Second},
 		{backoff.Budget{For: 10 * time.Minute}, 10*time.Minute - 32*time.Second, 10 * time.Minute},
-		// 10 tries may wait for 196 s in total.
+		// 10 retries may wait for 196 s in total.
 		{backoff.Budget{AtStake: 64 << 20}, 392 * time.Second, 420 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := crowd{gate: new(backoff.Gate), budget: tt.budget, up: never}
+			c := crowd{breaker: new(backoff.Breaker), budget: tt.budget, up: never}
 			c.run(t, 32)
 			if first, last := c.ended[0], c.ended[31]; first < tt.first || last > tt.last {
 				t.Errorf("%+v: ended between %v and %v, want %v to %v", tt.budget, first, last, tt.first, tt.last)
@@ -183,31 +183,31 @@ func TestGateEnds(t *testing.T) {
 	}
 }
 
-// TestGateLeavesALoneOperationAlone checks that an operation that does not share the
-// gate waits for its own backoff only, even if the gate was closed.
-func TestGateLeavesALoneOperationAlone(t *testing.T) {
-	gates := map[string]func(t *testing.T) *backoff.Gate{
-		"nil":  func(*testing.T) *backoff.Gate { return nil },
-		"none": func(*testing.T) *backoff.Gate { return backoff.NoGate },
-		"new":  func(*testing.T) *backoff.Gate { return new(backoff.Gate) },
-		"one failure": func(*testing.T) *backoff.Gate {
-			return &backoff.Gate{Threshold: 1}
+// TestBreakerLeavesALoneOperationAlone checks that an operation that does not share the
+// breaker waits for its own backoff only, even if the breaker was open.
+func TestBreakerLeavesALoneOperationAlone(t *testing.T) {
+	breakers := map[string]func(t *testing.T) *backoff.Breaker{
+		"nil":  func(*testing.T) *backoff.Breaker { return nil },
+		"none": func(*testing.T) *backoff.Breaker { return backoff.NoBreaker },
+		"new":  func(*testing.T) *backoff.Breaker { return new(backoff.Breaker) },
+		"one failure": func(*testing.T) *backoff.Breaker {
+			return &backoff.Breaker{Threshold: 1}
 		},
-		"after an outage": func(t *testing.T) *backoff.Gate {
-			c := crowd{gate: new(backoff.Gate), up: never}
+		"after an outage": func(t *testing.T) *backoff.Breaker {
+			c := crowd{breaker: new(backoff.Breaker), up: never}
 			c.run(t, 32)
-			return c.gate
+			return c.breaker
 		},
-		"after another": func(t *testing.T) *backoff.Gate {
-			c := crowd{gate: new(backoff.Gate), up: never}
+		"after another": func(t *testing.T) *backoff.Breaker {
+			c := crowd{breaker: new(backoff.Breaker), up: never}
 			c.run(t, 1)
-			return c.gate
+			return c.breaker
 		},
 	}
-	for name, gate := range gates {
+	for name, breaker := range breakers {
 		for range 5 {
 			synctest.Test(t, func(t *testing.T) {
-				c := crowd{gate: gate(t), policy: noJitter, up: never}
+				c := crowd{breaker: breaker(t), policy: noJitter, up: never}
 				c.run(t, 1)
 				want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second}
 				if !slices.Equal(c.requests, want) {
@@ -218,7 +218,7 @@ func TestGateLeavesALoneOperationAlone(t *testing.T) {
 	}
 	for jitter := range backoff.DecorrelatedJitter + 1 {
 		synctest.Test(t, func(t *testing.T) {
-			c := crowd{gate: &backoff.Gate{Threshold: 1}, policy: backoff.Policy{Jitter: jitter}, up: never, takes: time.Minute}
+			c := crowd{breaker: &backoff.Breaker{Threshold: 1}, policy: backoff.Policy{Jitter: jitter}, up: never, takes: time.Minute}
 			c.run(t, 1)
 			if len(c.requests) != 6 {
 				t.Errorf("%v: %d requests, want 6", jitter, len(c.requests))
@@ -227,13 +227,13 @@ func TestGateLeavesALoneOperationAlone(t *testing.T) {
 	}
 }
 
-// TestGateOpens checks that all operations succeed soon after the service is up
+// TestBreakerCloses checks that all operations succeed soon after the service is up
 // again, and that the number of concurrent retries doubles.
-func TestGateOpens(t *testing.T) {
+func TestBreakerCloses(t *testing.T) {
 	const n, takes = 32, 100 * time.Millisecond
 	for _, up := range []time.Duration{200 * time.Millisecond, 5 * time.Second, 20 * time.Second, 40 * time.Second, 10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			c := crowd{gate: new(backoff.Gate), budget: backoff.Budget{For: time.Hour}, up: up, takes: takes}
+			c := crowd{breaker: new(backoff.Breaker), budget: backoff.Budget{For: time.Hour}, up: up, takes: takes}
 			c.run(t, n)
 			last := c.ended[n-1]
 			t.Logf("up after %v: all succeeded %v later, %d requests, retries under way %v", up, last-up, len(c.requests), c.most)
@@ -258,7 +258,7 @@ func TestGateOpens(t *testing.T) {
 
 // throughput returns how many operations parallel workers complete if one
 // request in ten fails, in a time that is long enough for a stable result.
-func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Duration) (done int) {
+func throughput(t *testing.T, breaker *backoff.Breaker, workers int, takes time.Duration) (done int) {
 	enough := time.Duration(testsize.Full(100_000, 30_000)/workers) * (takes + takes/9 + 180*time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -275,7 +275,7 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 							return 0, status(503)
 						}
 						return 0, nil
-					}, &backoff.Options{Gate: gate, Budget: backoff.Budget{Tries: 20}})
+					}, &backoff.Options{Breaker: breaker, Budget: backoff.Budget{Retries: 20}})
 					if err != nil {
 						t.Error(err)
 					}
@@ -290,11 +290,11 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 	return done
 }
 
-// TestGateThroughput checks that random failures, one in ten requests, do not close
-// the gate for long. If requests take no time, all operations except one always wait,
-// and a closed gate costs the most. A ratio under 0.9 can be chance. It is then
+// TestBreakerThroughput checks that random failures, one in ten requests, do not open
+// the breaker for long. If requests take no time, all operations except one always wait,
+// and an open breaker costs the most. A ratio under 0.9 can be chance. It is then
 // measured again, up to eight times, and the counts are added.
-func TestGateThroughput(t *testing.T) {
+func TestBreakerThroughput(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("simulates many operations")
@@ -304,28 +304,28 @@ func TestGateThroughput(t *testing.T) {
 			var with, without int
 			var ratio float64
 			for measured := 0; measured < 8 && ratio < 0.9; measured++ {
-				with += throughput(t, new(backoff.Gate), workers, takes)
-				without += throughput(t, backoff.NoGate, workers, takes)
+				with += throughput(t, new(backoff.Breaker), workers, takes)
+				without += throughput(t, backoff.NoBreaker, workers, takes)
 				ratio = float64(with) / float64(without)
 			}
-			t.Logf("%3d operations at a time, requests of %v: throughput %.3f of that without a gate (%d and %d operations)", workers, takes, ratio, with, without)
+			t.Logf("%3d operations at a time, requests of %v: throughput %.3f of that without a breaker (%d and %d operations)", workers, takes, ratio, with, without)
 			if ratio < 0.9 {
-				t.Errorf("%d operations at a time, requests of %v: throughput %.3f of that without a gate, want 0.9", workers, takes, ratio)
+				t.Errorf("%d operations at a time, requests of %v: throughput %.3f of that without a breaker, want 0.9", workers, takes, ratio)
 			}
 		}
 	}
 }
 
-// closed returns operations that fail together and close their gate. An
+// opened returns operations that fail together and open their breaker. An
 // admitted operation sends its number to passed.
-func closed(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel []context.CancelFunc) {
-	gate := new(backoff.Gate)
+func opened(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel []context.CancelFunc) {
+	breaker := new(backoff.Breaker)
 	passed = make(chan int, n)
 	start := make(chan struct{})
 	for i := range n {
 		ctx, stop := context.WithCancel(t.Context())
 		cancel = append(cancel, stop)
-		w := &backoff.Waiter{Gate: gate, Policy: noJitter, Budget: backoff.Budget{For: time.Hour}}
+		w := &backoff.Waiter{Breaker: breaker, Policy: noJitter, Budget: backoff.Budget{For: time.Hour}}
 		ops = append(ops, w)
 		go func() {
 			<-start
@@ -338,9 +338,9 @@ func closed(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel
 	return ops, passed, cancel
 }
 
-// TestGateHandsOver checks that the next operation makes a probe as soon as the
+// TestBreakerHandsOver checks that the next operation makes a probe as soon as the
 // previous prober ends, for any reason.
-func TestGateHandsOver(t *testing.T) {
+func TestBreakerHandsOver(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		end  func(ctx context.Context, w *backoff.Waiter, cancel context.CancelFunc)
@@ -364,7 +364,7 @@ func TestGateHandsOver(t *testing.T) {
 			go w.Wait(ctx, backoff.Failure{RetryAfter: 20 * time.Second})
 		}, 20 * time.Second},
 		{"spent", func(ctx context.Context, w *backoff.Waiter, _ context.CancelFunc) {
-			w.Budget = backoff.Budget{Tries: -1}
+			w.Budget = backoff.Budget{Retries: -1}
 			if err := w.Wait(ctx, backoff.Failure{}); !errors.Is(err, backoff.ErrRetriesExhausted) {
 				t.Error(err)
 			}
@@ -373,7 +373,7 @@ func TestGateHandsOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ops, passed, cancel := closed(t, 8)
+				ops, passed, cancel := opened(t, 8)
 				prober := <-passed
 				synctest.Wait()
 				if len(passed) > 0 {
@@ -395,12 +395,12 @@ func TestGateHandsOver(t *testing.T) {
 	}
 }
 
-// TestGateForgetsCanceled checks that operations that are canceled while they
+// TestBreakerForgetsCanceled checks that operations that are canceled while they
 // wait do not get a turn.
-func TestGateForgetsCanceled(t *testing.T) {
+func TestBreakerForgetsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 16
-		ops, passed, cancel := closed(t, n)
+		ops, passed, cancel := opened(t, n)
 		prober := <-passed
 		time.Sleep(time.Second)
 		left := (prober + 1) % n
@@ -417,16 +417,16 @@ func TestGateForgetsCanceled(t *testing.T) {
 	})
 }
 
-// TestGateLosesNoOperation runs operations whose requests end in every way, at
+// TestBreakerLosesNoOperation runs operations whose requests end in every way, at
 // random, and checks that each of them ends.
-func TestGateLosesNoOperation(t *testing.T) {
+func TestBreakerLosesNoOperation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("checks many values")
 	}
 	for range testsize.Full(30, 10) {
 		seed := testsize.Seed(t)
 		synctest.Test(t, func(t *testing.T) {
-			gate := &backoff.Gate{Threshold: 1 + int(seed%6)}
+			breaker := &backoff.Breaker{Threshold: 1 + int(seed%6)}
 			start := time.Now()
 			var wg sync.WaitGroup
 			for i := range 64 {
@@ -437,7 +437,7 @@ func TestGateLosesNoOperation(t *testing.T) {
 						if r.IntN(3) == 0 {
 							time.AfterFunc(time.Duration(r.Int64N(int64(3*time.Minute))), cancel)
 						}
-						misbehave(ctx, gate, r)
+						misbehave(ctx, breaker, r)
 						cancel()
 					}
 				})
@@ -446,8 +446,8 @@ func TestGateLosesNoOperation(t *testing.T) {
 			if took := time.Since(start); took > 12*time.Hour {
 				t.Errorf("seed %d: ended after %v", seed, took)
 			}
-			// The gate must not keep a state that holds a later operation.
-			c := crowd{gate: gate, policy: noJitter, up: never}
+			// The breaker must not keep a state that holds a later operation.
+			c := crowd{breaker: breaker, policy: noJitter, up: never}
 			c.run(t, 1)
 			if len(c.requests) != 6 || c.requests[5] != 31*time.Second {
 				t.Errorf("seed %d: requests at %v", seed, c.requests)
@@ -457,8 +457,8 @@ func TestGateLosesNoOperation(t *testing.T) {
 }
 
 // misbehave runs one operation.
-func misbehave(ctx context.Context, gate *backoff.Gate, r *rand.Rand) {
-	w := backoff.Waiter{Gate: gate, Policy: backoff.Policy{Jitter: backoff.Jitter(r.IntN(6))}}
+func misbehave(ctx context.Context, breaker *backoff.Breaker, r *rand.Rand) {
+	w := backoff.Waiter{Breaker: breaker, Policy: backoff.Policy{Jitter: backoff.Jitter(r.IntN(6))}}
 	if r.IntN(2) == 0 {
 		w.Budget.For = time.Duration(r.Int64N(int64(5 * time.Minute)))
 	}
@@ -496,19 +496,19 @@ func misbehave(ctx context.Context, gate *backoff.Gate, r *rand.Rand) {
 	}
 }
 
-// TestGateIgnoresFailuresOfOneOperation checks that other operations are not
+// TestBreakerIgnoresFailuresOfOneOperation checks that other operations are not
 // held by an operation that always fails, or by failures that concern one
 // operation.
-func TestGateIgnoresFailuresOfOneOperation(t *testing.T) {
+func TestBreakerIgnoresFailuresOfOneOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := new(backoff.Gate)
+		breaker := new(backoff.Breaker)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			(&crowd{gate: gate, up: never, start: time.Now()}).operation(t.Context())
+			(&crowd{breaker: breaker, up: never, start: time.Now()}).operation(t.Context())
 		})
 		for range 32 { // 429 for one object name
 			wg.Go(func() {
-				w := backoff.Waiter{Gate: gate, Policy: noJitter}
+				w := backoff.Waiter{Breaker: breaker, Policy: noJitter}
 				defer w.Close()
 				start := time.Now()
 				for i := range 5 {
@@ -523,7 +523,7 @@ func TestGateIgnoresFailuresOfOneOperation(t *testing.T) {
 		}
 		for range 10 {
 			time.Sleep(3 * time.Second)
-			w := backoff.Waiter{Gate: gate, Policy: noJitter}
+			w := backoff.Waiter{Breaker: breaker, Policy: noJitter}
 			start := time.Now()
 			if err := w.Wait(t.Context(), backoff.Failure{}); err != nil || time.Since(start) != time.Second {
 				t.Errorf("one failure: %v after %v", err, time.Since(start))
@@ -535,16 +535,16 @@ func TestGateIgnoresFailuresOfOneOperation(t *testing.T) {
 	})
 }
 
-// TestGateStaysClosedForFirstRequests checks that only retries open the gate: a
+// TestBreakerStaysOpenForFirstRequests checks that only retries close the breaker: a
 // service that starts sessions but refuses data would otherwise get as many
-// probes at a time as sessions were started since the gate closed.
-func TestGateStaysClosedForFirstRequests(t *testing.T) {
+// probes at a time as sessions were started since the breaker opened.
+func TestBreakerStaysOpenForFirstRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := crowd{gate: new(backoff.Gate), policy: noJitter, up: never}
+		c := crowd{breaker: new(backoff.Breaker), policy: noJitter, up: never}
 		go func() {
 			for range 300 {
 				time.Sleep(100 * time.Millisecond)
-				w := backoff.Waiter{Gate: c.gate}
+				w := backoff.Waiter{Breaker: c.breaker}
 				w.Succeeded()
 				w.Close()
 			}
@@ -563,39 +563,12 @@ func TestGateStaysClosedForFirstRequests(t *testing.T) {
 	})
 }
 
-func TestObjectRateLimit(t *testing.T) {
-	const text = "The object bkt/obj exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429."
-	for _, tt := range []struct {
-		code    int
-		reason  string
-		message string
-		want    bool
-	}{
-		{429, "rateLimitExceeded", text, true},
-		{429, "", text, true},
-		{403, "rateLimitExceeded", text, true},
-		{429, "SlowDown", "Changing object bkt/obj too quickly, please slow down (Please reduce your request rate)", true},
-		{429, "SlowDown", "The object bkt/obj is changed too often (Please reduce your request rate)", true},
-		{429, "SlowDown", "Please reduce your request rate.", false},
-		{429, "rateLimitExceeded", "The rate limit for this project was exceeded.", false},
-		{429, "rateLimitExceeded", "", false},
-		{429, "", "The project exceeded the rate limit for creating and deleting buckets.", false},
-		{503, "rateLimitExceeded", text, false},
-		{403, "forbidden", text, false},
-		{200, "", text, false},
-	} {
-		if got := backoff.ObjectRateLimit(tt.code, tt.reason, tt.message); got != tt.want {
-			t.Errorf("ObjectRateLimit(%d, %q, %.20q) = %v", tt.code, tt.reason, tt.message, got)
-		}
-	}
-}
-
-// TestGateOff checks that a gate that is switched off counts no failure and holds
+// TestBreakerOff checks that a breaker that is switched off counts no failure and holds
 // no operation.
-func TestGateOff(t *testing.T) {
-	for _, gate := range []*backoff.Gate{nil, backoff.NoGate, {Threshold: -1}} {
+func TestBreakerOff(t *testing.T) {
+	for _, breaker := range []*backoff.Breaker{nil, backoff.NoBreaker, {Threshold: -1}} {
 		synctest.Test(t, func(t *testing.T) {
-			c := crowd{gate: gate, up: never}
+			c := crowd{breaker: breaker, up: never}
 			c.run(t, 32)
 			if len(c.requests) != 6*32 {
 				t.Errorf("%d requests, want %d", len(c.requests), 6*32)
@@ -604,29 +577,29 @@ func TestGateOff(t *testing.T) {
 	}
 }
 
-// TestGateSuccessDoesNotAllocate checks the path of every successful request.
-func TestGateSuccessDoesNotAllocate(t *testing.T) {
-	for _, gate := range []*backoff.Gate{nil, backoff.NoGate, new(backoff.Gate)} {
-		w := backoff.Waiter{Gate: gate}
+// TestBreakerSuccessDoesNotAllocate checks the path of every successful request.
+func TestBreakerSuccessDoesNotAllocate(t *testing.T) {
+	for _, breaker := range []*backoff.Breaker{nil, backoff.NoBreaker, new(backoff.Breaker)} {
+		w := backoff.Waiter{Breaker: breaker}
 		if n := testing.AllocsPerRun(100, func() { w.Succeeded(); w.Close() }); n != 0 {
 			t.Errorf("%v allocations", n)
 		}
 	}
 }
 
-// This example shows a gate that two parts of a program share, and one that is
+// This example shows a breaker that two parts of a program share, and one that is
 // switched off.
-func ExampleGate() {
-	gate := new(backoff.Gate)
-	read := backoff.Options{Gate: gate}
-	write := backoff.Options{Gate: gate}
-	probe := backoff.Options{Gate: backoff.NoGate}
-	fmt.Println(read.Gate == write.Gate, probe.Gate.Threshold)
+func ExampleBreaker() {
+	breaker := new(backoff.Breaker)
+	read := backoff.Options{Breaker: breaker}
+	write := backoff.Options{Breaker: breaker}
+	probe := backoff.Options{Breaker: backoff.NoBreaker}
+	fmt.Println(read.Breaker == write.Breaker, probe.Breaker.Threshold)
 	// Output: true -1
 }
 
-func BenchmarkGateSucceeded(b *testing.B) {
-	w := backoff.Waiter{Gate: new(backoff.Gate)}
+func BenchmarkBreakerSucceeded(b *testing.B) {
+	w := backoff.Waiter{Breaker: new(backoff.Breaker)}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

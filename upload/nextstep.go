@@ -109,7 +109,7 @@ const (
 	otherCompressor        // the compression gives other bytes
 )
 
-// choose decides what an upload of a file does next. The first row that applies counts:
+// nextStep decides what an upload of a file does next. The first row that applies counts:
 //
 //	the last session                                            next step
 //	  ended                                                     finish
@@ -141,7 +141,7 @@ const (
 //	  parts undecided                                           divide
 //	  the rate of the first bytes decides                       measure a new session
 //	  otherwise                                                 new session
-func choose(f facts) plan {
+func nextStep(f facts) plan {
 	switch {
 	case f.tried != noSession:
 		return afterSession(f)
@@ -167,7 +167,7 @@ func choose(f facts) plan {
 	return plan{step: newSession}
 }
 
-// afterSession is choose after a session.
+// afterSession is nextStep after a session.
 func afterSession(f facts) plan {
 	switch {
 	case f.tried == wrongSource && f.replace:
@@ -184,7 +184,7 @@ func afterSession(f facts) plan {
 	return plan{step: continueSession}
 }
 
-// withSaved is choose for a saved upload.
+// withSaved is nextStep for a saved upload.
 func withSaved(f facts) plan {
 	switch {
 	case f.restart:

@@ -30,13 +30,13 @@ func allFacts(f func(facts)) {
 	}
 }
 
-// TestChoose checks the decision for every combination of facts against what must hold of it.
-func TestChoose(t *testing.T) {
+// TestNextStep tries all combinations of facts, and checks what must hold for each decision.
+func TestNextStep(t *testing.T) {
 	t.Parallel()
 	n := 0
 	allFacts(func(f facts) {
 		n++
-		p := choose(f)
+		p := nextStep(f)
 		untried, saved := f.tried == noSession, f.saved != nothingSaved
 		usable := untried && saved && !f.restart && !f.differs && !f.unusable
 		sound := map[step]bool{
@@ -124,9 +124,9 @@ func after(f facts, p plan) (next []facts) {
 	return next
 }
 
-// TestChooseEnds follows every upload from its beginning through all outcomes of its steps, and checks that it ends,
+// TestNextStepEnds follows every upload from its beginning through all outcomes of its steps, and checks that it ends,
 // and that it takes no step twice unless it started over or a session was tried meanwhile.
-func TestChooseEnds(t *testing.T) {
+func TestNextStepEnds(t *testing.T) {
 	t.Parallel()
 	type taking struct {
 		step  step
@@ -134,7 +134,7 @@ func TestChooseEnds(t *testing.T) {
 	}
 	var follow func(f facts, before []taking, fresh int)
 	follow = func(f facts, before []taking, fresh int) {
-		p := choose(f)
+		p := nextStep(f)
 		now := taking{p.step, f.tried}
 		if p.step == startOver {
 			// A session can only be compressed to other bytes, or differ from the service's checksum, if it was saved by

@@ -30,7 +30,7 @@ func (w *world) briefly(n int, apart time.Duration) {
 }
 
 // TestManyUploadsWhoseDataIsRefused checks that neither a session that opens nor a
-// status query that is answered opens the gate, or keeps it open, while data is
+// status query that is answered closes the breaker, or keeps it closed, while data is
 // refused. In an earlier version, 32 uploads made 9 requests each in 32 s. Nor do
 // the 503s and 404s of a load balancer without a backend, also to queries.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
@@ -56,7 +56,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: tt.do})
 			}
 			w.briefly(n, tt.apart)
-			// Without the gate there are 160 requests.
+			// Without the breaker there are 160 requests.
 			ops := w.srv.Stats().Ops
 			if data, queries := ops[faults.OpPut], ops[faults.OpQuery]; queries > 5 && !tt.queries || data > n+5 || tt.queries && data+queries > n+5 {
 				t.Errorf("%+v: %d requests with data and %d queries for %d uploads", tt, data, queries, n)
