@@ -48,8 +48,8 @@ type BatchOptions struct {
 	// Warning, and the destinations are looked up one by one.
 	Listing *Listing
 
-	// SkipIfListed applies Skip only to the files that are looked up in the Listing, once the service refuses
-	// it. The others are uploaded without a comparison, because it costs a request for each.
+	// SkipIfListed uploads files without a comparison if the service refuses the Listing, instead of a
+	// request for each destination.
 	SkipIfListed bool
 
 	// DryRun sends no data: the Result of a file that would be uploaded has

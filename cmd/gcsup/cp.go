@@ -56,7 +56,8 @@ With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
 PREFIX/...
 
 cp -r skips a file whose object has the same bytes, unless a flag sets attributes
-or a precondition of the objects. --skip-identical=off uploads such a file again.
+or a precondition of the objects. The object keeps its attributes, even if flags of
+an earlier run set them. --skip-identical=off uploads such a file again.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,

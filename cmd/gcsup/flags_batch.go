@@ -16,7 +16,7 @@ import (
 type batchFlags struct {
 	noClobber     bool
 	skipIdentical skipFlag
-	skipIfListed  bool // --skip-identical was not given, and must not cost a request for each file
+	skipIfListed  bool // --skip-identical was not given, so that it must not cost a request for each file
 	jobs          jobsFlag
 	dryRun        bool
 	manifest      string
@@ -24,7 +24,7 @@ type batchFlags struct {
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists; for -n of rclone, which uploads nothing, use --dry-run")
-	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time; off: upload all")
+	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object has the same size and CRC32C, or with =mtime the same size and modification time, whatever its attributes; default of cp -r, unless =off")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
@@ -105,8 +105,11 @@ func (f *batchFlags) manifestFile(shard tree.Shard) string {
 func (f *batchFlags) options(chosen *selection) *upload.BatchOptions {
 	o := f.jobs.options()
 	o.Skip, o.SkipIfListed, o.DryRun, o.Sizes = f.skip(), f.skipIfListed, f.dryRun, chosen.sizes
-	if f.skip() != upload.SkipNothing && !chosen.single() {
+	switch {
+	case !chosen.single():
 		o.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}
+	case f.skipIfListed:
+		o.Skip = upload.SkipNothing // -r of one file is like no -r
 	}
 	return &o
 }
