@@ -24,7 +24,7 @@ type batchFlags struct {
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists; for -n of rclone, which uploads nothing, use --dry-run")
-	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object has the same size and CRC32C, or with =mtime the same size and modification time, whatever its attributes; default of cp -r, unless =off")
+	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object has the same size and CRC32C (default of -r); =mtime: size and time")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
