@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -118,8 +119,8 @@ func TestStreamSkip(t *testing.T) {
 	})
 }
 
-// TestSkip checks which files of a batch each rule skips, with and without a listing. The rule is that of the call, unless
-// the batch has one.
+// TestSkip checks which files of a batch each rule skips: with a listing, without one, and without a store. The rule is that
+// of the call, unless the batch has one.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
@@ -158,17 +159,32 @@ func TestSkip(t *testing.T) {
 		{"encrypted with the key of the hash", sealed, hashOnly, keep, [4]upload.Skip{exists, same, sameTime, same}},
 		{"not encrypted with the key", plain, sealed, keep, [4]upload.Skip{exists, no, no, no}},
 		{"not encrypted with the key of the hash", plain, hashOnly, keep, [4]upload.Skip{exists, no, no, no}},
+		{"compressed by another version", zip, zip, keep, [4]upload.Skip{exists, no, sameTime, no}},
 	}
+	last := len(tests) - 1
 	for r, rule := range rules {
-		for _, listed := range []bool{false, true} {
+		for _, manner := range []string{"one by one", "listed", "without a store"} {
+			listed, size := manner == "listed", int64(1000)
+			if manner == "without a store" {
+				size = 3 * q // a session each
+			}
 			inBubble(t, nil, func(w *world) {
-				up := w.uploader(func(o *upload.Options) { o.EncryptionKeys = []session.EncryptionKey{key} })
-				jobs := w.jobs(len(tests), 1000)
+				up := w.uploader(zippedParts, func(o *upload.Options) {
+					o.EncryptionKeys = []session.EncryptionKey{key}
+					if manner == "without a store" {
+						o.Store = nil
+					}
+				})
+				jobs := w.jobs(len(tests), size)
 				for i, tt := range tests {
 					jobs[i].Spec.Gzip, jobs[i].Spec.EncryptionKey = tt.first.Gzip, tt.first.EncryptionKey
 				}
 				files(w.t.Context(), up, jobs[1:2], nil)
-				files(w.t.Context(), up, jobs[2:], &upload.BatchOptions{Skip: sameTime}) // which writes the times
+				writeTimes := &upload.BatchOptions{Skip: sameTime}
+				files(w.t.Context(), up, jobs[2:last], writeTimes)
+				upload.SetGzipLevel(up, 1)
+				files(w.t.Context(), up, jobs[last:], writeTimes)
+				upload.SetGzipLevel(up, gzip.HuffmanOnly) // as before
 				for i, tt := range tests {
 					if err := tt.change(jobs[i].Path); err != nil {
 						t.Fatal(err)
@@ -186,12 +202,12 @@ func TestSkip(t *testing.T) {
 				}
 				up = withCall(up, upload.CallOptions{Skip: call})
 				for _, opts.DryRun = range []bool{true, false} {
-					inserts := w.srv.Stats().Ops[faults.OpInsert]
+					uploads := w.uploads()
 					got := files(w.t.Context(), up, jobs, &opts)
 					for i, tt := range tests {
 						o := got[jobs[i].Spec.Object]
 						if o.err != nil || o.Skipped != tt.want[r] || o.Planned != (opts.DryRun && tt.want[r] == no) {
-							t.Errorf("%v, listed %v, dry run %v: %s: skipped %v, planned %v, error %v; want %v", rule, listed, opts.DryRun, tt.name, o.Skipped, o.Planned, o.err, tt.want[r])
+							t.Errorf("%v, %s, dry run %v: %s: skipped %v, planned %v, error %v; want %v", rule, manner, opts.DryRun, tt.name, o.Skipped, o.Planned, o.err, tt.want[r])
 						}
 						if opts.DryRun || o.Skipped != no {
 							continue
@@ -209,13 +225,19 @@ func TestSkip(t *testing.T) {
 							w.wantObject(jobs[i].Spec.Object, content)
 						}
 					}
-					if n := w.srv.Stats().Ops[faults.OpInsert] - inserts; opts.DryRun && n > 0 {
+					if n := w.uploads() - uploads; opts.DryRun && n > 0 {
 						t.Errorf("%v: a dry run uploads %d files", rule, n)
 					}
 				}
 			})
 		}
 	}
+}
+
+// uploads returns how many uploads the service saw.
+func (w *world) uploads() int64 {
+	ops := w.srv.Stats().Ops
+	return ops[faults.OpInsert] + ops[faults.OpStart]
 }
 
 // TestSkipExistingAfterTheListing checks that an object that appears after the listing is not replaced.

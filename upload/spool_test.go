@@ -844,22 +844,23 @@ func TestSpoolRefusedSession(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		first, second []faults.Fault
+		want          error // of the first process; nil means any
 	}{
 		{"checksum", []faults.Fault{
 			{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}},
 			{Match: faults.Match{Op: faults.OpStart}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
-		}, nil},
-		{"data", []faults.Fault{refuse}, []faults.Fault{refuse}},
+		}, nil, nil},
+		{"data", []faults.Fault{refuse}, []faults.Fault{refuse}, nil},
 		{"start", []faults.Fault{
 			{Match: faults.Match{Op: faults.OpStart}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 			{Match: faults.Match{Op: faults.OpStart}, Do: faults.Action{Effect: faults.EffectStatus, Status: 412}},
-		}, nil},
+		}, nil, session.ErrPrecondition},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: tt.first}, func(w *world) {
 				content := data(5 * mib)
 				res, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), pieces(content), spec)
-				if err == nil || errors.Is(err, upload.ErrIncomplete) || !res.Resumable {
+				if err == nil || tt.want != nil && !errors.Is(err, tt.want) || errors.Is(err, upload.ErrIncomplete) || !res.Resumable {
 					t.Fatalf("%v, %+v", err, res)
 				}
 				w.srv.ClearFaults()
