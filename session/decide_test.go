@@ -323,6 +323,9 @@ func TestTemporaryObject(t *testing.T) {
 				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
 				break
 			}
+			if a.Step == session.Begin && (s.Committed != 0 || s.Sent != 0) {
+				t.Errorf("%s: turn %d: a new session begins with %d bytes committed and %d sent", story.name, i, s.Committed, s.Sent)
+			}
 			if a.Step == session.Begin && turn.reply.Op != session.OpStart && s.Restarts != 1 {
 				t.Errorf("%s: turn %d: %d restarts, want 1", story.name, i, s.Restarts)
 			}
