@@ -262,35 +262,6 @@ func (w *world) wantReports(n int, every time.Duration) {
 	}
 }
 
-// TestObjectRateLimitHoldsNoOtherUpload checks that uploads to one name, which
-// the service slows down, do not open the breaker for others.
-func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Object: "hot"}, Times: -1, Do: faults.Action{
-			Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
-			Message: "The object bkt/hot exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
-		}}, faults.Fault{Match: faults.Match{Object: "other"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		path := w.file(data(100))
-		up := w.uploader(withoutStore)
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "hot"})
-				if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 5 {
-					t.Errorf("%d retries, %v", res.Retries, err)
-				}
-			})
-		}
-		time.Sleep(10 * time.Second)
-		res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "other"})
-		if err != nil || res.Waited > 2*time.Second {
-			t.Errorf("another upload waited %v: %v", res.Waited, err)
-		}
-		wg.Wait()
-	})
-}
-
 // TestPolicyIsUsed checks that the waits are those of Options.Policy.
 func TestPolicyIsUsed(t *testing.T) {
 	inBubble(t, nil, func(w *world) {

@@ -190,43 +190,6 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// TestStuckStreamBlocksNoOther checks that streams continue while another one, which
-// has taken all memory, waits for the service.
-func TestStuckStreamBlocksNoOther(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	down := faults.Fault{Match: faults.Match{Op: faults.OpPut, Object: "stuck"}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}}
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {
-		up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
-		ctx, cancel := context.WithCancel(w.t.Context())
-		stuck := &zeroReader{size: 1 << 40}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := up.Reader(ctx, stuck, upload.Spec{Bucket: "bkt", Object: "stuck"})
-			ended <- err
-		}()
-		time.Sleep(time.Second)
-		if stuck.read.Load() < 7*mib {
-			t.Errorf("the stuck stream has read %d bytes", stuck.read.Load())
-		}
-		began := time.Now()
-		for i := range 3 {
-			content := data(10 * mib)
-			if _, err := up.Reader(w.t.Context(), bytes.NewReader(content), upload.Spec{Bucket: "bkt", Object: fmt.Sprint("o", i)}); err != nil {
-				t.Fatal(err)
-			}
-			w.wantObject(fmt.Sprint("o", i), content)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("three streams took %v", took)
-		}
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("error = %v", err)
-		}
-	})
-}
-
 // TestStreamsReturnMemory checks that an upload returns its memory to the Uploader
 // for every kind of end.
 func TestStreamsReturnMemory(t *testing.T) {
