@@ -28,6 +28,8 @@ var words = []struct{ where, pattern, use string }{
 	{"", `\bupload\.Held\b|"type":"held"`, "LeaseHeld, lease_held"},
 	{"", `\bmake walk\b`, "make model-check"},
 	{"docs/", `\b[0-9]+ tries\b`, "retries, or attempts"},
+	{"upload/outbox/", `\btries +uint|\.tries\b`, "failures"},
+	{"internal/retrysim/", `\btries\b`, "retries"},
 }
 
 // TestWords checks that no file has a word that another one replaced.

@@ -65,7 +65,7 @@ func TestOracle(t *testing.T) {
 				t.Fatal(err)
 			}
 			due := make([]time.Duration, s.Clients)
-			tries := make([]int, s.Clients)
+			failed := make([]int, s.Clients)
 			credit := 0.0 // requests
 			queue := max(float64(s.Capacity)/10, 1)
 			var requests int64
@@ -95,11 +95,11 @@ func TestOracle(t *testing.T) {
 						due[i] = -1
 						continue
 					}
-					wait := policy.Delay(tries[i], 0)
+					wait := policy.Delay(failed[i], 0)
 					longest = max(longest, wait)
 					due[i] = now + wait
 					next = min(next, due[i])
-					tries[i]++
+					failed[i]++
 				}
 			}
 			if got.Requests != requests || got.Wasted != requests-int64(s.Clients) || got.All != retrysim.Time(all) || got.MaxWait != retrysim.Time(longest) || got.Failed != 0 {
@@ -193,8 +193,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestUploads checks that progress restores the tries, so that uploads survive
-// an outage at any time if it is shorter than their tries.
+// TestUploads checks that progress restores the retries, so that uploads survive
+// an outage at any time if it is shorter than the waits of their retries.
 func TestUploads(t *testing.T) {
 	s := scenario(t, "uploads")
 	s.Outage = 10 * time.Second
@@ -202,7 +202,7 @@ func TestUploads(t *testing.T) {
 		t.Errorf("outage of 10 s: %d of %d failed, all after %v", got.Failed, s.Clients, got.All)
 	}
 	// The server always has too little capacity. Every upload is refused more
-	// than five times in total. If progress did not restore the tries, 93
+	// than five times in total. If progress did not restore the retries, 93
 	// uploads, nearly half, would stop.
 	busy := s
 	busy.Outage, busy.Capacity = 0, 60
@@ -211,7 +211,7 @@ func TestUploads(t *testing.T) {
 	}
 	s.Outage = time.Minute
 	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != s.Clients {
-		t.Errorf("outage of a minute: %d of %d failed, want all, because five tries last half as long", got.Failed, s.Clients)
+		t.Errorf("outage of a minute: %d of %d failed, want all, because five retries last half as long", got.Failed, s.Clients)
 	}
 }
 

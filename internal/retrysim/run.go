@@ -68,7 +68,7 @@ type run struct {
 	scenario Scenario
 	shared   string
 	policy   backoff.Policy
-	tries    int // retries in a row before a client stops; 0 if it never stops
+	retries  int // retries in a row before a client stops; 0 if it never stops
 	limit    int // of events, maxEvents
 	random   *rand.Rand
 	service  service
@@ -83,7 +83,7 @@ type run struct {
 // client is one client, or several that are refused at the same times.
 type client struct {
 	count     int64
-	tries     int                // refused requests since the last served one
+	refused   int                // refused requests since the last served one
 	left      int                // parts that are not served yet
 	gate      *gate              // nil without gates
 	operation *breaker.Operation // at the breaker
@@ -112,7 +112,7 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 		result:   Result{Policy: name + shared},
 	}
 	if name == "bidmanager" {
-		r.tries = backoff.Retries(0)
+		r.retries = backoff.Retries(0)
 	}
 	if s.service != nil {
 		r.service = s.service(r.random)
@@ -182,7 +182,7 @@ func (r *run) try(c client) {
 	switch {
 	case c.pacer != nil:
 		c.pacer.retry(c)
-	case c.gate != nil && c.tries > 0 && c.gate.breaker.Open():
+	case c.gate != nil && c.refused > 0 && c.gate.breaker.Open():
 		r.enter(c)
 	default:
 		r.request(c)
@@ -228,7 +228,7 @@ func (r *run) served(c client, count int64) {
 	if c.gate != nil {
 		c.gate.breaker.Succeeded(c.operation)
 	}
-	c.count, c.tries = count, 0
+	c.count, c.refused = count, 0
 	c.left--
 	if c.left > 0 {
 		r.after(r.scenario.pause, func() { r.try(c) })
@@ -242,11 +242,11 @@ func (r *run) served(c client, count int64) {
 	}
 }
 
-// refused queues the next try of count of the clients of c, unless they stop.
+// refused queues the next retry of count of the clients of c, unless they stop.
 func (r *run) refused(c client, count int64) {
 	c.count = count
-	c.tries++
-	stops := r.tries > 0 && c.tries > r.tries
+	c.refused++
+	stops := r.retries > 0 && c.refused > r.retries
 	if c.pacer != nil {
 		c.pacer.answered(false)
 	}
@@ -272,7 +272,7 @@ func (r *run) refused(c client, count int64) {
 
 // wait queues the next try of c for the end of its wait.
 func (r *run) wait(c client, random float64) {
-	wait := r.policy.Delay(c.tries-1, random)
+	wait := r.policy.Delay(c.refused-1, random)
 	r.result.MaxWait = max(r.result.MaxWait, Time(wait))
 	r.after(wait, func() { r.try(c) })
 }

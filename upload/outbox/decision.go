@@ -46,7 +46,7 @@ type file struct {
 	why      *cause  // why the last attempt did not succeed; nil if none failed
 	mark     uint32  // how many files of the outbox were uploaded when the last attempt began or ended
 	scan     uint32  // number of the last scan that found it
-	tries    uint16  // attempts in a row that did not succeed
+	failures uint16  // attempts in a row that did not succeed
 	attempts uint16  // those of them that count, see rules.counts
 	phase    phase
 	last     outcome // of the last attempt that did not succeed
@@ -171,7 +171,7 @@ func (r *rules) step(f file, e event, now moment) (file, action) {
 	case remembered:
 		f.phase, f.due = kept, never
 	case taken:
-		if f.phase, f.due = uploading, never; f.tries == 0 {
+		if f.phase, f.due = uploading, never; f.failures == 0 {
 			f.mark = now.uploaded
 		}
 	case verified:
@@ -247,7 +247,7 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 		f.due = now.at // without a wait: an upload that removes its file makes space
 		return f, nothing
 	}
-	f.tries = min(f.tries, 1<<15) + 1
+	f.failures = min(f.failures, 1<<15) + 1
 	counts := r.counts(e.outcome, f, now)
 	if counts {
 		f.attempts = min(f.attempts, 1<<15) + 1
@@ -256,7 +256,7 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 		f.same = min(f.same, confirmations) + 1
 	}
 	f.mark = now.uploaded
-	f.due = now.at + r.policy.Wait(int(f.tries)-1, now.random, 0)
+	f.due = now.at + r.policy.Wait(int(f.failures)-1, now.random, 0)
 	confirmed := f.same >= confirmations
 	switch {
 	case confirmed && e.outcome == unreadable:

@@ -189,7 +189,7 @@ func TestEverySequence(t *testing.T) {
 	walk = func(f file) {
 		key := f
 		key.since, key.due = 0, 0
-		if visited[key] || f.tries > 5 {
+		if visited[key] || f.failures > 5 {
 			return
 		}
 		visited[key] = true
@@ -260,12 +260,12 @@ func TestStale(t *testing.T) {
 func TestUnsaved(t *testing.T) {
 	f, now := file{phase: uploading}, at(5)
 	f, _ = testRules.step(f, event{kind: ended, outcome: full}, now)
-	if !f.unsaved() || f.due != now.at || f.tries != 0 || f.attempts != 0 {
+	if !f.unsaved() || f.due != now.at || f.failures != 0 || f.attempts != 0 {
 		t.Errorf("%+v, want an attempt at once that saves nothing", f)
 	}
 	f.phase = uploading
 	f, _ = testRules.step(f, event{kind: ended, outcome: full}, now)
-	if f.unsaved() || f.due <= now.at || f.tries != 1 {
+	if f.unsaved() || f.due <= now.at || f.failures != 1 {
 		t.Errorf("%+v, want a wait", f)
 	}
 }

@@ -29,7 +29,7 @@ func (m *foremost) entries() []*entry {
 
 // moreFailures is the order of files that failed: those that are closest to their last attempt come first.
 func moreFailures(a, b *entry) int {
-	return cmp.Or(cmp.Compare(b.attempts, a.attempts), cmp.Compare(b.tries, a.tries), byName(a, b))
+	return cmp.Or(cmp.Compare(b.attempts, a.attempts), cmp.Compare(b.failures, a.failures), byName(a, b))
 }
 
 func byName(a, b *entry) int { return strings.Compare(a.name, b.name) }

@@ -133,7 +133,7 @@ func arrival(id chunk.Identity) int64 { return cmp.Or(id.ChangeTimeNS, id.ModTim
 
 // status returns the state of a file.
 func (t *table) status(f *entry, now instant) FileStatus {
-	s := FileStatus{Name: f.name, State: f.phase.String(), Size: f.size(), Committed: t.committed[f], Failures: int(f.tries)}
+	s := FileStatus{Name: f.name, State: f.phase.String(), Size: f.size(), Committed: t.committed[f], Failures: int(f.failures)}
 	if f.why != nil {
 		s.Kind, s.Error = f.why.kind, f.why.text
 	}
