@@ -185,25 +185,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestOneWrongObjectIsNotEnough checks that a finished session that describes another object
-// is asked again.
-func TestOneWrongObjectIsNotEnough(t *testing.T) {
-	differs := query(session.Reply{Status: 200, Object: object(3 * q)})
-	differs.Differs = true
-	for _, r := range []session.Reply{query(session.Reply{Status: 200, Object: object(1)}), differs} {
-		s, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: 3 * q, Replayable: true}, r)
-		if describe(a) != "wait query" {
-			t.Errorf("%+v: %s", r.Object, describe(a))
-		}
-		if _, a := session.Decide(s, r); describe(a) != "ErrUnexpectedData" {
-			t.Errorf("%+v, twice: %s", r.Object, describe(a))
-		}
-		if _, a := session.Decide(s, query(session.Reply{Status: 200, Object: object(3 * q)})); describe(a) != "done" {
-			t.Errorf("%+v, and then the right one: %s", r.Object, describe(a))
-		}
-	}
-}
-
 // TestOneDestructiveAnswerIsNotEnough checks that a session is abandoned only after
 // two equal answers of the service itself.
 func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
@@ -342,6 +323,9 @@ func TestTemporaryObject(t *testing.T) {
 				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
 				break
 			}
+			if a.Step == session.Begin && (s.Committed != 0 || s.Sent != 0) {
+				t.Errorf("%s: turn %d: a new session begins with %d bytes committed and %d sent", story.name, i, s.Committed, s.Sent)
+			}
 			if a.Step == session.Begin && turn.reply.Op != session.OpStart && s.Restarts != 1 {
 				t.Errorf("%s: turn %d: %d restarts, want 1", story.name, i, s.Restarts)
 			}
@@ -399,65 +383,6 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("%d to %s: %+v", code, c.op, s)
 			}
 		}
-	}
-}
-
-// TestDamageStartsOver checks that bytes that arrived damaged are sent again in a
-// new session, a bounded number of times, if they can be read again.
-func TestDamageStartsOver(t *testing.T) {
-	differs := query(held(q))
-	differs.Differs = true
-	for _, r := range []session.Reply{finalize(3*q, session.Reply{Status: 400, Message: "Provided CRC32C does not match", FromService: true}), differs} {
-		s := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true}
-		for i := range session.MaxRestarts {
-			var a session.Action
-			if s, a = session.Decide(s, r); describe(a) != "wait begin" || s.Restarts != i+1 || s.Committed != 0 {
-				t.Errorf("%s: %s, %+v", r.Op, describe(a), s)
-			}
-			s.Committed, s.Sent = q, q
-		}
-		if _, a := session.Decide(s, r); describe(a) != "ErrChecksum" {
-			t.Errorf("%s, too often: %s", r.Op, describe(a))
-		}
-		if _, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: 2 * q}, r); describe(a) != "ErrChecksum" {
-			t.Errorf("%s of a stream: %s", r.Op, describe(a))
-		}
-	}
-}
-
-// TestChecksumErrorOfAProxy checks that an error that names a checksum, but is not
-// from the service, does not end the session.
-func TestChecksumErrorOfAProxy(t *testing.T) {
-	for _, code := range []int{400, 412} {
-		at := session.State{Size: 3 * q, Committed: 2 * q, Sent: 2 * q, Replayable: true}
-		s, a := session.Decide(at, finalize(3*q, session.Reply{Status: code, Message: "bad checksum", Committed: -1}))
-		if describe(a) != "wait query" || s.Restarts != 0 || s.Committed != 2*q {
-			t.Errorf("%d: %s, %+v", code, describe(a), s)
-		}
-	}
-}
-
-// TestReusedConnectionThatDied checks a request that failed because its connection
-// was closed while it was idle. A query follows at once, and then data. After the next such failure the client
-// waits.
-func TestReusedConnectionThatDied(t *testing.T) {
-	died := broken(io.EOF)
-	died.Reused = true
-	s, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}, put(q, died))
-	if describe(a) != "query" || s.Failures != 0 {
-		t.Fatalf("%s, %+v", describe(a), s)
-	}
-	if s, a = session.Decide(s, query(held(q))); describe(a) != "send" {
-		t.Errorf("after the query: %s", describe(a))
-	}
-	s, a = session.Decide(s, put(q, died))
-	if describe(a) != "wait query" {
-		t.Errorf("the second time: %s", describe(a))
-	}
-	s, _ = session.Decide(s, query(held(q)))
-	s, _ = session.Decide(s, put(2*q, held(2*q)))
-	if _, a = session.Decide(s, put(2*q, broken(io.EOF))); describe(a) != "wait query" {
-		t.Errorf("after progress, on a new connection: %s", describe(a))
 	}
 }
 
@@ -598,7 +523,11 @@ func made(size int64) session.Reply {
 	return session.Reply{Status: 200, Committed: -1, Object: object(size)}
 }
 func broken(err error) session.Reply { return session.Reply{Err: err, Committed: -1} }
-func ours(size int64) session.Reply  { r := made(size); r.Ours = true; return r }
+func reused(err error) session.Reply { r := broken(err); r.Reused = true; return r }
+
+// differing returns r for a server that has other bytes than those that were sent.
+func differing(r session.Reply) session.Reply { r.Differs = true; return r }
+func ours(size int64) session.Reply           { r := made(size); r.Ours = true; return r }
 func opened(t testing.TB) session.Reply {
 	return session.Reply{Status: 200, Committed: -1, URI: freshURI(t)}
 }
@@ -803,6 +732,39 @@ func TestStories(t *testing.T) {
 			{query(status(401)), "query"},
 			{query(held(q)), "send"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 1}},
+		{"another object, twice", at(q, total), []turn{
+			{query(made(1)), "wait query"},
+			{query(made(1)), "ErrUnexpectedData"},
+		}, session.State{Size: total, Committed: q, Sent: total, Failures: 1}},
+		{"another object, and then the right one", at(q, total), []turn{
+			{query(made(1)), "wait query"},
+			{query(made(total)), "done"},
+		}, session.State{Size: total, Committed: q, Sent: total, Failures: 1}},
+		{"an object with other bytes, twice", at(q, total), []turn{
+			{query(differing(made(total))), "wait query"},
+			{query(differing(made(total))), "ErrUnexpectedData"},
+		}, session.State{Size: total, Committed: q, Sent: total, Failures: 1}},
+		{"an idle connection died", at(q, q), []turn{
+			{put(q, reused(io.EOF)), "query"},
+			{query(held(q)), "send"},
+			{put(q, reused(io.EOF)), "wait query"},
+			{query(held(q)), "send"},
+			{put(2*q, held(2*q)), "send"},
+			{put(2*q, broken(io.EOF)), "wait query"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q, Failures: 1}},
+		{"a checksum error of a proxy", at(2*q, 2*q), []turn{
+			{finalize(total, session.Reply{Status: 400, Message: "bad checksum", Committed: -1}), "wait query"},
+			{query(session.Reply{Status: 412, Message: "bad checksum", Committed: -1}), "wait query"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 2, MayExist: true}},
+		{"damaged bytes, too often", at(q, 2*q), []turn{
+			{finalize(total, session.Reply{Status: 400, Message: "Provided CRC32C does not match", Committed: -1, FromService: true}), "wait begin"},
+			{query(differing(held(q))), "wait begin"},
+			{finalize(total, session.Reply{Status: 400, Message: "Provided CRC32C does not match", Committed: -1, FromService: true}), "wait begin"},
+			{query(differing(held(q))), "ErrChecksum"},
+		}, session.State{Size: total, Failures: 3, Restarts: 3}},
+		{"damaged bytes of a stream", session.State{Size: -1, Committed: q, Sent: q}, []turn{
+			{query(differing(held(q))), "ErrChecksum"},
+		}, session.State{Size: -1, Committed: q, Sent: q}},
 	} {
 		s := story.state
 		for i, turn := range story.turns {

@@ -137,28 +137,6 @@ func TestAutoJobsSlowSource(t *testing.T) {
 	})
 }
 
-// TestAutoJobsOpensLate checks that a file is opened when it is its turn, unless it may be skipped.
-func TestAutoJobsOpensLate(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
-		const limit = 3
-		var open, most atomic.Int64
-		up := withCall(w.uploader(withoutStore, unobserved), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
-			most.Store(max(most.Load(), open.Add(1)))
-			return nil
-		}})
-		for _, err := range upload.Tuned(up, &backoff.Limiter{First: limit, Max: limit}, 0).Files(w.t.Context(), w.limited(50, 100), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			open.Add(-1)
-		}
-		if n := most.Load(); n > 2*limit { // each may open its next file before this loop counts the last one
-			t.Errorf("%d files open, want at most %d", n, 2*limit)
-		}
-	})
-}
-
 // TestAutoJobsSkipMeanwhile checks that files which are skipped do not wait for the uploads of
 // others, even if those come first.
 func TestAutoJobsSkipMeanwhile(t *testing.T) {
@@ -187,30 +165,6 @@ func TestAutoJobsSkipMeanwhile(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestAutoJobsSkipLowLimit checks that several files are compared at a time even if the limit has fallen
-// to 1, because files that are skipped would never raise it.
-func TestAutoJobsSkipLowLimit(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		const n, slow = 160, 100 * time.Millisecond
-		jobs := slices.Collect(w.limited(n, 100))
-		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
-		slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-		up := withCall(w.uploader(withoutStore), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
-			time.Sleep(slow)
-			return nil
-		}})
-		for _, opts := range []upload.BatchOptions{{Skip: upload.SkipIdentical}, {DryRun: true}} {
-			opts.Listing = &upload.Listing{Bucket: "bkt"}
-			start := time.Now()
-			got := files(w.t.Context(), upload.Tuned(up, &backoff.Limiter{First: 1, Max: 1}, 0), jobs, &opts)
-			if took := time.Since(start); ended(got, nil) != n || took > n*slow/4 {
-				t.Errorf("dry run %t: %d files in %v, want %d in less than %v", opts.DryRun, ended(got, nil), took, n, n*slow/4)
-			}
-		}
-	})
 }
 
 // TestAutoJobsShared checks that batches which share a limiter end, and leave it as they found it, whatever they

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
@@ -67,10 +68,11 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 func TestFileSurvives(t *testing.T) {
 	t.Parallel()
 	plain, compressed := data(7*q+12345), text(7*q+12345)
+	late := fault{"late commit", faults.Fault{Do: faults.Action{Effect: faults.EffectLateCommit, Bytes: q, For: 3 * time.Second}}} // after the reply to the query
 	atEnd := slices.Concat(objectFaults, finalFaults, dataFaults)
 	eachFault(t, testsize.Full(1, 3), []point{
 		{"start", faults.Match{Op: faults.OpStart}, nil},
-		{"first data", faults.Match{Op: faults.OpPut}, dataFaults},
+		{"first data", faults.Match{Op: faults.OpPut}, slices.Concat(dataFaults, []fault{late})},
 		{"middle", faults.Match{Op: faults.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
 		{"end", faults.Match{Op: faults.OpFinalize}, atEnd},
 		{"small", faults.Match{Op: faults.OpInsert}, objectFaults},

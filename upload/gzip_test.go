@@ -5,14 +5,11 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
@@ -317,105 +314,6 @@ func TestGzipFinished(t *testing.T) {
 	}
 }
 
-// TestGzipSkip checks which files a batch skips.
-func TestGzipSkip(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := text(3 * q)
-	old := time.Unix(900_000_000, 0) // before the time of a bubble
-	for name, c := range map[string]struct {
-		first, then upload.Spec
-		rule        upload.Skip
-		change      func(path string) error
-		level       int
-		want        upload.Skip
-	}{
-		"identical":                       {first: zipped, then: zipped, rule: upload.SkipIdentical, want: upload.SkipIdentical},
-		"identical, not compressed":       {first: spec, then: zipped, rule: upload.SkipIdentical},
-		"identical, compressed":           {first: zipped, then: spec, rule: upload.SkipIdentical},
-		"identical, edited":               {first: zipped, then: zipped, rule: upload.SkipIdentical, change: func(p string) error { return editQuietly(p, 1) }},
-		"identical, another compressor":   {first: zipped, then: zipped, rule: upload.SkipIdentical, level: 1},
-		"time":                            {first: zipped, then: zipped, rule: upload.SkipSameTime, want: upload.SkipSameTime},
-		"time, edited":                    {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return editQuietly(p, 1) }, want: upload.SkipSameTime},
-		"time, another compressor":        {first: zipped, then: zipped, rule: upload.SkipSameTime, level: 1, want: upload.SkipSameTime},
-		"time, another size":              {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return errors.Join(appendTo(p, "x"), os.Chtimes(p, old, old)) }},
-		"time, touched":                   {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return os.Chtimes(p, old, old.Add(time.Hour)) }},
-		"time, compressed":                {first: zipped, then: spec, rule: upload.SkipSameTime},
-		"content, compressed":             {first: zipped, then: spec, rule: upload.SkipSameContent, want: upload.SkipIdentical},
-		"content, not compressed":         {first: spec, then: spec, rule: upload.SkipSameContent, want: upload.SkipIdentical},
-		"content, compressed, and edited": {first: zipped, then: spec, rule: upload.SkipSameContent, change: func(p string) error { return editQuietly(p, 1) }},
-		"existing":                        {first: zipped, then: zipped, rule: upload.SkipExisting, want: upload.SkipExisting},
-	} {
-		for _, listed := range []bool{false, true} {
-			for how, with := range map[string]func(*upload.Options){"single request": func(*upload.Options) {}, "session": zippedParts} {
-				if listed == (how == "session") && testsize.Full(1, 0) == 0 {
-					continue
-				}
-				t.Run(fmt.Sprint(name, "/listed ", listed, "/", how), func(t *testing.T) {
-					inBubble(t, nil, func(w *world) {
-						path := w.file(content)
-						if err := os.Chtimes(path, old, old); err != nil {
-							t.Fatal(err)
-						}
-						up := w.uploader(with)
-						run := func(spec upload.Spec, opts upload.BatchOptions) *upload.Result {
-							if listed {
-								opts.Listing = &upload.Listing{Bucket: "bkt"}
-							}
-							info, err := os.Stat(path)
-							if err != nil {
-								t.Fatal(err)
-							}
-							var last *upload.Result
-							for res, err := range up.Files(w.t.Context(), one(upload.Job{Path: path, Spec: spec, Size: info.Size(), ModTime: info.ModTime()}), &opts) {
-								if err != nil {
-									t.Fatal(err)
-								}
-								last = res
-							}
-							return last
-						}
-						first := c.rule
-						if first == upload.SkipSameContent {
-							first = upload.SkipIdentical
-						}
-						run(c.first, upload.BatchOptions{Skip: first})
-						if c.change != nil {
-							if err := c.change(path); err != nil {
-								t.Fatal(err)
-							}
-						}
-						time.Sleep(time.Hour)
-						upload.SetGzipLevel(up, c.level)
-						if res := run(c.then, upload.BatchOptions{Skip: c.rule, DryRun: true}); res.Skipped != c.want || res.Planned != (c.want == upload.SkipNothing) {
-							t.Errorf("dry run: skipped %v, want %v", res.Skipped, c.want)
-						}
-						if c.rule == upload.SkipSameContent {
-							return
-						}
-						now, err := os.ReadFile(path)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if res := run(c.then, upload.BatchOptions{Skip: c.rule}); res.Skipped != c.want {
-							t.Errorf("skipped %v, want %v", res.Skipped, c.want)
-						}
-						switch {
-						case c.want != upload.SkipNothing:
-						case c.then.Gzip:
-							w.wantUnzipped("obj", now, true)
-						default:
-							w.wantObject("obj", now)
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-func one[T any](v T) iter.Seq[T] { return func(yield func(T) bool) { yield(v) } }
-
 // TestGzipDeterministic checks that the compressed bytes do not depend on the sizes
 // of reads and writes: a file in memory, a file in blocks and a stream agree.
 func TestGzipDeterministic(t *testing.T) {
@@ -444,41 +342,4 @@ func TestGzipDeterministic(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestReplacedGzipIsThatOfTheObject checks that a batch with SkipSameContent names the
-// encoding of the bytes that it sends, and that the object keeps it. It named that of the job.
-func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
-	for _, stored := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(data(9 * mib))
-			up := w.uploader(func(o *upload.Options) {
-				if !stored {
-					o.Store = nil
-				}
-			})
-			for _, gzip := range []bool{false, true} {
-				job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
-				for res, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
-					if err != nil {
-						w.t.Fatal(err)
-					}
-					if res.Spec.Gzip {
-						w.t.Errorf("Gzip of the job is %v: Result.Spec.Gzip is %v, and the object is not compressed", gzip, res.Spec.Gzip)
-					}
-				}
-				now, err := os.ReadFile(path)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				w.wantObject("obj", now)
-				if o, _ := w.srv.Object("bkt", "obj"); o.ContentEncoding != "" {
-					w.t.Errorf("the encoding of bytes that are not compressed is %q", o.ContentEncoding)
-				}
-				if err := appendTo(path, "x"); err != nil {
-					w.t.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -74,8 +74,11 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("no bucket: %v, want ErrNotFound", err)
 		}
 	})
+	store := newMemoryStore()
 	for name, o := range map[string]upload.Options{
 		"endpoint": {Endpoint: "ftp://x"}, "retry for": {RetryFor: -1}, "chunk size": {ChunkSize: -1}, "window": {Window: 5}, "stall rate": {StallRate: -1},
+		"spool without a store": {Spool: &upload.Spool{Dir: "x"}}, "small spool": {Store: store, Spool: &upload.Spool{Dir: "x", Limit: 1}},
+		"spool in no text": {Store: store, Spool: &upload.Spool{Dir: "\xff"}}, "spool in no directory": {Store: store, Spool: &upload.Spool{}},
 	} {
 		if _, err := upload.New(nil, &o); err == nil {
 			t.Errorf("%s: accepted", name)

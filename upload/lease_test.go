@@ -8,9 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,20 +62,17 @@ func (w *world) machine(name string, with ...func(*upload.Options)) *machine {
 	return m
 }
 
-// pausedNet is the network of a machine that can be suspended. It counts the requests
-// that begin.
+// pausedNet is the network of a machine that can be suspended.
 type pausedNet struct {
 	next http.RoundTripper
 
 	mu     sync.Mutex
 	resume chan struct{} // nil while the machine runs
-	begun  int
 }
 
 func (n *pausedNet) RoundTrip(req *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	resume := n.resume
-	n.begun++
 	n.mu.Unlock()
 	if resume != nil {
 		<-resume
@@ -118,40 +112,6 @@ func (w *world) sessionRequests() (n int) {
 		}
 	}
 	return n
-}
-
-// A machine that finds the lease renewed does not wait for its end.
-func TestLivingMachineKeepsItsUpload(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(large))
-		first, second := w.machine("first"), w.machine("second")
-		ctx, interrupt := context.WithCancel(w.t.Context())
-		w.fail(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}, Times: 100},
-			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}, Times: 100})
-		result := make(chan *upload.Result)
-		go func() {
-			res, _ := withCall(first.Uploader, upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
-			result <- res
-		}()
-		time.Sleep(time.Minute)
-		began := time.Now()
-		_, err := second.File(w.t.Context(), path, spec)
-		if !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), "first") {
-			t.Errorf("the second machine: %v", err)
-		}
-		if took := time.Since(began); took > leaseTTL {
-			t.Errorf("took %v", took)
-		}
-		interrupt()
-		if res := <-result; !res.Resumable {
-			t.Error("not resumable")
-		}
-		w.srv.ClearFaults()
-		if res, err := second.File(w.t.Context(), path, spec); err != nil || !res.Resumed {
-			t.Errorf("after it was released: %v", err)
-		}
-	})
 }
 
 // A machine that waited for the lease of another one sends nothing if that one made
@@ -466,53 +426,6 @@ func TestSuspendedMachineStops(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestSavedLoadsAhead checks that several uploads, but not all, are loaded at a time
-// from a slow store, and none after the iteration.
-func TestSavedLoadsAhead(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
-		m := w.machine("m", resumable)
-		w.fail(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: -1})
-		path := w.file(data(mib))
-		var want, got []string
-		for i := range 40 {
-			to := upload.Spec{Bucket: "bkt", Object: strconv.Itoa(i)}
-			res, err := m.File(w.t.Context(), path, to)
-			if err == nil || !res.Resumable {
-				t.Fatalf("not saved: %v", err)
-			}
-			want = append(want, res.ID)
-		}
-		slices.Sort(want)
-		began := time.Now()
-		for saved, err := range m.Saved(w.t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, saved.ID)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("yielded %v, want %v", got, want)
-		}
-		if took := time.Since(began); took > 2*time.Second { // 81 requests, one after the other, would take 8 s
-			t.Errorf("took %v", took)
-		}
-		before := m.net.begun
-		for range m.Saved(w.t.Context()) {
-			break
-		}
-		after := m.net.begun
-		if after > before+1+2*9 {
-			t.Errorf("%d requests for one upload", after-before)
-		}
-		time.Sleep(time.Minute)
-		if m.net.begun != after {
-			t.Errorf("%d requests after the iteration", m.net.begun-after)
-		}
-	})
 }
 
 // isHeld reports whether an error describes the lease of another machine.

@@ -162,62 +162,25 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// The service loses the multipart upload before or after a part, or another client aborts it. It is
-// started again a few times.
-func TestMultipartGone(t *testing.T) {
+// Another client aborts the multipart upload of an interrupted call. Query finds it gone, and the next call starts it again.
+func TestMultipartAborted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(multipartLarge)
-	gone := faults.Action{Effect: faults.EffectStatus, Status: 404, Reason: "noUpload"}
-	for _, test := range []struct {
-		op          faults.Op
-		skip, times int
-		restarts    int
-		err         error
-	}{
-		{faults.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
-		{faults.OpPartsComplete, 0, 1, 0, nil}, // likewise
-		{faults.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
-		{faults.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
-		{faults.OpPartsList, 0, -1, 2, session.ErrSessionLost},
-	} {
-		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(w *world) {
-				w.addFaults(faults.Fault{Match: faults.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
-				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
-				if !errors.Is(err, test.err) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				if n := w.saw(upload.Restarted); n != test.restarts {
-					t.Errorf("started again %d times, want %d\n%s", n, test.restarts, w.trace())
-				}
-				if test.err == nil {
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-				} else {
-					w.wantNoObject("obj")
-				}
-			})
-		})
-	}
-	t.Run("aborted", func(t *testing.T) {
-		t.Parallel()
-		inBubble(t, slowly, func(w *world) {
-			path := w.file(content)
-			id := w.interruptMultipart(path)
-			w.abortAll()
-			if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
-				t.Errorf("the service holds %+v, %v", held, err)
-			}
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			if w.saw(upload.Restarted) != 1 {
-				t.Error("no event reports that the upload was started again")
-			}
-			w.wantOnlyObject(content)
-		})
+	inBubble(t, slowly, func(w *world) {
+		path := w.file(content)
+		id := w.interruptMultipart(path)
+		w.abortAll()
+		if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
+			t.Errorf("the service holds %+v, %v", held, err)
+		}
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		if w.saw(upload.Restarted) != 1 {
+			t.Error("no event reports that the upload was started again")
+		}
+		w.wantOnlyObject(content)
 	})
 }
 

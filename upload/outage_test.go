@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -260,99 +258,6 @@ func (w *world) wantReports(n int, every time.Duration) {
 	for i := range n {
 		if held[fmt.Sprint(i)] < every {
 			w.t.Errorf("upload %d reported %v at the breaker", i, held[fmt.Sprint(i)])
-		}
-	}
-}
-
-// TestObjectRateLimitHoldsNoOtherUpload checks that uploads to one name, which
-// the service slows down, do not open the breaker for others.
-func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.addFaults(faults.Fault{Match: faults.Match{Object: "hot"}, Times: -1, Do: faults.Action{
-			Effect: faults.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
-			Message: "The object bkt/hot exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
-		}}, faults.Fault{Match: faults.Match{Object: "other"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		path := w.file(data(100))
-		up := w.uploader(withoutStore)
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "hot"})
-				if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 5 {
-					t.Errorf("%d retries, %v", res.Retries, err)
-				}
-			})
-		}
-		time.Sleep(10 * time.Second)
-		res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "other"})
-		if err != nil || res.Waited > 2*time.Second {
-			t.Errorf("another upload waited %v: %v", res.Waited, err)
-		}
-		wg.Wait()
-	})
-}
-
-// flaky answers one request in ten with 503.
-type flaky struct{ http.RoundTripper }
-
-func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
-	if rand.IntN(10) > 0 {
-		return f.RoundTripper.RoundTrip(req)
-	}
-	if req.Body != nil {
-		req.Body.Close()
-	}
-	return &http.Response{StatusCode: 503, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-}
-
-// TestThroughputWithRandomFailures checks that the breaker costs little while one
-// request in ten fails. 32 uploads run at a time.
-func TestThroughputWithRandomFailures(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	uploads := func(size, chunkSize int64, breaker *backoff.Breaker) (done int) {
-		inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
-			w.http.Transport = flaky{w.http.Transport}
-			path := w.file(data(size))
-			up := w.uploader(withoutStore, func(o *upload.Options) {
-				o.Breaker, o.RetryFor, o.ChunkSize, o.Observer = breaker, time.Hour, chunkSize, nil
-			})
-			start := time.Now()
-			var mu sync.Mutex
-			var wg sync.WaitGroup
-			for i := range 32 {
-				wg.Go(func() {
-					for n := 0; time.Since(start) < 90*time.Second; n++ {
-						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i, "-", n)}); err != nil {
-							t.Error(err)
-						}
-						mu.Lock()
-						done++
-						mu.Unlock()
-					}
-				})
-			}
-			wg.Wait()
-		})
-		return done
-	}
-	for _, tt := range []struct {
-		with            string
-		size, chunkSize int64
-	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}}[:testsize.Full(2, 1)] {
-		var gated, free int
-		var ratio float64
-		for range 8 { // add up to eight measurements: chance changes one by some percent
-			gated += uploads(tt.size, tt.chunkSize, nil)
-			free += uploads(tt.size, tt.chunkSize, backoff.NoBreaker)
-			if ratio = float64(gated) / float64(free); ratio >= 0.9 {
-				break
-			}
-		}
-		t.Logf("%s: throughput %.3f of that without a breaker (%d and %d uploads)", tt.with, ratio, gated, free)
-		if ratio < 0.9 {
-			t.Errorf("%s: throughput %.3f of that without a breaker, want 0.9", tt.with, ratio)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"testing"
@@ -238,34 +237,6 @@ func TestRateLimitShares(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRateLimitChangesAtOnce checks that several goroutines can change the limit while
-// uploads run.
-func TestRateLimitChangesAtOnce(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		limit := upload.NewRateLimit(1 << 20)
-		jobs := append(w.jobs(16, 64<<10), w.jobs(1, 9*mib)...)
-		jobs[16].Spec.Object = "large"
-		var changes sync.WaitGroup
-		for i := range 4 {
-			changes.Go(func() {
-				random := rand.New(rand.NewPCG(uint64(i), 0))
-				for range 100 {
-					limit.SetLimit([]int64{-1, 0, 1, 1000, 1 << 20}[random.IntN(5)])
-					time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-				}
-			})
-		}
-		go func() {
-			changes.Wait()
-			limit.SetLimit(upload.Unlimited)
-		}()
-		if n := ended(files(w.t.Context(), w.uploader(limited(limit)), jobs, nil), nil); n != 17 {
-			t.Errorf("%d of 17 uploaded", n)
-		}
-	})
 }
 
 // TestRateLimitZeroValue checks that a RateLimit without channels is refused.

@@ -174,41 +174,6 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestStreamsShareMemory checks that streams which the service does not answer read
-// no more than the memory of the Uploader.
-func TestStreamsShareMemory(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}}
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{stall}, Latency: 20 * time.Millisecond}, func(w *world) {
-		const streams, memory = 50, 150 * mib
-		up := w.uploader(func(o *upload.Options) { o.Memory = memory })
-		ctx, cancel := context.WithCancel(w.t.Context())
-		sources, ended := make([]*zeroReader, streams), make(chan error, streams)
-		for i := range sources {
-			sources[i] = &zeroReader{size: 1 << 40}
-			go func() {
-				_, err := up.Reader(ctx, sources[i], upload.Spec{Bucket: "bkt", Object: fmt.Sprint("o", i)})
-				ended <- err
-			}()
-		}
-		time.Sleep(time.Minute)
-		var read int64
-		for _, s := range sources {
-			read += s.read.Load()
-		}
-		if read > memory+2*streams || read < memory*3/4 {
-			t.Errorf("%d bytes are in memory, want at most %d", read, int64(memory))
-		}
-		cancel()
-		for range streams {
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Errorf("error = %v", err)
-			}
-		}
-	})
-}
-
 // zeroReader returns size zeros.
 type zeroReader struct {
 	size int64
@@ -223,80 +188,6 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 	clear(p[:n])
 	z.read.Add(n)
 	return int(n), nil
-}
-
-// TestEarlyStreamShortensItsRequests checks that the requests of a stream become
-// shorter when other streams start: its share is 3.5 MiB, and one request carries all
-// of it if the service is slow.
-func TestEarlyStreamShortensItsRequests(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true, Latency: time.Second}, func(w *world) {
-		up := w.uploader(func(o *upload.Options) { o.Memory = 32 * mib })
-		ended := make(chan error)
-		start := func(name string, size int64) {
-			go func() {
-				_, err := up.Reader(w.t.Context(), &zeroReader{size: size}, upload.Spec{Bucket: "bkt", Object: name})
-				ended <- err
-			}()
-		}
-		start("early", 60*mib)
-		time.Sleep(1500 * time.Millisecond) // the first part is sent
-		for i := range 7 {
-			start(fmt.Sprint("late", i), 40*mib)
-		}
-		for range 8 {
-			if err := <-ended; err != nil {
-				t.Errorf("%v", err)
-			}
-		}
-		var sizes []int64
-		for _, r := range w.srv.Requests() {
-			if r.Op == faults.OpPut && r.Object == "early" {
-				sizes = append(sizes, r.Received/mib)
-			}
-		}
-		if len(sizes) < 10 || sizes[0] != 14 || sizes[1] != 14 || slices.Max(sizes[2:]) > 3 {
-			t.Errorf("the requests of the early stream carry %v MiB, want 14, 14, and then at most 3", sizes)
-		}
-	})
-}
-
-// TestStuckStreamBlocksNoOther checks that streams continue while another one, which
-// has taken all memory, waits for the service.
-func TestStuckStreamBlocksNoOther(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	down := faults.Fault{Match: faults.Match{Op: faults.OpPut, Object: "stuck"}, Times: -1, Do: faults.Action{Effect: faults.EffectStall}}
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {
-		up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
-		ctx, cancel := context.WithCancel(w.t.Context())
-		stuck := &zeroReader{size: 1 << 40}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := up.Reader(ctx, stuck, upload.Spec{Bucket: "bkt", Object: "stuck"})
-			ended <- err
-		}()
-		time.Sleep(time.Second)
-		if stuck.read.Load() < 7*mib {
-			t.Errorf("the stuck stream has read %d bytes", stuck.read.Load())
-		}
-		began := time.Now()
-		for i := range 3 {
-			content := data(10 * mib)
-			if _, err := up.Reader(w.t.Context(), bytes.NewReader(content), upload.Spec{Bucket: "bkt", Object: fmt.Sprint("o", i)}); err != nil {
-				t.Fatal(err)
-			}
-			w.wantObject(fmt.Sprint("o", i), content)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("three streams took %v", took)
-		}
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("error = %v", err)
-		}
-	})
 }
 
 // TestStreamsReturnMemory checks that an upload returns its memory to the Uploader

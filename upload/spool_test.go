@@ -104,6 +104,23 @@ func (w *world) moveSpool() (id string) {
 	return ids[0]
 }
 
+// stream starts a call of Reader, whose source is written to in. end closes in, and returns the outcome.
+func (w *world) stream(up *upload.Uploader, s upload.Spec) (in *io.PipeWriter, end func() (*upload.Result, error)) {
+	r, in := io.Pipe()
+	ended := make(chan struct{})
+	var res *upload.Result
+	var err error
+	go func() {
+		defer close(ended)
+		res, err = up.Reader(w.t.Context(), r, s)
+	}()
+	return in, func() (*upload.Result, error) {
+		in.Close()
+		<-ended
+		return res, err
+	}
+}
+
 // TestSpool checks that streams of different sizes become objects, and leave nothing.
 func TestSpool(t *testing.T) {
 	t.Parallel()
@@ -321,14 +338,7 @@ func TestSpoolOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(6 * mib)
-		r, in := io.Pipe()
-		ended := make(chan error, 1)
-		var res *upload.Result
-		go func() {
-			var err error
-			res, err = w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
-			ended <- err
-		}()
+		in, end := w.stream(w.uploader(w.spooling(0)), spec)
 		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 		in.Write(content[:mib])
 		time.Sleep(3 * time.Hour)
@@ -336,8 +346,8 @@ func TestSpoolOutlastsAnOutage(t *testing.T) {
 			t.Errorf("%d warnings", w.saw(upload.Warning))
 		}
 		in.Write(content[mib:])
-		in.Close()
-		if err := <-ended; !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
+		res, err := end()
+		if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
 			t.Fatalf("error = %v, %+v", err, res)
 		}
 		w.srv.ClearFaults()
@@ -455,12 +465,7 @@ func (p endOfPipe) SetReadDeadline(t time.Time) error {
 func TestSpoolInUse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		r, in := io.Pipe()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
-			ended <- err
-		}()
+		in, end := w.stream(w.uploader(w.spooling(0)), spec)
 		in.Write(data(mib))
 		synctest.Wait()
 		next := w.snapshot() // another state directory, the same spool
@@ -477,25 +482,8 @@ func TestSpoolInUse(t *testing.T) {
 				t.Errorf("%s: %v, want an error that names the process", name, err)
 			}
 		}
-		in.Close()
-		if err := <-ended; err != nil {
+		if _, err := end(); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// TestSpoolOptions checks the errors of wrong options.
-func TestSpoolOptions(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		for _, o := range []upload.Options{
-			{Spool: &upload.Spool{Dir: "x"}},
-			{Store: w.store, Spool: &upload.Spool{Dir: "x", Limit: 1}},
-			{Store: w.store, Spool: &upload.Spool{Dir: "\xff"}},
-		} {
-			if _, err := upload.New(nil, &o); err == nil {
-				t.Errorf("%+v is accepted", o.Spool)
-			}
 		}
 	})
 }
@@ -654,14 +642,7 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 					return nil
 				}, "Save")
 			})
-			r, in := io.Pipe()
-			ended := make(chan error, 1)
-			var res *upload.Result
-			go func() {
-				var err error
-				res, err = up.Reader(w.t.Context(), r, spec)
-				ended <- err
-			}()
+			in, end := w.stream(up, spec)
 			in.Write(content[:30*mib])
 			time.Sleep(time.Hour)
 			if _, size := w.spooled(); size != 30*mib || strings.Contains(w.trace(), "put ") {
@@ -678,8 +659,7 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 				}
 			}
 			in.Write(content[30*mib:])
-			in.Close()
-			err := <-ended
+			res, err := end()
 			if ends {
 				if !errors.Is(err, syscall.ENOSPC) || !res.Resumable {
 					t.Errorf("error = %v, %+v", err, res)
@@ -744,12 +724,7 @@ func TestSpoolNotRemoved(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(mib)
 		up := w.uploader(w.spooling(0))
-		r, in := io.Pipe()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := up.Reader(w.t.Context(), r, spec)
-			ended <- err
-		}()
+		in, end := w.stream(up, spec)
 		in.Write(content)
 		synctest.Wait()
 		saved, err := firstOf(up.Saved(w.t.Context()))
@@ -760,8 +735,7 @@ func TestSpoolNotRemoved(t *testing.T) {
 		if err := os.Mkdir(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		in.Close()
-		if err := <-ended; err != nil {
+		if _, err := end(); err != nil {
 			t.Error(err)
 		}
 		w.wantObject("obj", content)
@@ -824,14 +798,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 					tt.spec(&s)
 				}
 				up := w.uploader(w.spooling(0))
-				r, in := io.Pipe()
-				ended := make(chan error, 1)
-				var res *upload.Result
-				go func() {
-					var err error
-					res, err = up.Reader(w.t.Context(), r, s)
-					ended <- err
-				}()
+				in, end := w.stream(up, s)
 				in.Write(content[:mib])
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -841,8 +808,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 					w.addFaults(tt.fault)
 				}
 				in.Write(content[mib:])
-				in.Close()
-				err := <-ended
+				res, err := end()
 				if !errors.Is(err, tt.want) || errors.Is(err, upload.ErrIncomplete) != errors.Is(tt.want, upload.ErrIncomplete) || res.Resumable != tt.kept {
 					t.Errorf("error = %v, resumable %v, want %v, %v", err, res.Resumable, tt.want, tt.kept)
 				}
@@ -870,48 +836,31 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 	}
 }
 
-// TestSpoolRefusedBeforeItsSession checks that a stream is kept if the service refuses the start of its session after the
-// input has ended.
-func TestSpoolRefusedBeforeItsSession(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		at := func(times, status int) faults.Fault {
-			return faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: times, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
-		}
-		w.addFaults(at(2, 503), at(1, 412))
-		content, up := data(mib), w.uploader(w.spooling(0))
-		res, err := up.Reader(w.t.Context(), pieces(content), spec)
-		if !errors.Is(err, session.ErrPrecondition) || errors.Is(err, upload.ErrIncomplete) || !res.Resumable {
-			t.Errorf("error = %v, resumable %v", err, res.Resumable)
-		}
-		if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
-			t.Fatal(err)
-		}
-		w.wantObject("obj", content)
-		w.wantNoSpool()
-	})
-}
-
 // TestSpoolRefusedSession checks that another process replaces a session whose checksum was refused, and one in which
-// data is refused again.
+// data is refused again, and that it starts one if the service refused its start after the input had ended.
 func TestSpoolRefusedSession(t *testing.T) {
 	t.Parallel()
 	refuse := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}
 	for _, tt := range []struct {
 		name          string
 		first, second []faults.Fault
+		want          error // of the first process; nil means any
 	}{
 		{"checksum", []faults.Fault{
 			{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}},
 			{Match: faults.Match{Op: faults.OpStart}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
-		}, nil},
-		{"data", []faults.Fault{refuse}, []faults.Fault{refuse}},
+		}, nil, nil},
+		{"data", []faults.Fault{refuse}, []faults.Fault{refuse}, nil},
+		{"start", []faults.Fault{
+			{Match: faults.Match{Op: faults.OpStart}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+			{Match: faults.Match{Op: faults.OpStart}, Do: faults.Action{Effect: faults.EffectStatus, Status: 412}},
+		}, nil, session.ErrPrecondition},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: tt.first}, func(w *world) {
 				content := data(5 * mib)
 				res, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), pieces(content), spec)
-				if err == nil || !res.Resumable {
+				if err == nil || tt.want != nil && !errors.Is(err, tt.want) || errors.Is(err, upload.ErrIncomplete) || !res.Resumable {
 					t.Fatalf("%v, %+v", err, res)
 				}
 				w.srv.ClearFaults()
