@@ -8,11 +8,13 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"gcsup/fleet/internal/testkeys"
 	"gcsup/internal/testprocess"
 )
 
@@ -27,6 +29,7 @@ type fleet struct {
 	emulator *emulator
 	cluster  *cluster // nil if gcsup-fleet up runs the server
 	dir      string   // with the key and the tree
+	keys     []string // environment variables with the keys of the submitter
 	files    map[string][]byte
 	bad      map[string]badFile // of files
 	slots    []*slot
@@ -62,6 +65,7 @@ type slot struct {
 	ended  []*testprocess.Process // that were killed, or ended
 	down   bool                   // the test killed the worker, and starts the next one; or it has ended as it must
 
+	wrap     []string            // the program that runs its workers, with arguments; nil if there is none
 	view     string              // the working directory of its workers, which has the tree
 	user     *syscall.Credential // of its workers; nil is that of the test
 	key      string              // the file with the key of its workers
@@ -77,6 +81,7 @@ func newFleet(t *testing.T, rate string) *fleet {
 		t.Fatal(err)
 	}
 	f.writeKey(f.key())
+	f.keys = writeKeys(t, f.dir)
 	return f
 }
 
@@ -92,6 +97,16 @@ func publicDir(t *testing.T, name string) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// writeKeys makes the keys of a submitter, and returns the environment variables that select them.
+func writeKeys(t *testing.T, dir string) []string {
+	t.Helper()
+	env, err := testkeys.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
 }
 
 // writeKey makes a file with a random key.
@@ -174,10 +189,11 @@ func (f *fleet) begin(s *slot) {
 	}
 	args := append([]string{
 		"work", "--nats", strings.Join(urls, ","), "--ack-wait", ackWait.String(),
-		"--state", stateURL, "--state-key-file", s.key,
+		"--state", stateURL, "--state-key-file", s.key, "--root", f.mount(), "--root", f.shared(), "--bucket", "data",
 	}, s.args...)
-	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
-	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
+	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock), f.keys[1])
+	program := append(slices.Clone(s.wrap), gcsupFleet)
+	s.worker = startIn(f.t.T, s.view, s.user, env, program[0], append(program[1:], args...)...)
 }
 
 // stateURL is where the workers save their uploads.
@@ -263,7 +279,8 @@ func (f *fleet) queueFlags() []string {
 func (f *fleet) command(args ...string) *testprocess.Process {
 	f.t.Helper()
 	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
-	return startIn(f.t.T, f.shared(), nil, service(f.emulator.addr), program, args...)
+	env := append(service(f.emulator.addr), "GCSUP_ROOT="+f.shared(), "GCSUP_BUCKET=data")
+	return startIn(f.t.T, f.shared(), nil, append(env, f.keys...), program, args...)
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.
