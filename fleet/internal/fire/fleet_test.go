@@ -8,7 +8,6 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,7 +64,6 @@ type slot struct {
 	ended  []*testprocess.Process // that were killed, or ended
 	down   bool                   // the test killed the worker, and starts the next one; or it has ended as it must
 
-	wrap     []string            // the program that runs its workers, with arguments; nil if there is none
 	view     string              // the working directory of its workers, which has the tree
 	user     *syscall.Credential // of its workers; nil is that of the test
 	key      string              // the file with the key of its workers
@@ -192,8 +190,7 @@ func (f *fleet) begin(s *slot) {
 		"--state", stateURL, "--state-key-file", s.key, "--root", f.mount(), "--root", f.shared(), "--bucket", "data",
 	}, s.args...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock), f.keys[1])
-	program := append(slices.Clone(s.wrap), gcsupFleet)
-	s.worker = startIn(f.t.T, s.view, s.user, env, program[0], append(program[1:], args...)...)
+	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
 }
 
 // stateURL is where the workers save their uploads.
