@@ -187,8 +187,8 @@ func (f *fleet) begin(s *slot) {
 	}
 	args := append([]string{
 		"work", "--nats", strings.Join(urls, ","), "--ack-wait", ackWait.String(),
-		"--state", stateURL, "--state-key-file", s.key, "--root", f.mount(), "--root", f.shared(), "--bucket", "data",
-	}, s.args...)
+		"--state", stateURL, "--state-key-file", s.key,
+	}, append(f.limits(), s.args...)...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock), f.keys[1])
 	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
 }
@@ -276,8 +276,13 @@ func (f *fleet) queueFlags() []string {
 func (f *fleet) command(args ...string) *testprocess.Process {
 	f.t.Helper()
 	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
-	env := append(service(f.emulator.addr), "GCSUP_ROOT="+f.shared(), "GCSUP_BUCKET=data")
-	return startIn(f.t.T, f.shared(), nil, append(env, f.keys...), program, args...)
+	return startIn(f.t.T, f.shared(), nil, append(service(f.emulator.addr), f.keys...), program, args...)
+}
+
+// limits are the flags that permit a worker to upload the tree. The tree is in mount by its path, and in shared after
+// the links of the path.
+func (f *fleet) limits() []string {
+	return []string{"--root", f.mount(), "--root", f.shared(), "--bucket", "data"}
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.
