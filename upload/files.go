@@ -48,6 +48,10 @@ type BatchOptions struct {
 	// Warning, and the destinations are looked up one by one.
 	Listing *Listing
 
+	// SkipIfListed uploads files without a comparison if the service refuses the Listing, instead of a
+	// request for each destination.
+	SkipIfListed bool
+
 	// DryRun sends no data: the Result of a file that would be uploaded has
 	// Planned set.
 	DryRun bool
@@ -100,6 +104,7 @@ type filesCall struct {
 	saved      []string // IDs of the uploads that were saved when the batch began
 	failFast   *batch.FailFast
 	counting   atomic.Bool // the sizes are being added up, or all of them were
+	uncompared atomic.Bool // SkipIfListed, and the listing was refused
 	pool       *batch.Pool[Job, outcome]
 }
 
@@ -167,8 +172,16 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 					b.comparison.unlisted.Store(&err)
 					return
 				}
+				what := "each destination is looked up"
+				if b.opts.SkipIfListed && engine.Refusal(err) {
+					b.uncompared.Store(true)
+					if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCredentials) {
+						continue // the uploads have the same error
+					}
+					what = "files are uploaded without a comparison"
+				}
 				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}
-				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error(), Err: err})
+				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: what + ", because the bucket cannot be listed: " + err.Error(), Err: err})
 				continue
 			}
 			if !yield(job) {
@@ -205,6 +218,14 @@ func (b *filesCall) unread(job Job) bool {
 	return false
 }
 
+// rule returns the rule for a job.
+func (b *filesCall) rule(job Job) Skip {
+	if b.uncompared.Load() && !job.Listed {
+		return SkipNothing
+	}
+	return b.opts.Skip
+}
+
 // undecided reports whether the file of a job may need no request.
 func (b *filesCall) undecided(job Job) bool {
 	return b.opts.DryRun || b.opts.Skip != SkipNothing && job.Listed && job.Object != nil
@@ -223,7 +244,7 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil), 0
 	}
 	c := newCall(b.ctx, b.u, job.Spec, b.budget)
-	c.rule, c.batch = b.opts.Skip, true
+	c.rule, c.batch = b.rule(job), true
 	if at.Limited() {
 		c.uplink.Place = at
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
@@ -329,6 +330,51 @@ func TestFilesSkipKey(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestFilesSkipIfListed checks that a refused listing costs no request for each file, only the comparison.
+func TestFilesSkipIfListed(t *testing.T) {
+	t.Parallel()
+	list := faults.Match{Op: faults.OpList}
+	for _, c := range []struct {
+		bucket        string
+		listing       int // the status of a reply that is no listing
+		ifListed      bool
+		skipped, gets int
+		warnings      int
+		err           error
+	}{
+		{"bkt", 0, true, 3, 0, 0, nil},
+		{"bkt", http.StatusForbidden, false, 3, 3, 1, nil},
+		{"bkt", http.StatusForbidden, true, 0, 0, 1, nil},
+		{"missing", 0, true, 0, 0, 0, session.ErrNotFound},
+	} {
+		t.Run(fmt.Sprintf("%s, status %d, %v", c.bucket, c.listing, c.ifListed), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				up, jobs := w.uploader(), w.jobs(3, 1000)
+				files(w.t.Context(), up, jobs, nil)
+				if c.listing != 0 {
+					w.addFaults(status(c.listing, list))
+				}
+				for i := range jobs {
+					jobs[i].Spec.Bucket = c.bucket
+				}
+				opts := &upload.BatchOptions{Jobs: 1, Skip: upload.SkipIdentical, SkipIfListed: c.ifListed, Listing: &upload.Listing{Bucket: c.bucket}}
+				got := files(w.t.Context(), up, jobs, opts)
+				skipped := 0
+				for _, o := range got {
+					if o.Skipped == upload.SkipIdentical {
+						skipped++
+					}
+				}
+				synctest.Wait() // the server counts a request when it ends, after the reply
+				gets, warnings := int(w.srv.Stats().Ops[faults.OpGet]), w.saw(upload.Warning)
+				if skipped != c.skipped || gets != c.gets || warnings != c.warnings || len(got) != 3 || c.err == nil && ended(got, nil) != 3 || c.err != nil && ended(got, c.err) == 0 {
+					t.Errorf("%d skipped, %d requests for objects, %d warnings, %d of %d files without an error; want %+v", skipped, gets, warnings, ended(got, nil), len(got), c)
+				}
+			})
+		})
 	}
 }
 

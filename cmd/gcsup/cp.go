@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func newCp(std stdio) *cobra.Command {
 -- COMMAND it uploads the output of COMMAND, but only if COMMAND exits with 0. If the
 destination is a bucket or ends in "/", each object gets the name of its source.
 With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
-PREFIX/...
+PREFIX/..., but not those whose objects are identical.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
@@ -299,8 +300,19 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	if given.Changed("if-generation-match") {
 		f.template.IfGenerationMatch = new(f.generation)
 	}
+	if f.skipsByDefault() {
+		f.batch.skipIdentical, f.batch.skipIfListed = skipByCRC32C, true
+	}
 	opts.Restart, opts.DetectContentType = f.restart, http.DetectContentType
 	return opts, err
+}
+
+// skipsByDefault reports whether identical files are skipped although no flag says so. With attributes or
+// a precondition, the user may want a new object with the same bytes. A manifest skips without a listing.
+func (f *cpFlags) skipsByDefault() bool {
+	compared := session.Spec{EncryptionKey: f.template.EncryptionKey, UserProject: f.template.UserProject}
+	return f.sources.recursive && f.batch.skipIdentical == "" && !f.batch.noClobber && f.batch.manifest == "" && !f.restart &&
+		!f.objects.preservePOSIX && reflect.DeepEqual(f.template, compared)
 }
 
 // batchOptions returns the library's options for the files that were chosen.

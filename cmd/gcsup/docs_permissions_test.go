@@ -111,6 +111,7 @@ func TestPermissions(t *testing.T) {
 	const (
 		create   = "`cp` of new objects, from files or a stream, also with `--spool`"
 		replace  = "`cp` that replaces objects"
+		tree     = "`cp -r`"
 		compare  = "`cp -r` with `--no-clobber` or `--skip-identical`, `sync`"
 		session  = "`resume`, `uploads cancel`, `show` and `prune` of an upload over one connection"
 		composed = "`cp --parallel N --parallel-by=compose`"
@@ -123,6 +124,7 @@ func TestPermissions(t *testing.T) {
 		{row: create, args: []string{"cp", "-", "gs://demo/stream", "--spool=spool"}, stdin: "x"},
 		{row: replace, args: []string{"cp", "large", "gs://demo/old"}},
 		{row: replace, args: []string{"cp", "small", "gs://demo/old"}},
+		{row: tree, args: []string{"cp", "-r", "tree", "gs://demo/new/"}},
 		{row: compare, args: []string{"cp", "-r", "-n", "tree", "gs://demo/"}},
 		{row: compare, args: []string{"cp", "-r", "--skip-identical", "tree", "gs://demo/"}},
 		{row: compare, args: []string{"sync", "tree", "gs://demo/new"}},

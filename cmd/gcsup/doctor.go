@@ -384,7 +384,7 @@ var optional = []string{bucket.PermissionDelete, permissionGet, permissionList}
 var usesOf = map[string]string{
 	bucket.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
 	permissionGet:           "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
-	permissionList:          "verify -r and sync --delete need it; --no-clobber and --skip-identical ask for each object by itself",
+	permissionList:          "verify -r and sync --delete need it; cp -r uploads all files without a comparison; --no-clobber and --skip-identical ask for each object by itself",
 }
 
 // granted returns which of the permissions a bucket grants. known is false if the endpoint does not

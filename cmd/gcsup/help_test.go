@@ -126,7 +126,7 @@ func TestFlagLabels(t *testing.T) {
 			}
 		})
 	}
-	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
+	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime|off]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
 		cp, _, _ := commands().Find([]string{"cp"})
 		if got := cmdline.Label(cp.Flags().Lookup(flag)); got != want {
 			t.Errorf("label %q, want %q", got, want)

@@ -98,7 +98,7 @@ func exitCodes() (entries []cmdline.Entry) {
 
 // variables are the environment variables.
 var variables = []cmdline.Entry{
-	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable, and false, count as unset. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
+	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable counts as unset, and so does false, but for --skip-identical false is off. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
 	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
 	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
