@@ -247,7 +247,8 @@ func TestRetrySigned(t *testing.T) {
 	w.check()
 }
 
-// TestLimits submits files that the worker must not read, or upload. It does not, even through a link.
+// TestLimits submits files that the worker must not read, or upload. It does not, even through a link. It uploads a file
+// below its root that is submitted through a link outside.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -259,18 +260,22 @@ func TestLimits(t *testing.T) {
 	w.write("in-other/b", 1000, 1)
 	w.write("in/large", 2<<20, 2)
 	w.write("in/link", 6, 3)
+	w.write("alias", 1000, 4)
 	q := w.queue()
 	w.submit(q)
-	link := filepath.Join(w.tree, "in", "link")
+	in := filepath.Join(w.tree, "in")
+	link, alias := filepath.Join(in, "link"), filepath.Join(w.tree, "alias")
 	if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)); err != nil {
 		t.Fatal(err)
 	}
-	in := filepath.Join(w.tree, "in")
+	if err := errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)); err != nil {
+		t.Fatal(err)
+	}
 	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Tries, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
 	if got := w.letters(q); len(got) != 2 || got["tree/in/link"] != "limits" || got["tree/in-other/b"] != "limits" {
 		t.Errorf("dead letters: %v, want those of the link and of the file in no root", got)
 	}
-	for _, name := range []string{"tree/in/a", "tree/in/large"} {
+	for _, name := range []string{"tree/in/a", "tree/in/large", "tree/alias"} {
 		if _, ok := w.gcs.Object(bucket, name); !ok {
 			t.Errorf("%s is missing", name)
 		}

@@ -36,24 +36,23 @@ func (w *Worker) checkRoots() error {
 	return nil
 }
 
-// limits returns a function that returns an error for a file that this worker must not read. Links below a root must
-// stay in a root.
+// limits returns a function that returns an error for a file that this worker must not read: the file to which the path
+// leads must be in a root. A link to it may be anywhere.
 func (w *Worker) limits() func(path string) error {
-	var roots []string
+	var resolved []string
 	for _, root := range w.opts.Roots {
-		if resolved, err := filepath.EvalSymlinks(root); err == nil {
-			roots = append(roots, resolved)
+		if root, err := filepath.EvalSymlinks(root); err == nil {
+			resolved = append(resolved, root)
 		}
 	}
 	return func(path string) error {
-		if len(w.opts.Roots) == 0 {
-			return nil
+		roots, file := resolved, path
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			file = to
+		} else {
+			roots = w.opts.Roots // the upload reports the error
 		}
-		within := below(w.opts.Roots, path)
-		if resolved, err := filepath.EvalSymlinks(path); err == nil { // the upload reports an error
-			within = within && below(roots, resolved)
-		}
-		if !within {
+		if len(w.opts.Roots) > 0 && !below(roots, file) {
 			return fmt.Errorf("%s: %w: it is in no --root", path, ErrLimits)
 		}
 		return nil
