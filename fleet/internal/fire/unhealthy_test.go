@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -157,6 +158,13 @@ func (f *fire) cure(u *unhealthy) {
 		return
 	}
 	tree := filepath.Join(u.view, "tree")
+	if u.defect == partial {
+		// The files that are there stay: the worker may be uploading one, and would start over with another file.
+		if out, err := exec.Command("cp", "--archive", "--no-clobber", f.tree()+"/.", tree).CombinedOutput(); err != nil {
+			f.t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
 	err := os.Rename(tree, tree+".old")
 	if err == nil {
 		err = os.Symlink(f.tree(), tree)
