@@ -440,5 +440,5 @@ func writeAddress(dir string, a address) (remove func(), err error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, addressFile)
-	return func() { _ = os.Remove(path) }, replaceFile(path, data)
+	return func() { _ = os.Remove(path) }, process.ReplaceFile(path, data)
 }

@@ -24,6 +24,7 @@ import (
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // upFlags configure a fleet on one machine.
@@ -73,7 +74,7 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	return s, replaceFile(s.keyFile, key)
+	return s, process.ReplaceFile(s.keyFile, key)
 }
 
 func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
