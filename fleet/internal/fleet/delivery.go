@@ -241,7 +241,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
-	r, revision, err := d.w.q.record(ctx, d.id)
+	r, err := d.w.q.stored(ctx, d.id)
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
@@ -267,7 +267,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	delay := d.w.retryLimits().delay(r.Attempts.Failures, rand.Float64())
 	r.Attempts.Waited += delay
 	err = d.w.q.repeat(ctx, func() error {
-		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
+		_, err := d.w.q.putRecord(ctx, d.id, r.record, r.revision) // if a submit has changed it, this failure does not count
 		return err
 	})
 	if err != nil {
@@ -288,21 +288,21 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if err := q.dropLetters(ctx, letters); err != nil {
 			return err
 		}
-		before, revision, err := q.record(ctx, d.id)
+		before, err := q.stored(ctx, d.id)
 		if err != nil {
 			return err
 		}
-		if letters, err = d.putLetters(ctx, log, before, t.failed); err != nil {
+		if letters, err = d.putLetters(ctx, log, before.record, t.failed); err != nil {
 			return err
 		}
-		if err := d.dropEarlier(ctx, before, all.Files); err != nil {
+		if err := d.dropEarlier(ctx, before.record, all.Files); err != nil {
 			return err
 		}
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
 			Published: d.published, Submission: d.task.Submission, Attempts: before.Attempts,
-		}, revision)
+		}, before.revision)
 		if err != nil {
 			return err
 		}

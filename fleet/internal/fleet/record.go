@@ -149,34 +149,26 @@ func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool
 	return !untried
 }
 
-// record returns the record of a task and its revision. Without a record, both are zero.
-func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
-	e, err := q.open.Load().records.Get(ctx, id)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return record{}, 0, nil
-	}
-	if err != nil {
-		return record{}, 0, err
-	}
-	var r record
-	if err := json.Unmarshal(e.Value(), &r); err != nil || r.V != 1 {
-		// The next write replaces it. Until then, its files are compared with their objects
-		// again.
-		return record{}, e.Revision(), nil
-	}
-	return r, e.Revision(), nil
-}
-
-// stored is the record of a task as it was read.
+// stored is the record of a task as it was read. Without a record, both are zero.
 type stored struct {
 	record
 	revision uint64
 }
 
 // stored returns the record of a task as it is now.
-func (q *Queue) stored(ctx context.Context, id string) (stored, error) {
-	r, revision, err := q.record(ctx, id)
-	return stored{r, revision}, err
+func (q *Queue) stored(ctx context.Context, id string) (s stored, err error) {
+	e, err := q.open.Load().records.Get(ctx, id)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if json.Unmarshal(e.Value(), &s.record) != nil || s.V != 1 {
+		s.record = record{} // The next write replaces it. Until then, its files are compared with their objects again.
+	}
+	s.revision = e.Revision()
+	return s, nil
 }
 
 // putRecord writes the record of a task if its revision is still the given one, and reports whether it
@@ -218,7 +210,7 @@ func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) erro
 	for _, f := range files {
 		drops.Go(func() error {
 			id := group.fileID(f)
-			if r, _, err := q.record(ctx, id); err != nil || r.State != stateDone {
+			if r, err := q.stored(ctx, id); err != nil || r.State != stateDone {
 				return err
 			}
 			return q.open.Load().records.Purge(ctx, id)
