@@ -27,7 +27,7 @@ import (
 
 // WorkerOptions configure a Worker. StateBucket, and AEAD or Unsealed are required.
 type WorkerOptions struct {
-	// Name names the worker: 1 to 64 letters, digits, - and _. Each worker must have another one. "" is a name of
+	// Name names the worker, as a token of a NATS subject. Each worker must have another one. "" is a name of
 	// the host, the process and a random number.
 	Name string
 
@@ -120,8 +120,6 @@ type uploaders struct {
 	restart *upload.Uploader // like large, but discards the saved upload
 }
 
-var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
 // Causes of tasks that end early.
 var (
 	errLeaving  = errors.New("the worker is stopped, and hands over its uploads")
@@ -133,10 +131,7 @@ var (
 // other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
 	opts.Jobs, opts.Tries, opts.Name = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5), cmp.Or(opts.Name, newName())
-	switch {
-	case !workerName.MatchString(opts.Name):
-		return nil, fmt.Errorf("%w: worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", ErrOptions, opts.Name)
-	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0:
+	if opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0 {
 		return nil, fmt.Errorf("%w: the jobs, tries, times and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
