@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -44,10 +45,7 @@ func TestMain(m *testing.M) {
 // TestKubernetes decodes each manifest into the type of its kind and fails for unknown fields. The
 // secrets and config maps must be those in the README, and the flags must exist.
 func TestKubernetes(t *testing.T) {
-	data, err := os.ReadFile("kubernetes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := manifests(t)
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +63,8 @@ func TestKubernetes(t *testing.T) {
 			into = new(corev1.Service)
 		case "v1 ServiceAccount":
 			into = new(corev1.ServiceAccount)
+		case "networking.k8s.io/v1 NetworkPolicy":
+			into = new(networkingv1.NetworkPolicy)
 		case "policy/v1 PodDisruptionBudget":
 			into = new(policyv1.PodDisruptionBudget)
 		case "apps/v1 StatefulSet":
@@ -88,12 +88,45 @@ func TestKubernetes(t *testing.T) {
 			continue
 		}
 		checkVolumes(t, &pod.Spec, string(readme))
-		if c := pod.Spec.Containers[0]; c.Command[0] == "gcsup-fleet" {
+		if c := pod.Spec.Containers[0]; c.Image == "REGISTRY/gcsup-fleet" {
 			checkFlags(t, c.Args)
 		}
 	}
-	if kinds["StatefulSet"] != 1 || kinds["Deployment"] != 1 || kinds["Job"] != 1 {
+	if kinds["StatefulSet"] != 1 || kinds["Deployment"] != 1 || kinds["Job"] != 2 {
 		t.Errorf("the manifests are %v", kinds)
+	}
+}
+
+// manifests returns the manifests of both files.
+func manifests(t *testing.T) []byte {
+	t.Helper()
+	var files [][]byte
+	for _, name := range []string{"kubernetes.yaml", "job.yaml"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, data)
+	}
+	return bytes.Join(files, []byte("\n---\n"))
+}
+
+// TestDockerfile checks that the image has nothing but one static program and certificates, and does not run it as root.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../cmd/gcsup-fleet/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := os.ReadFile("../../cmd/gcsup/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, image, _ := strings.Cut(string(text), "\nFROM scratch\n")
+	if image != "COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt\nCOPY --from=build /gcsup-fleet /gcsup-fleet\nUSER 65532:65532\nENTRYPOINT [\"/gcsup-fleet\"]\n" {
+		t.Errorf("the image is\n%s", image)
+	}
+	if flags := regexp.MustCompile(`CGO_ENABLED=0 go build .* -o `); flags.FindString(string(text)) != flags.FindString(string(command)) {
+		t.Errorf("the program is built with %q, and gcsup with %q", flags.FindString(string(text)), flags.FindString(string(command)))
 	}
 }
 

@@ -67,7 +67,8 @@ func TestPod(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	secret, key, program := filepath.Join(dir, "secret"), filepath.Join(dir, "key"), filepath.Join(dir, "gcsup-fleet")
 	for _, step := range []error{
-		os.Chmod(dir, 0o755), os.Mkdir(secret, 0o755), os.WriteFile(key, bytes.Repeat([]byte{1}, 32), 0o600), os.Link(gcsupFleet, program),
+		os.Chmod(dir, 0o755), os.Mkdir(secret, 0o755), os.Mkdir(filepath.Join(dir, "share"), 0o755), os.Mkdir(filepath.Join(dir, "share", "data"), 0o755),
+		exec.Command("sh", "-c", "openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out "+filepath.Join(dir, "verify.pem")).Run(), os.WriteFile(key, bytes.Repeat([]byte{1}, 32), 0o600), os.Link(gcsupFleet, program),
 	} {
 		if step != nil {
 			t.Fatal(step)
@@ -94,6 +95,10 @@ func TestPod(t *testing.T) {
 			arg = "--listen=127.0.0.1:0"
 		case "--state":
 			arg = "--state=" + at.State
+		case "--verify-key":
+			arg = "--verify-key=" + filepath.Join(dir, "verify.pem")
+		case "--root":
+			arg = "--root=" + filepath.Join(dir, "share")
 		case "--state-key-file":
 			if path := strings.TrimPrefix(arg, name+"="); filepath.Dir(path) != mounted {
 				t.Fatalf("the key is %s, and its volume is mounted at %q", path, mounted)

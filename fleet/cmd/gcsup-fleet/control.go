@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 )
 
 // onQueue returns a command without arguments that opens the queue and calls do.
-func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
-	nats := &natsFlags{}
+func onQueue(std stdio, needs keys, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
+	nats := &natsFlags{needs: needs}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,10 +35,18 @@ func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l 
 func newRetry(std stdio) *cobra.Command {
 	var failed bool
 	var keys []string
-	cmd := onQueue(std, "retry --failed|KEY...", "Put files that failed back into the queue",
+	cmd := onQueue(std, toVerify, "retry --failed|KEY...", "Put files that failed back into the queue",
 		"retry puts files that are no longer tried back into the queue: all with --failed, or those\nwith the keys that status --failed prints. If another program replaced an object\nmeanwhile, submit the tree again instead.",
 		func(ctx context.Context, l *link) (err error) {
-			var n int
+			n, kinds := 0, map[string]int{}
+			if err := l.Failed(ctx, func(key string, letter fleet.DeadLetter) error {
+				if failed || slices.Contains(keys, key) {
+					kinds[letter.Kind]++
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
 			if failed {
 				n, err = l.RetryFailed(ctx)
 			} else {
@@ -49,6 +60,11 @@ func newRetry(std stdio) *cobra.Command {
 			}
 			if n > 0 || err == nil {
 				fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
+			}
+			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+				if hint := fleet.RetryHint(kind); hint != "" {
+					std.message("%d files will fail again: %s", kinds[kind], hint)
+				}
 			}
 			return err
 		})
@@ -64,7 +80,7 @@ func newRetry(std stdio) *cobra.Command {
 
 func newForget(std stdio) *cobra.Command {
 	var keys []string
-	cmd := onQueue(std, "forget KEY...", "Forget files that failed",
+	cmd := onQueue(std, noKeys, "forget KEY...", "Forget files that failed",
 		"forget deletes the records of files that failed, by the keys that status --failed prints.\nThe files no longer count as failed. If the tree is submitted again, they are, too.",
 		func(ctx context.Context, l *link) error {
 			n, err := eachKey(keys, func(key string) error { return l.Forget(ctx, key) })
@@ -96,7 +112,7 @@ func eachKey(keys []string, f func(key string) error) (n int, err error) {
 }
 
 func newCancel(std stdio) *cobra.Command {
-	return onQueue(std, "cancel", "Empty the queue, and cancel the uploads of the workers",
+	return onQueue(std, toSign, "cancel", "Empty the queue, and cancel the uploads of the workers",
 		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup uploads list --state shows them. Objects are not deleted.",
 		func(ctx context.Context, l *link) error {
 			n, err := l.Cancel(ctx)
@@ -109,7 +125,7 @@ func newCancel(std stdio) *cobra.Command {
 
 func newDrain(std stdio) *cobra.Command {
 	var off bool
-	cmd := onQueue(std, "drain [--off]", "Let the workers finish their tasks and take no new ones",
+	cmd := onQueue(std, toSign, "drain [--off]", "Let the workers finish their tasks and take no new ones",
 		"drain lets the workers finish their tasks. They keep running, and take no new tasks until\ndrain --off.",
 		func(ctx context.Context, l *link) error { return l.SetDrain(ctx, !off) })
 	cmd.Flags().BoolVar(&off, "off", false, "let the workers take tasks again")
@@ -118,7 +134,7 @@ func newDrain(std stdio) *cobra.Command {
 
 func newLimit(std stdio) *cobra.Command {
 	var rate cmdline.Size
-	cmd := onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
+	cmd := onQueue(std, toSign, "limit RATE|off", "Limit the bytes per second of all workers together",
 		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
 		func(ctx context.Context, l *link) error { return l.SetRate(ctx, int64(rate)) })
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -74,6 +74,19 @@ func TestStatusWait(t *testing.T) {
 	status("--failed", exit.Temporary, "it is not known what was submitted")
 }
 
+// TestRetryHint retries a file that is not as it was submitted. The command says what it needs.
+func TestRetryHint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a", 10)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
+	w.write("a", 11)
+	w.run("work", "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
+	if code, messages := w.run("retry", "--failed"); code != exit.OK || !strings.Contains(messages, "1 files will fail again: ") || !strings.Contains(messages, "--accept-changed") {
+		t.Errorf("exit code %d: %s", code, messages)
+	}
+}
+
 // TestQueueLostWhileWaiting deletes the queue while status waits.
 func TestQueueLostWhileWaiting(t *testing.T) {
 	t.Parallel()
@@ -157,6 +170,9 @@ func TestPermissionViolation(t *testing.T) {
 	}
 	if code, messages := w.run("status", "--nats", s.url("reader")); code != exit.OK {
 		t.Errorf("status: exit code %d: %s", code, messages)
+	}
+	if code, messages := w.run("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed", "--nats", s.url("admin")); code != exit.OK || !strings.Contains(messages, "has no TLS") {
+		t.Errorf("work: exit code %d, and no warning without TLS: %s", code, messages)
 	}
 	w.output("cancel", "--nats", s.url("admin")) // status --wait then asks whether the empty queue is settled
 	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exit.Permission || !strings.Contains(messages, "ermissions ") {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"syscall"
@@ -46,6 +48,9 @@ func exitCodeOf(err error) int {
 		{errAbandoned, exit.Temporary},
 		{fleet.ErrNoDeadLetter, exit.NoInput},
 		{fleet.ErrDamagedLetter, exit.Data},
+		{fleet.ErrSignature, exit.Data},
+		{fleet.ErrNoSignKey, exit.Usage},
+		{fleet.ErrRoot, exit.NoInput},
 		{nats.ErrNoServers, exit.Temporary},
 		{nats.ErrTimeout, exit.Temporary},
 		{errAuthTimeout, exit.Temporary},
@@ -62,8 +67,22 @@ func exitCodeOf(err error) int {
 			return f.code
 		}
 	}
+	if _, unresolved := errors.AsType[*net.DNSError](err); unresolved {
+		return exit.Temporary
+	}
+	if refusesTLS(err) {
+		return exit.Config
+	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.Code == http.StatusServiceUnavailable {
 		return exit.Temporary // the servers elect a leader
 	}
 	return exit.IO
+}
+
+// refusesTLS reports whether a client and a server do not accept the certificates of each other, or one of them wants
+// TLS and the other one does not.
+func refusesTLS(err error) bool {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	op, ok := errors.AsType[*net.OpError](err)
+	return unverified || ok && op.Op == "remote error" || errors.Is(err, nats.ErrSecureConnRequired) || errors.Is(err, nats.ErrSecureConnWanted)
 }

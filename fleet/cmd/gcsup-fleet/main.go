@@ -61,8 +61,10 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 		Long: `gcsup-fleet uploads a tree with many machines that have the same files and may be taken
 away at any time. For most uploads gcsup cp --shard is enough: see docs/many-machines.md.
 
-  gcsup-fleet submit -r /data gs://my-bucket/ --nats tls://nats:4222
+  gcsup-fleet submit -r /data gs://my-bucket/ --nats tls://nats:4222 \
+    --sign-key sign.key
   gcsup-fleet work --state gs://my-state/uploads --state-key-file state.key \
+    --root /data --bucket my-bucket --verify-key verify.pem \
     --nats tls://nats:4222
 
 Without --nats, the queue is in a directory of this machine: gcsup-fleet up runs a server
@@ -87,7 +89,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	help := &cmdline.Help{Groups: groups(), Columns: cmdline.Columns(std.out)}
 	root.SetHelpCommand(cmdline.NewHelp(help))
-	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std))
+	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newForget(std), newCancel(std), newDrain(std), newLimit(std), newVersion(std))
 	help.Install(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root, started
@@ -96,7 +98,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 // groups returns the groups of the flags in the help: those of gcsup, and one for the queue.
 func groups() []cmdline.Group {
 	return append(slices.Clone(cmdline.Groups), cmdline.Group{Title: "Queue", About: "the NATS servers", Flags: []string{
-		"nats", "nats-ca", "nats-cert", "nats-key", "nats-creds", "nats-replicas", "fleet", "fleet-dir", "ack-wait",
+		"nats", "nats-ca", "nats-cert", "nats-key", "nats-creds", "nats-replicas", "sign-key", "verify-key", "fleet", "fleet-dir", "ack-wait",
 	}})
 }
 

@@ -28,6 +28,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/fleet/internal/testkeys"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/testprocess"
@@ -49,6 +50,7 @@ type world struct {
 	gcs  *fakegcs.TestServer
 	dir  string
 	tree string
+	keys []string // environment variables with the keys of the submitter
 
 	mu   sync.Mutex
 	puts []put
@@ -63,6 +65,10 @@ type put struct {
 func newWorld(t *testing.T, opts fakegcs.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir()}
+	var err error
+	if w.keys, err = testkeys.Write(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	opts.CreateBuckets = true
 	opts.OnRequest = func(r fakegcs.Request) {
 		if r.Op == faults.OpPut {
@@ -92,6 +98,9 @@ func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "GCSUP_FLEET_TEST_MAIN=1", "GCSUP_FLEET_DIR="+w.dir, "STORAGE_EMULATOR_HOST="+w.gcs.URL)
 	cmd.Stderr = w.t.Output()
+	if slices.Contains(args, "--nats") { // the flags that are required then
+		cmd.Env = append(append(cmd.Env, w.keys...), "GCSUP_ROOT="+w.tree, "GCSUP_BUCKET=my-bucket")
+	}
 	return cmd
 }
 
@@ -338,11 +347,20 @@ func TestUsage(t *testing.T) {
 		"work":                            exit.Usage,
 		"work --state gs://b/x":           exit.Usage,
 		"work --state b --state-unsealed": exit.Usage,
-		"work --state gs://b/x --state-unsealed --jobs 0":        exit.Usage,
-		"work --state gs://b/x --state-unsealed --max-wait 2m":   exit.Usage,
-		"work --state gs://b/x --state-unsealed --stall-rate 0":  exit.Usage,
-		"work --state gs://b/x --state-unsealed --log x":         exit.Usage,
-		"work --state gs://b/x --state-key-file " + dir + "/key": exit.NoInput,
+		"work --state gs://b/x --state-unsealed --jobs 0":                                                     exit.Usage,
+		"work --state gs://b/x --state-unsealed --max-wait 2m":                                                exit.Usage,
+		"work --state gs://b/x --state-unsealed --stall-rate 0":                                               exit.Usage,
+		"work --state gs://b/x --state-unsealed --log x":                                                      exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . ":                          exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . --bucket b":                exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket b --verify-key x":          exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket b --root . --verify-key x": exit.NoInput,
+		"submit main.go gs://my-bucket --nats nats://127.0.0.1:1":                                             exit.Usage,
+		"drain --sign-key main.go --nats nats://127.0.0.1:1":                                                  exit.NoInput,
+		"limit off --nats nats://127.0.0.1:1":                                                                 exit.Usage,
+		"cancel --nats nats://127.0.0.1:1":                                                                    exit.Usage,
+		"retry --failed --nats nats://127.0.0.1:1":                                                            exit.Usage,
+		"work --state gs://b/x --state-key-file " + dir + "/key":                                              exit.NoInput,
 		"up --nats nats://x": exit.Usage,
 		"up --workers 0":     exit.Usage,
 		"retry":              exit.Usage,
@@ -614,5 +632,14 @@ func TestHelpFitsScreen(t *testing.T) {
 				t.Errorf("help flags has no %s, of %s", label, cmd.CommandPath())
 			}
 		})
+	}
+}
+
+// TestVersion checks that the command prints its version.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"version"}, stdio{&out, &errs}); code != exit.OK || !regexp.MustCompile(`^gcsup-fleet \S+ \(\S+\) go1\S+ \S+/\S+\n$`).MatchString(out.String()) {
+		t.Errorf("exit code %d: %q %s", code, out.String(), errs.String())
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -37,6 +39,9 @@ type natsFlags struct {
 	creates                   bool   // the command may create the queue
 	works                     bool   // the command is a worker: others can use its server
 	state                     string // of that worker
+	keep                      time.Duration
+	needs                     keys   // with --nats
+	signKey, verifyKeys       string // files
 
 	log *slog.Logger // of a server in this process; nil prints its warnings as messages
 }
@@ -49,6 +54,10 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.key, "nats-key", "", "`FILE` with the key of that certificate")
 	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
 	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
+	if f.needs == toSign {
+		fs.StringVar(&f.signKey, "sign-key", "", "`FILE` with the ed25519 key that signs what this command puts into the queue, in PEM (required with --nats)")
+	}
+	fs.StringVar(&f.verifyKeys, "verify-key", "", "`FILE` with the public keys of those who sign, in PEM: what others put into the queue is refused"+map[keys]string{toVerify: " (required with --nats)"}[f.needs])
 	cmdline.Common(fs, "nats", "nats-ca", "nats-creds", "fleet")
 }
 
@@ -127,7 +136,11 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, exit.Usagef("--nats-cert and --nats-key need each other")
 	}
-	try := func(ctx context.Context) (*link, error) { return f.tryOpen(ctx, std) }
+	queue, err := f.queueOptions()
+	if err != nil {
+		return nil, err
+	}
+	try := func(ctx context.Context) (*link, error) { return f.tryOpen(ctx, queue, std) }
 	l, err := backoff.Retry(ctx, openPolicy, try, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
 			if exitCodeOf(err) == exit.Temporary && !errors.Is(err, errLocked) {
@@ -154,7 +167,7 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 }
 
 // tryOpen is one try of open.
-func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
+func (f *natsFlags) tryOpen(ctx context.Context, queue fleet.QueueOptions, std stdio) (*link, error) {
 	l := &link{close: func() {}, refused: new(atomic.Pointer[error])}
 	var err error
 	if f.url != "" {
@@ -170,7 +183,7 @@ func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
 		l.conn.Close()
 		stop()
 	}
-	l.Queue, err = fleet.OpenQueue(ctx, l.conn, f.queueOptions())
+	l.Queue, err = fleet.OpenQueue(ctx, l.conn, queue)
 	if err != nil {
 		l.close()
 		return nil, l.explain(err)
@@ -178,8 +191,28 @@ func (f *natsFlags) tryOpen(ctx context.Context, std stdio) (*link, error) {
 	return l, nil
 }
 
-func (f *natsFlags) queueOptions() fleet.QueueOptions {
-	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
+// queueOptions reads the files with keys.
+func (f *natsFlags) queueOptions() (o fleet.QueueOptions, err error) {
+	o = fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, Keep: f.keep, MustExist: !f.creates}
+	if f.verifyKeys != "" {
+		if o.VerifyKeys, err = readKeys[ed25519.PublicKey]("--verify-key", f.verifyKeys, x509.ParsePKIXPublicKey); err != nil {
+			return o, err
+		}
+	}
+	if f.signKey != "" {
+		if o.SignKey, err = readSignKey(f.signKey); err != nil {
+			return o, err
+		}
+		o.VerifyKeys = append(o.VerifyKeys, o.SignKey.Public().(ed25519.PublicKey))
+	}
+	switch {
+	case f.url == "":
+	case f.needs == toSign && o.SignKey == nil:
+		return o, exit.Usagef("with --nats, workers accept only what is signed: give the key with --sign-key")
+	case f.needs == toVerify && len(o.VerifyKeys) == 0:
+		return o, exit.Usagef("with --nats, give the public keys of those who may submit with --verify-key")
+	}
+	return o, nil
 }
 
 // dial connects to NATS servers. token may be "". refused gets errors about permissions.
@@ -407,5 +440,5 @@ func writeAddress(dir string, a address) (remove func(), err error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, addressFile)
-	return func() { _ = os.Remove(path) }, replaceFile(path, data)
+	return func() { _ = os.Remove(path) }, process.ReplaceFile(path, data)
 }

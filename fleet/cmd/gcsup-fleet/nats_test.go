@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
@@ -20,12 +24,12 @@ func TestServerStartsLater(t *testing.T) {
 	port := unusedPort(t)
 	f := &natsFlags{url: fmt.Sprintf("nats://secret@127.0.0.1:%d", port), fleet: "default", replicas: 1, creates: true}
 	messages := &onMessage{first: func() {
-		server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: port, Token: "secret"})
+		started, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: port, Token: "secret"})
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		t.Cleanup(server.Close)
+		t.Cleanup(started.Close)
 	}}
 	l, err := f.open(t.Context(), stdio{err: messages})
 	if err != nil {
@@ -51,20 +55,79 @@ func TestOpenCanceled(t *testing.T) {
 // TestOpenPermanent checks that permanent errors are not retried.
 func TestOpenPermanent(t *testing.T) {
 	t.Parallel()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Token: "secret"})
+	started, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Token: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Close)
+	t.Cleanup(started.Close)
 	for url, want := range map[string]int{
-		server.URL():             exit.Permission,
-		"nats://:4222/\x7f":      exit.Usage,
-		"nats://host.invalid:42": exit.IO,
+		started.URL():       exit.Permission,
+		"nats://:4222/\x7f": exit.Usage,
 	} {
 		messages := &onMessage{}
 		f := &natsFlags{url: url, fleet: "default"}
 		if _, err := f.open(t.Context(), stdio{err: messages}); exitCodeOf(err) != want || messages.String() != "" {
 			t.Errorf("%q: error %v (exit code %d), messages %q, want exit code %d and no message", url, err, exitCodeOf(err), messages, want)
+		}
+	}
+}
+
+// TestNameNotResolved checks that a command waits for the name of a server, as after a start of the machine.
+func TestNameNotResolved(t *testing.T) {
+	defer func(before time.Duration) { openFor = before }(openFor)
+	openFor = time.Second
+	messages := &onMessage{}
+	f := &natsFlags{url: "nats://host.invalid:4222", fleet: "default"}
+	if _, err := f.open(t.Context(), stdio{err: messages}); exitCodeOf(err) != exit.Temporary || strings.Count(messages.String(), "host.invalid") < 2 {
+		t.Errorf("error %v (exit code %d), messages %q, want exit code %d after some tries", err, exitCodeOf(err), messages, exit.Temporary)
+	}
+}
+
+// TestCertificates checks the exit code of a client whose certificate is missing or rejected, or which does not know the
+// authority of the server.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	certs, others := t.TempDir(), t.TempDir()
+	for _, dir := range []string{certs, others} {
+		if out, err := exec.Command("sh", "../../deploy/certs.sh", dir, "IP:127.0.0.1").CombinedOutput(); err != nil {
+			t.Fatalf("certs.sh: %v\n%s", err, out)
+		}
+	}
+	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: certs + "/server.crt", KeyFile: certs + "/server.key", CaFile: certs + "/ca.crt", Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := unusedPort(t)
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, TLS: true, TLSVerify: true, TLSConfig: config, TLSTimeout: 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server is not ready")
+	}
+	for name, c := range map[string]struct {
+		ca, client string
+		want       int
+	}{
+		"right":             {certs, certs + "/worker", exit.Unavailable}, // there is no fleet
+		"unknown authority": {others, certs + "/worker", exit.Config},
+		"no certificate":    {certs, "", exit.Config},
+		"another authority": {certs, others + "/worker", exit.Config},
+	} {
+		args := []string{"status", "--nats", fmt.Sprintf("tls://127.0.0.1:%d", port), "--nats-ca", c.ca + "/ca.crt"}
+		if c.client != "" {
+			args = append(args, "--nats-cert", c.client+".crt", "--nats-key", c.client+".key")
+		}
+		var out, errs bytes.Buffer
+		if code := execute(t.Context(), args, stdio{&out, &errs}); code != c.want {
+			t.Errorf("%s: exit code %d, want %d: %s", name, code, c.want, errs.String())
 		}
 	}
 }

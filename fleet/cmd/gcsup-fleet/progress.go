@@ -32,6 +32,7 @@ type progress struct {
 	clear func() // removes the line from the terminal
 
 	rates []rateSample
+	open  map[string]bool // the submissions that had files left
 }
 
 // rateSample is the rate of a fleet at some time.
@@ -42,7 +43,7 @@ type rateSample struct {
 
 // newProgress returns a progress for the streams of a command.
 func newProgress(std stdio, asJSON bool) *progress {
-	p := &progress{every: lineEvery, clear: func() {}}
+	p := &progress{every: lineEvery, clear: func() {}, open: map[string]bool{}}
 	_, _, redraws := process.Terminal(std.err)
 	switch {
 	case asJSON:
@@ -81,7 +82,7 @@ type progressLine struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"` // progress
 	Done    int    `json:"files_done"`
-	Files   int    `json:"files"`      // all, without those that failed
+	Files   int    `json:"files"`      // all of the submissions that are open, without those that failed
 	Sent    int64  `json:"bytes_done"` // durable, or handed to the network
 	Bytes   int64  `json:"bytes"`
 	Failed  int    `json:"failed"`
@@ -97,10 +98,10 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		p.rates = p.rates[1:]
 	}
 	p.rates = append(p.rates, rateSample{at, s.Rate})
-	live, left := s.Live(), s.Left()
+	live, left, open := s.Live(), s.Left(), s.Open(p.open)
 	l := progressLine{
-		V: 1, Type: "progress", Done: s.Done.Files, Files: s.Done.Files + s.Active.Files + s.Waiting.Files,
-		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(live), Drain: s.Draining,
+		V: 1, Type: "progress", Done: open.Done.Files, Files: open.Done.Files + open.Left.Files,
+		Bytes: open.Done.Bytes + open.Left.Bytes, Failed: open.Failed, Workers: len(live), Drain: s.Draining,
 	}
 	l.Sent = l.Bytes - left
 	for _, r := range p.rates {

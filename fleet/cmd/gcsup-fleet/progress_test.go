@@ -18,6 +18,10 @@ func TestProgressLine(t *testing.T) {
 	s := &fleet.Status{
 		Done: fleet.Count{Files: 1000, Bytes: 1 << 30}, Active: fleet.Count{Files: 1, Bytes: 1 << 30}, Waiting: fleet.Count{Files: 499, Bytes: 2 << 30},
 		Failed: 2, Rate: 100 << 20, Draining: true,
+		Submissions: map[string]*fleet.Progress{
+			"open":     {Done: fleet.Count{Files: 1000, Bytes: 1 << 30}, Left: fleet.Count{Files: 500, Bytes: 3 << 30}, Failed: 2},
+			"finished": {Done: fleet.Count{Files: 7, Bytes: 1 << 40}, Failed: 1},
+		},
 		Workers: []fleet.WorkerStatus{
 			{Name: "a", Condition: "sending", Active: []fleet.ActiveUpload{{Task: "t", Sent: 1 << 29, Size: 1 << 30}}},
 			{Name: "b", Condition: "idle"},
@@ -48,11 +52,16 @@ func TestProgressLine(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["type"] != "progress" || line["files_done"] != 1000.0 || line["workers"] != 2.0 || line["eta_s"] != 25.0 {
 		t.Errorf("%v: %s", err, out.String())
 	}
-	empty := &fleet.Status{Done: fleet.Count{Files: 1}, Waiting: fleet.Count{Files: 4}}
+	s.Submissions["open"].Done.Files, s.Submissions["open"].Left = 1500, fleet.Count{}
+	if got := p.line(s, now); got.Done != 1500 || got.Files != 1500 {
+		t.Errorf("after the end of the submission: %+v", got)
+	}
+	p = newProgress(stdio{&out, &messages}, false)
+	empty := &fleet.Status{Submissions: map[string]*fleet.Progress{"": {Done: fleet.Count{Files: 1}, Left: fleet.Count{Files: 4}}}}
 	if got := p.line(empty, now).String(); !strings.HasPrefix(got, "20%, 1 of 5 files") {
 		t.Errorf("with empty files: %s", got)
 	}
-	if out.Reset(); !regexp.MustCompile(`0 of 0 files, .*no workers$`).MatchString(p.line(&fleet.Status{}, now).String()) {
-		t.Error("without workers:", p.line(&fleet.Status{}, now))
+	if out.Reset(); !regexp.MustCompile(`0 of 0 files, .*no workers$`).MatchString(newProgress(stdio{&out, &messages}, false).line(&fleet.Status{}, now).String()) {
+		t.Error("without workers")
 	}
 }

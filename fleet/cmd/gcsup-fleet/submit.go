@@ -51,7 +51,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 }
 
 func newSubmit(std stdio) *cobra.Command {
-	f, nats, service := &submitFlags{}, &natsFlags{}, &serviceFlags{}
+	f, nats, service := &submitFlags{}, &natsFlags{needs: toSign}, &serviceFlags{}
 	cmd := &cobra.Command{
 		Use:   "submit [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Put a tree into the queue",

@@ -24,6 +24,7 @@ import (
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // upFlags configure a fleet on one machine.
@@ -73,7 +74,7 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	return s, replaceFile(s.keyFile, key)
+	return s, process.ReplaceFile(s.keyFile, key)
 }
 
 func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
@@ -111,7 +112,11 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	defer server.Close()
 	ctx, end := untilFailed(ctx, server.Failed())
 	defer end()
-	if err := createQueue(ctx, server, n.queueOptions()); err != nil {
+	queue, err := n.queueOptions()
+	if err != nil {
+		return err
+	}
+	if err := createQueue(ctx, server, queue); err != nil {
 		return err
 	}
 	a.URL, a.State = server.URL(), f.work.state.url
@@ -130,7 +135,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	defer remove()
 	std.message("%d workers run; stop them with Ctrl-C, and see gcsup-fleet status", f.workers)
-	return f.supervise(ctx, dir, given, std, func() bool { return empty(ctx, server, n.queueOptions()) })
+	return f.supervise(ctx, dir, given, std, func() bool { return empty(ctx, server, queue) })
 }
 
 // empty reports whether the queue has no tasks.
@@ -259,8 +264,14 @@ func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	given.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
 		case "workers", "emulator", "fleet-dir", "state", "state-key-file":
-		default:
-			args = append(args, "--"+flag.Name+"="+flag.Value.String())
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			args = append(args, "--"+flag.Name+"="+v)
 		}
 	})
 	return args

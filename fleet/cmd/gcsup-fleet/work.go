@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,8 @@ type workFlags struct {
 	state   stateFlags
 	send    cmdline.SendFlags
 
+	roots      []string
+	buckets    []string
 	limitRate  cmdline.Size
 	jobs       int
 	tries      int
@@ -38,16 +41,21 @@ type workFlags struct {
 }
 
 func (f *workFlags) add(fs *pflag.FlagSet) {
+	f.nats.needs = toVerify
 	f.nats.add(fs)
 	f.nats.addCreation(fs)
 	f.service.add(fs)
 	f.state.add(fs)
 	f.send.Add(fs)
+	fs.StringArrayVar(&f.roots, "root", nil, "read only files below `DIR`; repeat the flag for more (required with --nats)")
+	fs.StringArrayVar(&f.buckets, "bucket", nil, "upload only to `BUCKET`; repeat the flag for more (required with --nats)")
+	cmdline.Common(fs, "root", "bucket")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	cmdline.Common(fs, "limit-rate", "jobs")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	cmdline.DurationVar(fs, &f.missingFor, "missing-for", 10*time.Minute, "a file that is missing, unreadable, not as it was submitted, or refused, is tried by each worker, and at least for `DURATION`")
+	cmdline.DurationVar(fs, &f.nats.keep, "keep", 7*24*time.Hour, "keep the records of finished files for `DURATION`, with which status counts them and submit leaves them out; 0 keeps them always")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
 	fs.BoolVar(&f.accept, "accept-changed", false, "upload a file even if its size or modification time is not that with which it was submitted; otherwise the worker leaves it to others")
 	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty, with exit code 0 only if all that was submitted is done: 65 if files failed, 75 if tasks were lost or it is not known what was submitted")
@@ -58,7 +66,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 func newWork(std stdio) *cobra.Command {
 	f := &workFlags{}
 	cmd := &cobra.Command{
-		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE",
+		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE [--root DIR --bucket BUCKET]...",
 		Short: "Take uploads from the queue",
 		Long: `work takes uploads from the queue until it is stopped. After SIGTERM it hands over its
 uploads at once: another worker continues at the committed offset. If a worker dies,
@@ -89,6 +97,9 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		return err
 	}
 	defer l.close()
+	if _, err := l.conn.TLSConnectionState(); err != nil && f.nats.url != "" {
+		std.message("warning: the connection to NATS has no TLS: others can read and change what is sent")
+	}
 	ctx, end := untilFailed(ctx, l.failed)
 	defer end()
 	client, err := f.service.connect(ctx, l.endpoint)
@@ -138,9 +149,19 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	if f.jobs < 1 || f.tries < 1 {
 		return o, exit.Usagef("--jobs and --tries must be 1 or more")
 	}
+	if f.nats.url != "" && (len(f.roots) == 0 || len(f.buckets) == 0) {
+		return o, exit.Usagef("work: with --nats, give the directories that this worker may read with --root, and the buckets to which it may upload with --bucket")
+	}
 	o = fleet.WorkerOptions{
-		Jobs: f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
+		Buckets: f.buckets,
+		Jobs:    f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
+	}
+	for _, dir := range f.roots {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return o, err
+		}
+		o.Roots = append(o.Roots, dir)
 	}
 	if o.Upload, err = f.send.Options(); err != nil {
 		return o, err

@@ -46,7 +46,7 @@ func TestWorkMetrics(t *testing.T) {
 		return string(body)
 	}
 	text := ""
-	for end := time.Now().Add(time.Minute); !strings.Contains(text, "\ngcsup_fleet_files_total 3\n"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(text, "\ngcsup_fleet_files_total 3\n") || !strings.Contains(text, "\ngcsup_fleet_queued_tasks 0\n"); time.Sleep(50 * time.Millisecond) {
 		if text = fetch("/metrics"); time.Now().After(end) {
 			t.Fatalf("the files are not finished:\n%s", text)
 		}

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"gcsup/fleet/internal/natsserver"
+	"gcsup/fleet/internal/testkeys"
 	"gcsup/internal/benchrun"
 )
 
@@ -46,6 +47,10 @@ func compare(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	if err := os.WriteFile(key, bytes.Repeat([]byte{1}, 32), 0o600); err != nil {
 		return nil, err
 	}
+	keys, err := testkeys.Write(s.Dir)
+	if err != nil {
+		return nil, err
+	}
 	nats, err := s.StartRole("nats", filepath.Join(s.Dir, "nats"))
 	if err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func compare(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 			}},
 			{Name: "gcsup-fleet", Server: emulator, Command: func(_ string, n int) *exec.Cmd {
 				c := benchrun.Role("fleet", tree, fmt.Sprintf("run-%d", n), key)
-				c.Env = []string{"GCSUP_NATS=" + nats.Endpoint}
+				c.Env = append(keys, "GCSUP_NATS="+nats.Endpoint, "GCSUP_ROOT="+tree, "GCSUP_BUCKET=bench")
 				return c
 			}},
 		},

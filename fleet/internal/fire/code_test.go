@@ -49,7 +49,8 @@ func (f *fire) settledCode() int {
 // untilEmpty runs another worker on a fit machine until the queue is empty, and returns its exit code.
 func (f *fire) untilEmpty() (code int, text string) {
 	f.t.Helper()
-	p := f.command("work", "--until-empty", "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s")
+	args := []string{"work", "--until-empty", "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s"}
+	p := f.command(append(args, f.limits()...)...)
 	code = p.WaitFor(time.Minute)
 	return code, lastLine(p.Stderr())
 }

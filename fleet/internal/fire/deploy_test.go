@@ -55,7 +55,14 @@ func TestDeployedNATS(t *testing.T) {
 	for _, n := range c.nodes {
 		urls = append(urls, "tls://"+n.addr())
 	}
+	writeKeys(t, certs)
 	as := func(user string, args ...string) []string {
+		switch args[0] {
+		case "submit", "cancel", "drain", "limit":
+			args = append(args, "--sign-key", certs+"/sign.key")
+		case "work":
+			args = append(args, "--verify-key", certs+"/verify.pem", "--root", f.tree(), "--bucket", "data")
+		}
 		return append(args, "--nats", strings.Join(urls, ","), "--nats-ca", certs+"/ca.crt", "--nats-cert", certs+"/"+user+".crt", "--nats-key", certs+"/"+user+".key")
 	}
 	submit := []string{"submit", "-r", f.tree() + "/.", "gs://data/", "--nats-replicas", "3", "--endpoint", f.emulator.url()}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/fleet/internal/testkeys"
 	"gcsup/internal/testprocess"
 )
 
@@ -27,6 +28,7 @@ type fleet struct {
 	emulator *emulator
 	cluster  *cluster // nil if gcsup-fleet up runs the server
 	dir      string   // with the key and the tree
+	keys     []string // environment variables with the keys of the submitter
 	files    map[string][]byte
 	bad      map[string]badFile // of files
 	slots    []*slot
@@ -77,6 +79,7 @@ func newFleet(t *testing.T, rate string) *fleet {
 		t.Fatal(err)
 	}
 	f.writeKey(f.key())
+	f.keys = writeKeys(t, f.dir)
 	return f
 }
 
@@ -92,6 +95,16 @@ func publicDir(t *testing.T, name string) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// writeKeys makes the keys of a submitter, and returns the environment variables that select them.
+func writeKeys(t *testing.T, dir string) []string {
+	t.Helper()
+	env, err := testkeys.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
 }
 
 // writeKey makes a file with a random key.
@@ -175,8 +188,8 @@ func (f *fleet) begin(s *slot) {
 	args := append([]string{
 		"work", "--nats", strings.Join(urls, ","), "--ack-wait", ackWait.String(),
 		"--state", stateURL, "--state-key-file", s.key,
-	}, s.args...)
-	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
+	}, append(f.limits(), s.args...)...)
+	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock), f.keys[1])
 	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
 }
 
@@ -263,7 +276,13 @@ func (f *fleet) queueFlags() []string {
 func (f *fleet) command(args ...string) *testprocess.Process {
 	f.t.Helper()
 	program, args := f.disk.inside(f.shared(), gcsupFleet, append(args, f.queueFlags()...)...)
-	return startIn(f.t.T, f.shared(), nil, service(f.emulator.addr), program, args...)
+	return startIn(f.t.T, f.shared(), nil, append(service(f.emulator.addr), f.keys...), program, args...)
+}
+
+// limits are the flags that permit a worker to upload the tree. The tree is in mount by its path, and in shared after
+// the links of the path.
+func (f *fleet) limits() []string {
+	return []string{"--root", f.mount(), "--root", f.shared(), "--bucket", "data"}
 }
 
 // submit submits the tree. It is tried again while the servers elect a leader.

@@ -53,7 +53,7 @@ func TestMillion(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	submit := start(t, nil, gcsupFleet, "submit", "-r", filepath.Join(dir, "tree"), "gs://data/", "--nats", "nats://"+n.addr(), "--endpoint", e.url())
+	submit := start(t, writeKeys(t, dir), gcsupFleet, "submit", "-r", filepath.Join(dir, "tree"), "gs://data/", "--nats", "nats://"+n.addr(), "--endpoint", e.url())
 	var peak int64
 	for submit.Alive() {
 		peak = max(peak, memory(submit, "VmHWM"))

@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ const (
 	noPermission defect = "403 on the data bucket"
 	otherSizes   defect = "files of another size"
 	otherTimes   defect = "files with other times"
+	partial      defect = "a part of the files"
 
 	// The workers of these end when they start.
 	otherKey       defect = "another state key"
@@ -38,7 +40,7 @@ const (
 // lasting are the defects that a worker notices when it has a task. The values are the kinds of failures
 // with which status reports that the worker is unhealthy.
 var lasting = map[defect]string{
-	unreadable: "no_input", emptyMount: "no_input", noPermission: "permission", otherSizes: "stale_copy", otherTimes: "stale_copy",
+	unreadable: "no_input", emptyMount: "no_input", noPermission: "permission", otherSizes: "stale_copy", otherTimes: "stale_copy", partial: "no_input",
 }
 
 // fatal are the defects that end a worker at its start, with their exit codes.
@@ -74,7 +76,7 @@ func (f *fire) addUnhealthy(d defect, args ...string) *unhealthy {
 		f.writeKey(u.key)
 	case noNATSRequests:
 		u.stranger = true
-	case unreadable, emptyMount, otherSizes, otherTimes:
+	case unreadable, emptyMount, otherSizes, otherTimes, partial:
 		u.view = filepath.Join(f.dir, fmt.Sprintf("machine-%d", u.number))
 		if err := f.copyTree(u); err != nil {
 			f.t.Fatal(err)
@@ -84,7 +86,7 @@ func (f *fire) addUnhealthy(d defect, args ...string) *unhealthy {
 }
 
 // copyTree makes the tree that a machine with a defect sees. Its files have no content: if one is
-// uploaded, its object is wrong.
+// uploaded, its object is wrong. A part of the files is right.
 func (f *fire) copyTree(u *unhealthy) error {
 	tree := filepath.Join(u.view, "tree")
 	if err := os.MkdirAll(tree, 0o755); err != nil || u.defect == emptyMount {
@@ -121,15 +123,20 @@ func (f *fire) copyTree(u *unhealthy) error {
 		if err != nil {
 			return err
 		}
-		size, modified := info.Size(), info.ModTime()
+		size, modified, content := info.Size(), info.ModTime(), []byte(nil)
 		switch u.defect {
 		case otherSizes:
 			size++
 		case otherTimes:
 			modified = modified.Add(-time.Hour)
+		case partial:
+			if f.random.IntN(2) == 0 {
+				return nil
+			}
+			content = f.files[strings.TrimPrefix(path, f.tree()+"/")]
 		}
 		for _, step := range []func() error{
-			func() error { return os.WriteFile(to, nil, 0o600) },
+			func() error { return os.WriteFile(to, content, 0o600) },
 			func() error { return os.Truncate(to, size) },
 			func() error { return os.Chtimes(to, modified, modified) },
 			func() error { return os.Chmod(to, mode) },
@@ -151,6 +158,13 @@ func (f *fire) cure(u *unhealthy) {
 		return
 	}
 	tree := filepath.Join(u.view, "tree")
+	if u.defect == partial {
+		// The files that are there stay: the worker may be uploading one, and would start over with another file.
+		if out, err := exec.Command("cp", "--archive", "--no-clobber", f.tree()+"/.", tree).CombinedOutput(); err != nil {
+			f.t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
 	err := os.Rename(tree, tree+".old")
 	if err == nil {
 		err = os.Symlink(f.tree(), tree)

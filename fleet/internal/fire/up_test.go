@@ -108,8 +108,9 @@ func (f *fleet) startUp() {
 	if f.up != nil {
 		f.upLogs = append(f.upLogs, f.up.Stderr())
 	}
-	f.up = f.command("up", "--workers", fmt.Sprint(workers), "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(),
-		"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--missing-for", "10s")
+	args := []string{"up", "--workers", fmt.Sprint(workers), "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(),
+		"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--missing-for", "10s"}
+	f.up = f.command(append(args, f.limits()...)...)
 	f.up.Find("workers run")
 }
 

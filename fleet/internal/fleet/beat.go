@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -67,7 +68,11 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 		if err := w.publish(ctx); err != nil {
 			return err
 		}
-		if s, _, err = w.q.settings(ctx); err != nil {
+		if s, _, err = w.q.settings(ctx); err != nil && !errors.Is(err, ErrSignature) {
+			return err
+		}
+		s = w.newest(s, err)
+		if err := w.measure(ctx); err != nil {
 			return err
 		}
 		found, err = conditions(ctx, w.q.open.Load().workers)
@@ -79,6 +84,36 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	}
 	w.follow(found, s)
 	return s, true
+}
+
+// measure reads the length of the queue, and the number of dead letters.
+func (w *Worker) measure(ctx context.Context) error {
+	p := w.q.open.Load()
+	info, err := p.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	status, err := p.failed.Status(ctx)
+	if err != nil {
+		return err
+	}
+	w.queued.Store(info.State.Msgs)
+	w.letters.Store(status.Values())
+	return nil
+}
+
+// newest returns the newest settings that this worker has seen: s, unless err is not nil, or s is older.
+func (w *Worker) newest(s settings, err error) settings {
+	if err == nil && s.Number < w.settings.Number {
+		err = errors.New("settings: they are older than those before")
+	}
+	if err != nil && !w.refused {
+		w.log.Warn("settings are refused, and the last ones stay", "err", err)
+	}
+	if w.refused = err != nil; !w.refused {
+		w.settings = s
+	}
+	return w.settings
 }
 
 // condition returns the condition of this worker. The caller holds w.mu.

@@ -58,6 +58,13 @@ func (c *claim) valid(now time.Time) bool {
 	return false
 }
 
+// expire ends the claim: no request begins any more.
+func (c *claim) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beat = time.Time{}
+}
+
 // elapsed returns the time from then to now, by the monotonic or the wall clock, whichever is
 // longer: the monotonic clock may stop while the machine is suspended.
 func elapsed(then, now time.Time) time.Duration {

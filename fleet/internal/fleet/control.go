@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -14,9 +16,21 @@ const settingsKey = "settings"
 
 // settings are what the operator has set for all workers.
 type settings struct {
+	Fleet string `json:"fleet"`
+
+	// Number rises with each change. A worker refuses settings with a lower number than it has seen: a worker that was
+	// taken over may have stored older ones again.
+	Number int64 `json:"number"`
+
 	Rate     int64        `json:"rate"`     // bytes per second of all workers together; 0 means no limit
 	Drain    bool         `json:"drain"`    // workers take no tasks
 	Canceled cancellation `json:"canceled"` // the last one
+}
+
+// signedValue is the value of settingsKey.
+type signedValue struct {
+	Settings  json.RawMessage `json:"settings"`
+	Signature []byte          `json:"signature,omitempty"` // of the settings
 }
 
 // cancellation is a call of Cancel. It does not affect a task that was submitted
@@ -73,13 +87,24 @@ func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 
 // set changes the settings.
 func (q *Queue) set(ctx context.Context, change func(*settings)) error {
+	if q.opts.SignKey == nil && len(q.opts.VerifyKeys) > 0 {
+		return ErrNoSignKey
+	}
 	for {
 		s, revision, err := q.settings(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrSignature) { // settings that are not signed are replaced
 			return err
 		}
 		change(&s)
-		data, err := json.Marshal(s)
+		s.Fleet, s.Number = q.opts.Fleet, max(s.Number+1, time.Now().UnixNano())
+		var v signedValue
+		if v.Settings, err = json.Marshal(s); err != nil {
+			return err
+		}
+		if q.opts.SignKey != nil {
+			v.Signature = ed25519.Sign(q.opts.SignKey, append([]byte(signedSettings), v.Settings...))
+		}
+		data, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
@@ -94,7 +119,8 @@ func (q *Queue) set(ctx context.Context, change func(*settings)) error {
 	}
 }
 
-// settings returns the settings and their revision. Without settings, both are zero.
+// settings returns the settings and their revision. Without settings, both are zero. The error wraps ErrSignature if
+// they are not signed for this fleet.
 func (q *Queue) settings(ctx context.Context) (s settings, revision uint64, err error) {
 	e, err := q.open.Load().control.Get(ctx, settingsKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -103,5 +129,12 @@ func (q *Queue) settings(ctx context.Context) (s settings, revision uint64, err 
 	if err != nil {
 		return s, 0, err
 	}
-	return s, e.Revision(), json.Unmarshal(e.Value(), &s)
+	var v signedValue
+	if err = json.Unmarshal(e.Value(), &v); err == nil {
+		err = json.Unmarshal(v.Settings, &s)
+	}
+	if len(q.opts.VerifyKeys) > 0 && (err != nil || s.Fleet != q.opts.Fleet || !q.accepts(append([]byte(signedSettings), v.Settings...), v.Signature)) {
+		return settings{}, e.Revision(), fmt.Errorf("settings: %w", ErrSignature)
+	}
+	return s, e.Revision(), err
 }

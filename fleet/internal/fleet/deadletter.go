@@ -85,7 +85,7 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) error {
 	kv := q.open.Load().failed
 	for id, revision := range revisions {
-		if err := kv.Purge(ctx, id, jetstream.LastRevision(revision)); err != nil && !wrongRevision(err) {
+		if err := kv.Purge(ctx, id, jetstream.LastRevision(revision), jetstream.PurgeTTL(markerTTL)); err != nil && !wrongRevision(err) {
 			return err
 		}
 	}
@@ -116,8 +116,8 @@ var ErrNoDeadLetter = errors.New("there is no dead letter with this key: see gcs
 var ErrDamagedLetter = errors.New("the message was damaged, and its files are not known: submit the tree again, and then delete this with gcsup-fleet forget")
 
 // Retry puts the file of a dead letter back into the queue, and deletes the letter. added is false if the file was
-// in the queue already. key is the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none, or
-// [ErrDamagedLetter].
+// in the queue already. key is the ID that Failed reports. The error wraps [ErrNoDeadLetter] if there is none,
+// [ErrDamagedLetter], or [ErrSignature].
 func (q *Queue) Retry(ctx context.Context, key string) (added bool, err error) {
 	e, err := q.letter(ctx, key)
 	if err != nil {
@@ -156,6 +156,9 @@ func (q *Queue) retry(ctx context.Context, e jetstream.KeyValueEntry) (added boo
 	if l.Task == nil {
 		return false, fmt.Errorf("%s: %w", e.Key(), ErrDamagedLetter)
 	}
+	if err := q.verify(l.Task); err != nil {
+		return false, fmt.Errorf("%s: %w", e.Key(), err)
+	}
 	before, err := q.stored(ctx, l.Task.ID())
 	if err != nil {
 		return false, err
@@ -175,10 +178,21 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 		if added {
 			n++
 		}
-		if errors.Is(err, ErrDamagedLetter) {
+		if errors.Is(err, ErrDamagedLetter) || errors.Is(err, ErrSignature) {
 			first, err = cmp.Or(first, err), nil
 		}
 		return err
 	})
 	return n, cmp.Or(err, first)
+}
+
+// RetryHint returns what is necessary before a retry of dead letters of a kind, or "".
+func RetryHint(kind string) string {
+	switch kind {
+	case "precondition":
+		return "another program has replaced their objects, and only a submit of the tree knows the new ones"
+	case kindStale:
+		return "they are not as they were submitted: submit the tree, or start workers with --accept-changed"
+	}
+	return ""
 }

@@ -49,21 +49,19 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and acknowledges or returns the message.
-func (d *delivery) run() {
+// run uploads the files, and acknowledges or returns the message. worker ends when the worker does.
+func (d *delivery) run(worker context.Context) {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
 	if err == nil && d.task.ID() != d.id {
 		err = errors.New("task: the subject does not match the files")
 	}
+	if err == nil {
+		err = d.w.q.verify(d.task)
+	}
 	log := d.w.log.With("task", d.id)
-	switch {
-	case errors.Is(err, ErrTaskVersion):
-		log.Warn("task is returned for a newer worker", "err", err)
-		_ = d.msg.NakWithDelay(time.Minute)
-		return
-	case err != nil:
+	if err != nil {
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
 			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
@@ -81,14 +79,26 @@ func (d *delivery) run() {
 	}
 	defer d.w.exit(d)
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
-	stop := d.keepClaim()
-	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
-	d.conclude(log, outcomes)
-	stop()
+	hung := make(chan struct{})
+	stop := d.keepClaim(log, hung)
+	defer stop()
+	done := make(chan []outcome, 1)
+	go func() { done <- d.execution.run(withClaim(d.ctx, d.claim)) }()
+	select {
+	case outcomes := <-done:
+		d.conclude(log, outcomes)
+	case <-hung:
+		// This worker keeps the slot and refuses the task until the read returns. Otherwise it would take it again.
+		select {
+		case <-d.execution.reader.returned:
+		case <-worker.Done():
+		}
+	}
 }
 
-// keepClaim sends heartbeats until stop is called or the claim expires.
-func (d *delivery) keepClaim() (stop func()) {
+// keepClaim sends heartbeats until stop is called or the claim expires. If a read of the source does not return, it ends
+// the task and closes hung.
+func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(d.claim.wait / 3)
@@ -100,6 +110,13 @@ func (d *delivery) keepClaim() (stop func()) {
 			case <-ticker.C:
 			}
 			if !d.claim.renew(time.Now()) {
+				return
+			}
+			if path := d.execution.reader.check(d.execution, hungAfter*d.claim.wait); path != "" {
+				log.Error("a read of the source does not return, and the task goes to another worker", "path", path)
+				d.end(errHung)
+				d.claim.expire()
+				close(hung)
 				return
 			}
 			_ = d.msg.InProgress()
@@ -172,7 +189,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	cause := context.Cause(d.ctx)
 	t := sum(outcomes, d.w.health.proves(d.claim), cause != nil, len(d.task.Files))
 	switch {
-	case errors.Is(cause, errClaimLost):
+	case errors.Is(cause, errClaimLost), errors.Is(cause, errHung):
 		log.Warn("claim of the task expired", "err", cause)
 		return
 	case errors.Is(cause, errCanceled):
@@ -189,6 +206,12 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	case t.verdict == unreached:
 		log.Warn("the service does not answer such requests; the task waits", "err", t.unreached)
 		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
+		return
+	}
+	if own := d.w.ownFailure(d.ctx, t.failed); own != nil {
+		log.Error("this worker ends, because the task failed for a reason of its own", "err", own)
+		d.w.stop(own)
+		d.giveBack(log, 0)
 		return
 	}
 	d.w.failing.Store(t.verdict == failed)
@@ -218,7 +241,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
-	r, revision, err := d.w.q.record(ctx, d.id)
+	r, err := d.w.q.stored(ctx, d.id)
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
@@ -229,7 +252,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 		}
 		return true
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
 	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
 		failing: d.task.indices(t.failed),
@@ -244,7 +267,7 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	delay := d.w.retryLimits().delay(r.Attempts.Failures, rand.Float64())
 	r.Attempts.Waited += delay
 	err = d.w.q.repeat(ctx, func() error {
-		_, err := d.w.q.putRecord(ctx, d.id, r, revision) // if a submit has changed it, this failure does not count
+		_, err := d.w.q.putRecord(ctx, d.id, r.record, r.revision) // if a submit has changed it, this failure does not count
 		return err
 	})
 	if err != nil {
@@ -265,21 +288,21 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if err := q.dropLetters(ctx, letters); err != nil {
 			return err
 		}
-		before, revision, err := q.record(ctx, d.id)
+		before, err := q.stored(ctx, d.id)
 		if err != nil {
 			return err
 		}
-		if letters, err = d.putLetters(ctx, log, before, t.failed); err != nil {
+		if letters, err = d.putLetters(ctx, log, before.record, t.failed); err != nil {
 			return err
 		}
-		if err := d.dropEarlier(ctx, before, all.Files); err != nil {
+		if err := d.dropEarlier(ctx, before.record, all.Files); err != nil {
 			return err
 		}
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
-			Fingerprint: fingerprint(d.task.Settings, t.finished), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-			Published: d.published, Attempts: before.Attempts,
-		}, revision)
+			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+			Published: d.published, Submission: d.task.Submission, Attempts: before.Attempts,
+		}, before.revision)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestDesignQueue(t *testing.T) {
 		fmt.Sprintf("| `%sRANDOM` | ack policy `%s`, max deliver `%d`, max ack pending `%d`, max waiting `%d`, default ack wait `%v` |",
 			consumerPrefix, strings.TrimPrefix(strings.ToLower(c.AckPolicy.String()), "ack"), c.MaxDeliver, c.MaxAckPending, c.MaxWaiting, c.AckWait),
 		fmt.Sprintf("| `%s` | TTL `%v`, storage `%s` |", strings.TrimPrefix(w.Name, "KV_"), w.MaxAge, strings.ToLower(w.Storage.String())),
-		fmt.Sprintf("| stream `%s` | `%s` |", s.Name, strings.Replace(s.Subjects[0], "*", "ID", 1)),
+		fmt.Sprintf("| stream `%s` | `%s` |", s.Name, q.subject("ID")),
 	} {
 		if !strings.Contains(text, row) {
 			t.Errorf("DESIGN.md does not have the row\n%s", row)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"gcsup/session"
@@ -34,18 +36,34 @@ type execution struct {
 
 	sent      atomic.Int64 // bytes of the current file that were handed to the network; of a group, 0
 	committed atomic.Int64 // bytes of the current file that are durable; of a group, those of finished files
+
+	replaced bool // objects have another generation than when they were submitted
+
+	reader   reader
+	finished sync.Map // of files that were tried, by object
+}
+
+// skip returns which objects are left as they are. If the task replaces objects, those of another generation are
+// perhaps the ones that another delivery has made.
+func (x *execution) skip() upload.Skip {
+	if x.task.Replace && !x.replaced {
+		return upload.SkipNothing
+	}
+	return upload.SkipIdentical
 }
 
 // run uploads the files of the task, and returns an outcome for each file, except for those that
 // were not tried before ctx ended.
 func (x *execution) run(ctx context.Context) []outcome {
-	todo := x.task.Files
+	var todo []File
 	var all []outcome
-	if err := x.w.refuses(x.task); err != nil {
-		for _, f := range todo {
+	refused, limits := x.w.refuses(x.task), x.w.limits()
+	for _, f := range x.task.Files {
+		if err := cmp.Or(refused, limits(f.Path)); err != nil {
 			all = append(all, outcome{file: f, err: err})
+		} else {
+			todo = append(todo, f)
 		}
-		return all
 	}
 	for pass := 0; len(todo) > 0; pass++ {
 		outcomes, again := x.pass(ctx, todo, pass)
@@ -74,6 +92,7 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 		f := of[res.Spec.Object]
 		if pass == 0 && (errors.Is(err, state.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged)) {
 			again = append(again, f)
+			x.replaced = x.replaced || errors.Is(err, session.ErrPrecondition)
 			continue
 		}
 		changed := false
@@ -85,6 +104,8 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 				x.committed.Add(f.Size)
 			}
 		}
+		x.finished.Store(f.Object, true)
+		x.reader.moved.Add(1)
 		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, changed: changed, err: err})
 	}
 	return done, again
@@ -92,7 +113,7 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 
 // group uploads small files, which are not saved.
 func (x *execution) group(ctx context.Context, files []File, pass int) iter.Seq2[*upload.Result, error] {
-	opts := &upload.BatchOptions{Skip: upload.SkipIdentical}
+	opts := &upload.BatchOptions{Skip: x.skip()}
 	blind := x.first && pass == 0
 	if !blind && len(files) > 8 {
 		s := x.task.Settings
@@ -114,7 +135,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 		u = x.w.uploaders.restart
 	}
 	f := files[0]
-	call := upload.CallOptions{Observer: x.observe, Skip: upload.SkipIdentical, SourceName: f.Path, Accept: x.accept(files)}
+	call := upload.CallOptions{Observer: x.observe, Skip: x.skip(), SourceName: f.Path, Accept: x.accept(files)}
 	if x.w.opts.TrustTimes {
 		call.SourceVersion = sourceVersion(f.Path)
 	}
@@ -180,6 +201,7 @@ func (x *execution) spec(f File) upload.Spec {
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
+	x.reader.moved.Add(1)
 	if e.Kind != upload.LeaseHeld {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Arrived)

@@ -22,7 +22,7 @@ func idsOf(t *testing.T, files []File) []string {
 			}
 		}
 	}) {
-		task := &Task{V: 1, Settings: upload.Spec{Bucket: "my-bucket"}}
+		task := &Task{V: taskVersion, Endpoint: "x", Settings: upload.Spec{Bucket: "my-bucket"}}
 		for _, f := range g {
 			task.Files = append(task.Files, f.file)
 		}

@@ -10,6 +10,10 @@ type WorkerMetrics struct {
 	FailedDeliveries int64 // deliveries that failed and count
 
 	ActiveTasks int // tasks that this worker has now
+
+	// Of the fleet, at the last beat of this worker:
+	QueuedTasks uint64 // in the queue, including those that workers have
+	Letters     uint64 // dead letters
 }
 
 // Metrics returns the numbers of this worker.
@@ -19,6 +23,6 @@ func (w *Worker) Metrics() WorkerMetrics {
 	return WorkerMetrics{
 		Files: w.totals.files.Load(), Bytes: w.totals.bytes.Load(), Sent: w.totals.sent.Load(),
 		DeadLetters: w.totals.letters.Load(), FailedDeliveries: w.totals.failures.Load(),
-		ActiveTasks: len(w.active),
+		ActiveTasks: len(w.active), QueuedTasks: w.queued.Load(), Letters: w.letters.Load(),
 	}
 }

@@ -46,6 +46,8 @@ func kindOf(err error) string {
 		return kindStale
 	case errors.Is(err, ErrEndpoint):
 		return kindEndpoint
+	case errors.Is(err, ErrLimits):
+		return kindLimits
 	}
 	return errkind.Of(err)
 }
@@ -53,7 +55,7 @@ func kindOf(err error) string {
 // ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
 // credentials or its options.
 var ownKinds = map[string]bool{
-	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, "permission": true, "credentials": true, "not_found": true,
+	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, kindLimits: true, "permission": true, "credentials": true, "not_found": true,
 	"uri_mismatch": true, "state_key": true, "insecure_permissions": true,
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -35,6 +36,15 @@ type QueueOptions struct {
 	// MustExist makes OpenQueue fail with ErrNoQueue if the queue does not exist, instead of
 	// creating it.
 	MustExist bool
+
+	// SignKey signs the tasks and settings of this process. VerifyKeys are the keys that it accepts; if there are none,
+	// it accepts messages without a signature.
+	SignKey    ed25519.PrivateKey
+	VerifyKeys []ed25519.PublicKey
+
+	// Keep is how long the record of a task stays that this process finishes, from 1 s. 0 means that it stays. Without the
+	// record, a later submit puts the task into the queue again, and a worker finds its objects.
+	Keep time.Duration
 
 	// Replicas is the number of servers of a cluster that store the queue. It is fixed when the queue
 	// is created. 0 means that of the queue; a new one gets 3 on a cluster of three or more
@@ -105,6 +115,8 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 	switch {
 	case !fleetName.MatchString(opts.Fleet):
 		return nil, fmt.Errorf("%w: fleet name %q: want 1 to 32 of a-z, 0-9, - and _", ErrOptions, opts.Fleet)
+	case opts.Keep != 0 && opts.Keep < time.Second:
+		return nil, fmt.Errorf("%w: keep records for %v: want 1s or more", ErrOptions, opts.Keep)
 	case opts.AckWait != 0 && (opts.AckWait < MinAckWait || opts.AckWait > MaxAckWait):
 		return nil, fmt.Errorf("%w: ack wait %v: want %v to %v", ErrOptions, opts.AckWait, MinAckWait, MaxAckWait)
 	}
@@ -129,8 +141,11 @@ const streamPrefix = "gcsup-"
 // stream returns the name of the stream of tasks.
 func (q *Queue) stream() string { return streamPrefix + q.opts.Fleet }
 
-// subject returns the subject of a task.
-func (q *Queue) subject(id string) string { return "gcsup." + q.opts.Fleet + ".task." + id }
+// subject returns the subject of a task. It has the version of the format: workers have no consumer for tasks of a newer
+// one.
+func (q *Queue) subject(id string) string {
+	return fmt.Sprintf("gcsup.%s.task%d.%s", q.opts.Fleet, taskVersion, id)
+}
 
 // idOf returns the ID of the task with a subject.
 func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
@@ -256,8 +271,8 @@ func (q *Queue) setAckWait(ctx context.Context, p *handles) error {
 	return nil
 }
 
-// consumerPrefix is the beginning of the name of the consumer.
-const consumerPrefix = "workers-"
+// consumerPrefix is the beginning of the name of the consumer. It has the version of the tasks.
+var consumerPrefix = fmt.Sprintf("workers%d-", taskVersion)
 
 // openConsumer opens the consumer of the stream, or creates it with a random name. The subject of an
 // acknowledgment has the name of the consumer and a sequence number. With a fixed name, a late
@@ -284,15 +299,14 @@ func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jets
 	}
 }
 
-// errCodeOneConsumer is the error code of JetStream for a second consumer of a work
-// queue.
-const errCodeOneConsumer = 10099
+// errCodeOneConsumer is the error code of JetStream for a second consumer of the same subjects of a work queue.
+const errCodeOneConsumer = 10100
 
 func (q *Queue) streamConfig(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        q.stream(),
 		Description: "uploads that are waiting, or that a worker has",
-		Subjects:    []string{q.subject("*")},
+		Subjects:    []string{"gcsup." + q.opts.Fleet + ".*.*"},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
 		Replicas:    replicas,
@@ -311,9 +325,10 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 		ackWait = DefaultAckWait
 	}
 	return jetstream.ConsumerConfig{
-		Durable:   name,
-		AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait:   ackWait,
+		Durable:       name,
+		FilterSubject: q.subject("*"),
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       ackWait,
 		// Unlimited, because deliveries that end because a machine died must not count. The
 		// workers count failures.
 		MaxDeliver:    -1,
@@ -322,10 +337,16 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 	}
 }
 
+// markerTTL is how long the mark of a deleted record or dead letter stays. It counts as one until then.
+const markerTTL = time.Second
+
 func (q *Queue) bucketConfig(of string, replicas int) jetstream.KeyValueConfig {
 	c := jetstream.KeyValueConfig{Bucket: q.bucket(of), Replicas: replicas}
-	if of == "workers" {
+	switch of {
+	case "workers":
 		c.TTL, c.Storage = workerTTL, jetstream.MemoryStorage
+	case "records", "failed":
+		c.LimitMarkerTTL = markerTTL // permits a TTL for each record
 	}
 	return c
 }

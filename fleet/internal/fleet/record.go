@@ -29,6 +29,9 @@ type record struct {
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
+	// Settings is the digest of the settings with which the task was finished last.
+	Settings string `json:"settings,omitempty"`
+
 	// Split means that some files of a group became dead letters. If they are retried, they
 	// get their own records.
 	Split bool `json:"split,omitempty"`
@@ -36,13 +39,16 @@ type record struct {
 	// Published is when the message was published with which the task was finished, by the clock of the server.
 	Published time.Time `json:"published,omitzero"`
 
+	// Submission is the ID of the submission of the task.
+	Submission string `json:"submission,omitempty"`
+
 	Attempts attempts `json:"attempts,omitzero"`
 }
 
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.
 func queuedRecord(t *Task, before record) record {
-	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
+	return record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split, Settings: before.Settings, Submission: t.Submission}
 }
 
 // taskState is the state of a task.
@@ -143,48 +149,47 @@ func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool
 	return !untried
 }
 
-// record returns the record of a task and its revision. Without a record, both are zero.
-func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
-	e, err := q.open.Load().records.Get(ctx, id)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return record{}, 0, nil
-	}
-	if err != nil {
-		return record{}, 0, err
-	}
-	var r record
-	if err := json.Unmarshal(e.Value(), &r); err != nil || r.V != 1 {
-		// The next write replaces it. Until then, its files are compared with their objects
-		// again.
-		return record{}, e.Revision(), nil
-	}
-	return r, e.Revision(), nil
-}
-
-// stored is the record of a task as it was read.
+// stored is the record of a task as it was read. Without a record, both are zero.
 type stored struct {
 	record
 	revision uint64
 }
 
 // stored returns the record of a task as it is now.
-func (q *Queue) stored(ctx context.Context, id string) (stored, error) {
-	r, revision, err := q.record(ctx, id)
-	return stored{r, revision}, err
+func (q *Queue) stored(ctx context.Context, id string) (s stored, err error) {
+	e, err := q.open.Load().records.Get(ctx, id)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if json.Unmarshal(e.Value(), &s.record) != nil || s.V != 1 {
+		s.record = record{} // The next write replaces it. Until then, its files are compared with their objects again.
+	}
+	s.revision = e.Revision()
+	return s, nil
 }
 
 // putRecord writes the record of a task if its revision is still the given one, and reports whether it
-// did. A revision of 0 means that there is no record.
+// did. A revision of 0 means that there is no record. That of a finished task expires, see QueueOptions.Keep.
 func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uint64) (bool, error) {
 	r.V = 1
 	data, err := json.Marshal(r)
 	if err != nil {
 		return false, err
 	}
-	if revision == 0 {
-		_, err = q.open.Load().records.Create(ctx, id, data)
-	} else {
-		_, err = q.open.Load().records.Update(ctx, id, data, revision)
+	kv := q.open.Load().records
+	expires := r.State == stateDone && q.opts.Keep > 0
+	switch {
+	case revision == 0 && expires:
+		_, err = kv.Create(ctx, id, data, jetstream.KeyTTL(q.opts.Keep))
+	case revision == 0:
+		_, err = kv.Create(ctx, id, data)
+	case expires: // Update has no TTL
+		_, err = q.js.Publish(ctx, "$KV."+q.bucket("records")+"."+id, data, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithMsgTTL(q.opts.Keep))
+	default:
+		_, err = kv.Update(ctx, id, data, revision)
 	}
 	return asOf(err)
 }
@@ -205,7 +210,7 @@ func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) erro
 	for _, f := range files {
 		drops.Go(func() error {
 			id := group.fileID(f)
-			if r, _, err := q.record(ctx, id); err != nil || r.State != stateDone {
+			if r, err := q.stored(ctx, id); err != nil || r.State != stateDone {
 				return err
 			}
 			return q.open.Load().records.Purge(ctx, id)

@@ -40,14 +40,15 @@ func renewConsumers(ctx context.Context, js jetstream.JetStream, name string) er
 	}
 	consumers := stream.ListConsumers(ctx)
 	for info := range consumers.Info() {
-		if !strings.HasPrefix(info.Name, consumerPrefix) {
+		if !strings.HasPrefix(info.Name, "workers") {
 			continue
 		}
 		if err := stream.DeleteConsumer(ctx, info.Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
 		config := info.Config
-		config.Durable = consumerPrefix + rand.Text()[:8]
+		prefix, _, _ := strings.Cut(info.Name, "-")
+		config.Durable = prefix + "-" + rand.Text()[:8]
 		config.Name = config.Durable
 		_, err := stream.CreateConsumer(ctx, config)
 		if api, ok := errors.AsType[*jetstream.APIError](err); err != nil && (!ok || api.ErrorCode != errCodeOneConsumer) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gcsup/fleet/internal/fleet"
 )
@@ -20,7 +21,7 @@ func TestRetryDamaged(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
 		t.Fatal(err)
 	}
-	must(w.connect().Request("gcsup.default.task.00ff", []byte("damaged"), 5e9))
+	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
 	for range 2 {
 		if added, err := q.Retry(t.Context(), "00ff"); added || !errors.Is(err, fleet.ErrDamagedLetter) {
@@ -33,4 +34,26 @@ func TestRetryDamaged(t *testing.T) {
 	if s := w.status(q); s.Failed != 1 || s.Tasks != 1 {
 		t.Errorf("status %+v, want one dead letter and one task", s)
 	}
+}
+
+// TestMeasure checks that a worker measures the length of the queue and the number of dead letters, also after one was
+// deleted.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("gone", 2<<20, 2)
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
+	v := w.start("a", func(o *fleet.WorkerOptions) { o.MissingFor = time.Hour })
+	measured := func(letters uint64) func() bool {
+		return func() bool { m := v.Metrics(); return m.QueuedTasks == 1 && m.Letters == letters }
+	}
+	w.await("measured", measured(1))
+	noErr(t, q.Forget(t.Context(), "00ff"))
+	w.await("measured again", measured(0))
 }

@@ -22,10 +22,10 @@ var (
 		"$JS.API.STREAM.INFO.KV_%", "$JS.API.DIRECT.GET.KV_%.>", "$JS.API.CONSUMER.CREATE.KV_%.>", "$JS.API.CONSUMER.DELETE.KV_%.>",
 	)...)
 	submits = append([]string{
-		"gcsup.default.task.*", "$JS.API.STREAM.MSG.GET.gcsup-default", "$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*",
+		"gcsup.default.task3.*", "$JS.API.STREAM.MSG.GET.gcsup-default", "$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*",
 	}, reads...)
 	works = append([]string{
-		"$JS.API.CONSUMER.MSG.NEXT.gcsup-default.*", "$JS.ACK.gcsup-default.>",
+		"$JS.API.STREAM.MSG.GET.gcsup-default", "$JS.API.CONSUMER.MSG.NEXT.gcsup-default.*", "$JS.ACK.gcsup-default.>",
 		"$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*", "$KV.gcsup-default-workers.>",
 	}, reads...)
 )

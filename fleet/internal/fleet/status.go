@@ -35,12 +35,45 @@ type Status struct {
 	RateLimit int64  `json:"limit_per_s"` // bytes per second of all workers together; 0 means no limit
 	Draining  bool   `json:"draining"`
 	QueueDisk uint64 `json:"queue_bytes"` // size of the messages, records and dead letters at the server
+
+	Submissions map[string]*Progress `json:"-"` // by their IDs
+}
+
+// Progress counts the files of submissions.
+type Progress struct {
+	Done, Left Count
+	Failed     int // dead letters
+}
+
+// Open returns the progress of the submissions that have files left, and of those in open, to which it adds them.
+func (s *Status) Open(open map[string]bool) (p Progress) {
+	for id, of := range s.Submissions {
+		if open[id] = open[id] || of.Left.Files > 0; open[id] {
+			p.Done.add(of.Done)
+			p.Left.add(of.Left)
+			p.Failed += of.Failed
+		}
+	}
+	return p
+}
+
+// of returns the progress of a submission.
+func (s *Status) of(submission string) *Progress {
+	if s.Submissions[submission] == nil {
+		s.Submissions[submission] = new(Progress)
+	}
+	return s.Submissions[submission]
 }
 
 // Count counts files and their bytes.
 type Count struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
+}
+
+func (c *Count) add(more Count) {
+	c.Files += more.Files
+	c.Bytes += more.Bytes
 }
 
 // FailureSummary describes the dead letters of one kind.
@@ -77,7 +110,7 @@ func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 // Status returns the state of the fleet. It reads every record, but keeps none in memory.
 func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	p := q.open.Load()
-	s := &Status{V: 1, Type: "status", Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}}
+	s := &Status{V: 1, Type: "status", Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}, Submissions: map[string]*Progress{}}
 	info, err := p.stream.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +122,7 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 		}
 	}
 	set, _, err := q.settings(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrSignature) {
 		return nil, err
 	}
 	s.RateLimit, s.Draining = set.Rate, set.Drain
@@ -154,11 +187,11 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 		if json.Unmarshal(e.Value(), &r) != nil {
 			return nil
 		}
-		count := &s.Waiting
+		count, of := &s.Waiting, &s.of(r.Submission).Left
 		_, isActive := active[e.Key()]
 		switch {
 		case r.State == stateDone:
-			count = &s.Done
+			count, of = &s.Done, &s.of(r.Submission).Done
 			s.Skipped += r.Skipped
 			s.Changed += r.Changed
 		case isActive:
@@ -167,8 +200,8 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 		if r.Attempts.Total > 0 {
 			s.Retried++
 		}
-		count.Files += r.Files
-		count.Bytes += r.Bytes
+		count.add(Count{r.Files, r.Bytes})
+		of.add(Count{r.Files, r.Bytes})
 		return nil
 	})
 }
@@ -178,6 +211,9 @@ func (q *Queue) readFailed(ctx context.Context, s *Status) error {
 	byKind := map[string]*FailureSummary{}
 	err := q.Failed(ctx, func(_ string, l DeadLetter) error {
 		s.Failed++
+		if l.Task != nil {
+			s.of(l.Task.Submission).Failed++
+		}
 		f := byKind[l.Kind]
 		if f == nil {
 			f = &FailureSummary{Kind: l.Kind, Reason: l.Reason}

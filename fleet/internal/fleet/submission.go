@@ -38,6 +38,7 @@ type submissionRecord struct {
 	Complete    bool      `json:"complete"` // Submit has ended without an error
 	Files       int64     `json:"files"`    // that were submitted; those that were in the queue or finished before count too
 	Bytes       int64     `json:"bytes"`    // of these files
+	Settings    string    `json:"settings"` // digest of the settings of the objects
 	Done        bool      `json:"done"`     // in the state bucket: all files are finished, or the fleet was canceled
 }
 
@@ -95,6 +96,27 @@ func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRe
 	return records, nil
 }
 
+// settings returns the settings of the objects of an earlier call of a submission, or "".
+func (s *submitter) settings(ctx context.Context, earlier *submissionRecord) (string, error) {
+	var r submissionRecord
+	switch {
+	case earlier != nil:
+		r = *earlier
+	case s.Ledger != nil:
+		data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
+		if errors.Is(err, errNoObject) {
+			return "", nil
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &r)
+		}
+		if err != nil {
+			return "", recordErr(err)
+		}
+	}
+	return r.Settings, nil
+}
+
 // url returns the URL of a record.
 func (l *Ledger) url(fleet, id string) string { return l.state.url(l.dir(fleet) + id + ".json") }
 
@@ -131,7 +153,7 @@ func (s *submitter) recorded(ctx context.Context) (earlier *submissionRecord, er
 		return json.Unmarshal(e.Value(), &earlier)
 	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, nil
+		err = nil
 	}
 	return earlier, recordErr(err)
 }
@@ -191,7 +213,7 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 		return err
 	}
 	set, _, err := q.settings(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrSignature) {
 		return err
 	}
 	// A submit may have added tasks meanwhile.

@@ -68,12 +68,15 @@ const submitJobs = 16
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
-	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC()}
+	r := submissionRecord{V: 1, Destination: s.destination(), Started: time.Now().UTC(), Settings: digest(sub.Settings)}
 	var err error
 	if r.Queue, err = q.created(ctx); err != nil {
 		return sub.done, err
 	}
 	earlier, err := sub.recorded(ctx)
+	if err == nil {
+		sub.before, err = sub.settings(ctx, earlier)
+	}
 	if err != nil {
 		return sub.done, err
 	}
@@ -120,7 +123,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 type submitter struct {
 	Submission
 	q       *Queue
-	missing error // the bucket does not exist
+	missing error  // the bucket does not exist
+	before  string // digest of the settings of an earlier call, or ""
 
 	begin func() error // records the submission in the Ledger, once, before the first task
 	begun bool         // begin was called
@@ -147,7 +151,7 @@ func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 			}
 			f, err := newFile(job)
 			if err == nil {
-				t := Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings, Files: []File{f}}
+				t := Task{V: taskVersion, Fleet: s.q.opts.Fleet, Submission: s.id(), Endpoint: s.Uploader.Endpoint(), Settings: s.Settings, Files: []File{f}}
 				err = t.validate()
 			}
 			if err != nil {
@@ -182,7 +186,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	if err := s.lookUp(ctx, group); err != nil {
 		return err
 	}
-	t := &Task{V: taskVersion, Endpoint: s.Uploader.Endpoint(), Settings: s.Settings}
+	t := &Task{V: taskVersion, Fleet: s.q.opts.Fleet, Submission: s.id(), Endpoint: s.Uploader.Endpoint(), Settings: s.Settings}
 	for _, f := range group {
 		t.Files = append(t.Files, f.file)
 	}
@@ -206,6 +210,9 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Settings, t.Files); finished {
 			return nil
 		}
+		settings := cmp.Or(before.Settings, s.before)
+		t.Replace = settings != "" && settings != digest(t.Settings)
+		s.q.sign(t)
 		if added, changed, err = s.q.enqueue(ctx, t, before); err != nil || !added {
 			return err
 		}

@@ -17,8 +17,9 @@ import (
 )
 
 // taskVersion is the version of the message format. It changes if a field changes its
-// meaning, or if a worker without knowledge of a new field would make a wrong object.
-const taskVersion = 2
+// meaning, or if a worker without knowledge of a new field would make a wrong object. The subject of a task has it, see
+// Queue.subject: workers get only tasks that they know.
+const taskVersion = 3
 
 const (
 	// maxFiles is the maximum number of files in a task.
@@ -32,25 +33,34 @@ const (
 	maxPath = 64 << 10
 )
 
-// ErrTaskVersion means that a newer version submitted a task. A worker returns it to the queue.
-var ErrTaskVersion = errors.New("task was submitted by a newer version of this program")
-
 // A Task has the files to upload, their objects, and the settings of the objects. It
 // is the content of a message, and has no secrets. The saved upload in the lease
 // store, and not the Task, has the worker and the progress of an upload.
 type Task struct {
 	V int `json:"v"`
 
-	// Endpoint is the scheme and host of the service to which the files were submitted. In
-	// tasks of version 1 it is "": any worker uploads them.
-	Endpoint string `json:"endpoint,omitempty"`
+	// Fleet and Submission name the queue, and the submission, to which the task belongs.
+	Fleet      string `json:"fleet"`
+	Submission string `json:"submission"`
+
+	// Endpoint is the scheme and host of the service to which the files were submitted.
+	Endpoint string `json:"endpoint"`
 
 	// Settings has the bucket and the attributes of all objects. The name and the generation of
 	// each object are in Files.
 	Settings upload.Spec `json:"settings"`
 
+	// Replace means that an object with the content of its file is replaced nevertheless, because it was made with
+	// other settings.
+	Replace bool `json:"replace,omitempty"`
+
 	// Files has one file of any size, or small files sorted by Object.
 	Files []File `json:"files"`
+
+	// Signature is that of the submitter. If the task has one file of a task that was signed with others, Part is its
+	// place there.
+	Signature []byte `json:"signature,omitempty"`
+	Part      *Part  `json:"part,omitempty"`
 }
 
 // File is a source and its object.
@@ -126,9 +136,15 @@ func (t *Task) Name() string {
 	return fmt.Sprintf("%s and %d more", first, len(t.Files)-1)
 }
 
-// one returns a task with the same settings and only the file f.
+// one returns a task with the same settings and only the file f, as it is in t.
 func (t *Task) one(f File) *Task {
-	return &Task{V: t.V, Endpoint: t.Endpoint, Settings: t.Settings, Files: []File{f}}
+	part := *t
+	index := t.index(f)
+	if part.Files = t.Files[index : index+1]; len(t.Files) > 1 && t.Signature != nil {
+		part.Part = &Part{Index: index}
+		_, part.Part.Siblings = rootOf(t.leaves(), index)
+	}
+	return &part
 }
 
 // spec returns the Spec of the object of a file.
@@ -143,7 +159,7 @@ func (t *Task) spec(f File) upload.Spec {
 // Generations are ignored, because a worker may have made some of the objects.
 func (t *Task) changed(message []byte) int {
 	earlier, err := decodeTask(message)
-	if err != nil || len(earlier.Files) != len(t.Files) || earlier.Endpoint != "" && earlier.Endpoint != t.Endpoint {
+	if err != nil || len(earlier.Files) != len(t.Files) || earlier.Endpoint != t.Endpoint {
 		return len(t.Files)
 	}
 	before, errBefore := json.Marshal(earlier.Settings)
@@ -164,7 +180,7 @@ func (t *Task) changed(message []byte) int {
 // the same, the objects are those that were made from these files with these settings.
 func fingerprint(settings upload.Spec, files []File) string {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(settings) // a valid task has settings that can be encoded
+	_, _ = io.WriteString(h, digest(settings)+"\n")
 	for _, f := range files {
 		// Include the path, because two files may have the same size and time.
 		fmt.Fprintf(h, "%s\n%q %d %d %d\n", f.Object, f.Path, f.Size, f.ModTimeNS, f.Generation)
@@ -189,20 +205,10 @@ func (t *Task) encode() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decodeTask parses and validates a message. It refuses unknown fields. The error for a newer version
-// wraps ErrTaskVersion.
+// decodeTask parses and validates a message. It refuses unknown fields.
 func decodeTask(data []byte) (*Task, error) {
 	if len(data) > maxMessage {
 		return nil, fmt.Errorf("task: the message has %d bytes, the limit is %d", len(data), maxMessage)
-	}
-	var head struct {
-		V int `json:"v"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("task: %w", err)
-	}
-	if head.V > taskVersion {
-		return nil, fmt.Errorf("%w: version %d, this program knows version %d", ErrTaskVersion, head.V, taskVersion)
 	}
 	t := new(Task)
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -220,10 +226,12 @@ func decodeTask(data []byte) (*Task, error) {
 func (t *Task) validate() error {
 	s := t.Settings
 	switch {
-	case t.V < 1 || t.V > taskVersion:
-		return fmt.Errorf("task: version %d, want 1 to %d", t.V, taskVersion)
-	case (t.Endpoint == "") != (t.V == 1):
-		return fmt.Errorf("task: version %d with the endpoint %q", t.V, t.Endpoint)
+	case t.V != taskVersion:
+		return fmt.Errorf("task: version %d, want %d", t.V, taskVersion)
+	case t.Endpoint == "":
+		return errors.New("task: it has no endpoint")
+	case t.Part != nil && len(t.Files) != 1:
+		return errors.New("task: a part has one file")
 	case len(t.Files) == 0 || len(t.Files) > maxFiles:
 		return fmt.Errorf("task: %d files, want 1 to %d", len(t.Files), maxFiles)
 	case s.Object != "" || len(s.Conditions()) > 0 || s.NoClobber:
@@ -249,4 +257,11 @@ func (t *Task) validate() error {
 		last = f.Object
 	}
 	return nil
+}
+
+// digest returns a digest of the settings of objects.
+func digest(settings upload.Spec) string {
+	data, _ := json.Marshal(settings) // a valid task has settings that can be encoded
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }

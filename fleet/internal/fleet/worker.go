@@ -27,7 +27,7 @@ import (
 
 // WorkerOptions configure a Worker. StateBucket, and AEAD or Unsealed are required.
 type WorkerOptions struct {
-	// Name names the worker: 1 to 64 letters, digits, - and _. Each worker must have another one. "" is a name of
+	// Name names the worker, as a token of a NATS subject. Each worker must have another one. "" is a name of
 	// the host, the process and a random number.
 	Name string
 
@@ -43,6 +43,10 @@ type WorkerOptions struct {
 	// It counts from the first failure, and from the start of this worker. 0 means no time. Set it unless all
 	// workers have the same files and the same account.
 	MissingFor time.Duration
+
+	// Roots are the directories whose files the worker may read, and Buckets those to which it may upload. A root may be
+	// a link. An empty list permits all. A worker whose root is missing, empty or unreadable ends with [ErrRoot].
+	Roots, Buckets []string
 
 	// Upload has the options of the uploads. Its Store, Limiter and Breaker are replaced by those of
 	// the worker. Its Observer gets the events of all uploads. The worker takes a part of its
@@ -96,11 +100,17 @@ type Worker struct {
 	totals    totals
 	failing   atomic.Bool // the last task that ended has failed
 
-	mu      sync.Mutex
-	active  map[string]*delivery // by task
-	seen    map[string]sighting  // all workers, by name; see liveWorkers
-	drain   bool                 // see Queue.SetDrain
-	changed chan struct{}        // closed when drain changes
+	queued, letters atomic.Uint64 // tasks and dead letters of the fleet
+
+	mu       sync.Mutex
+	active   map[string]*delivery // by task
+	seen     map[string]sighting  // all workers, by name; see liveWorkers
+	settings settings             // the newest that it has seen; only beat uses it
+	refused  bool                 // the last settings were refused; only beat uses it
+	drain    bool                 // see Queue.SetDrain
+	changed  chan struct{}        // closed when drain changes
+	checked  time.Time            // when ownFailure checked this worker last
+	stop     func(error)          // ends Run with an error
 }
 
 // uploaders upload files. They share the circuit breaker and the rate limit.
@@ -110,8 +120,6 @@ type uploaders struct {
 	restart *upload.Uploader // like large, but discards the saved upload
 }
 
-var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
 // Causes of tasks that end early.
 var (
 	errLeaving  = errors.New("the worker is stopped, and hands over its uploads")
@@ -119,14 +127,11 @@ var (
 )
 
 // NewWorker returns a worker that takes tasks from q. hc must add credentials to requests. The error
-// wraps [ErrOptions] if opts is not valid, [ErrStateKey] if the key is not that of the
+// wraps [ErrOptions] if opts is not valid, [ErrRoot], [ErrStateKey] if the key is not that of the
 // other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
 	opts.Jobs, opts.Tries, opts.Name = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5), cmp.Or(opts.Name, newName())
-	switch {
-	case !workerName.MatchString(opts.Name):
-		return nil, fmt.Errorf("%w: worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", ErrOptions, opts.Name)
-	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0:
+	if opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0 {
 		return nil, fmt.Errorf("%w: the jobs, tries, times and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
@@ -148,6 +153,9 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	}
 	var err error
 	if w.state, err = newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy); err != nil {
+		return nil, err
+	}
+	if err := w.checkRoots(); err != nil {
 		return nil, err
 	}
 	if err := w.checkKey(ctx, w.state); err != nil {
@@ -202,8 +210,13 @@ func (w *Worker) Warnings() []string { return w.store.Warnings() }
 // Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
 // set. If ctx is done, it hands over its uploads at once: it releases their leases
 // and returns their messages. It returns an error if the connection to NATS is closed or has not the
-// permissions, or if the queue is empty and not settled, see [Queue.Settled].
+// permissions, if the queue is empty and not settled, see [Queue.Settled], or if this worker, and not a task, is the
+// reason of a failure: its credentials, its roots ([ErrRoot]) or the state bucket.
 func (w *Worker) Run(ctx context.Context) error {
+	caller := ctx
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.stop = stop
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	var running sync.WaitGroup
@@ -221,7 +234,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		d := w.newDelivery(tasks, msg)
 		deliveries.Go(func() {
 			defer func() { <-slots }()
-			d.run()
+			d.run(tasks)
 		})
 	})
 	end(errLeaving)
@@ -229,10 +242,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopBeats()
 	running.Wait()
 	w.leave()
+	if err == nil && caller.Err() == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return err
 }
 
-// idleWait is how long a request for a task waits at the server.
+// idleWait is how long a request for a task waits at the server, at most. If the worker is suspended, the server may
+// send it the tasks of others, and its own, until the request ends: it must end before the tasks of the worker are
+// delivered again.
 const idleWait = 20 * time.Second
 
 // emptyWait is how long the request of a worker with UntilEmpty waits before it checks whether the queue
@@ -244,7 +262,7 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	failures := 0
 	for {
 		// A long request of a worker whose tasks fail would always be before the short ones of others.
-		wait := idleWait
+		wait := min(idleWait, w.q.AckWait()/2)
 		if w.opts.UntilEmpty || w.failing.Load() {
 			wait = emptyWait
 		}

@@ -58,29 +58,18 @@ func Start(o Options) (*Server, error) {
 	if o.Report == nil {
 		o.Report = func(slog.Level, string) {}
 	}
-	s := &Server{opts: o, fatal: make(chan error, 1), failed: make(chan error, 1)}
-	var err error
-	if s.server, err = s.start(); err != nil {
-		return nil, err
-	}
-	if at, ok := s.server.Addr().(*net.TCPAddr); ok {
-		s.opts.Port = at.Port // the clients know it
-	}
-	return s, nil
-}
-
-// start starts a server of NATS.
-func (s *Server) start() (*server.Server, error) {
 	// Create the directory first, because the server does not report why it cannot use
 	// it.
-	if err := os.MkdirAll(s.opts.Dir, 0o700); err != nil {
+	err := os.MkdirAll(o.Dir, 0o700)
+	if err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	n, err := server.NewServer(&server.Options{
+	s := &Server{opts: o, fatal: make(chan error, 1), failed: make(chan error, 1)}
+	s.server, err = server.NewServer(&server.Options{
 		ServerName: "gcsup-fleet",
-		Host:       "127.0.0.1", Port: s.opts.Port, DontListen: s.opts.Port == 0,
-		Authorization: s.opts.Token,
-		JetStream:     true, StoreDir: s.opts.Dir,
+		Host:       "127.0.0.1", Port: o.Port, DontListen: o.Port == 0,
+		Authorization: o.Token,
+		JetStream:     true, StoreDir: o.Dir,
 		// The default is 75 % of the memory of the machine. The queue is stored in files.
 		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: maxStore,
 		NoSigs: true, NoLog: true,
@@ -88,11 +77,11 @@ func (s *Server) start() (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	n.SetLoggerV2(&logger{s}, false, false, false)
-	go n.Start()
+	s.server.SetLoggerV2(&logger{s}, false, false, false)
+	go s.server.Start()
 	err = fmt.Errorf("not ready after %v", readyTimeout)
 	for end := time.Now().Add(readyTimeout); time.Now().Before(end); {
-		if n.ReadyForConnections(100 * time.Millisecond) {
+		if s.server.ReadyForConnections(100 * time.Millisecond) {
 			err = nil
 			break
 		}
@@ -103,16 +92,18 @@ func (s *Server) start() (*server.Server, error) {
 	select {
 	case err = <-s.fatal:
 	default:
-		if err == nil && !n.JetStreamEnabled() {
+		if err == nil && !s.server.JetStreamEnabled() {
 			err = errors.New("JetStream is not available")
 		}
 	}
 	if err != nil {
-		n.Shutdown()
-		n.WaitForShutdown()
-		return nil, fmt.Errorf("NATS server in %s: %w", s.opts.Dir, err)
+		s.Close()
+		return nil, fmt.Errorf("NATS server in %s: %w", o.Dir, err)
 	}
-	return n, nil
+	if at, ok := s.server.Addr().(*net.TCPAddr); ok {
+		s.opts.Port = at.Port // the clients know it
+	}
+	return s, nil
 }
 
 // URL returns the address for clients, or "" if the server has no port.

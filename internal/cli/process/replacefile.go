@@ -12,7 +12,7 @@ import (
 const TempSuffix = ".tmp"
 
 // ReplaceFile replaces the file at path. Only its owner can read it. If ReplaceFile fails, the file
-// stays unchanged.
+// stays unchanged. After a power loss it has data, or is the earlier one.
 func ReplaceFile(path string, data []byte) error {
 	f, err := createBeside(path)
 	if err != nil {
@@ -24,8 +24,13 @@ func ReplaceFile(path string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return err
 	}
-	return err
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync() // not supported everywhere
+		_ = dir.Close()
+	}
+	return nil
 }
 
 // CheckReplaceable returns an error if ReplaceFile cannot replace the file at path.

@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"gcsup/session"
+)
+
+// ErrLimits means that a worker may not read a file, or write to a bucket, see WorkerOptions.Roots and Buckets.
+var ErrLimits = errors.New("this worker must not upload it")
+
+// kindLimits is the class of ErrLimits of a file.
+const kindLimits = "limits"
+
+// ErrRoot means that a directory of WorkerOptions.Roots is missing, empty or cannot be read.
+var ErrRoot = errors.New("the files of this worker are not there")
+
+// checkRoots returns an error that wraps ErrRoot unless each root is a directory with files.
+func (w *Worker) checkRoots() error {
+	for _, root := range w.opts.Roots {
+		f, err := os.Open(root)
+		if err == nil {
+			_, err = f.Readdirnames(1) // io.EOF: it is empty
+			_ = f.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: --root %s: %v", ErrRoot, root, err)
+		}
+	}
+	return nil
+}
+
+// limits returns a function that returns an error for a file that this worker must not read: the file to which the path
+// leads must be in a root. A link to it may be anywhere.
+func (w *Worker) limits() func(path string) error {
+	var resolved []string
+	for _, root := range w.opts.Roots {
+		if root, err := filepath.EvalSymlinks(root); err == nil {
+			resolved = append(resolved, root)
+		}
+	}
+	return func(path string) error {
+		roots, file := resolved, path
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			file = to
+		} else {
+			roots = w.opts.Roots // the upload reports the error
+		}
+		if len(w.opts.Roots) > 0 && !below(roots, file) {
+			return fmt.Errorf("%s: %w: it is in no --root", path, ErrLimits)
+		}
+		return nil
+	}
+}
+
+// below reports whether a path is below one of the roots.
+func below(roots []string, path string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		rel, err := filepath.Rel(root, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// checkEvery is the time between two checks of a worker whose tasks fail.
+const checkEvery = 5 * time.Second
+
+// ownFailure returns why this worker, and not its task, is the reason of failures: its credentials are refused, its
+// roots are not there, or it cannot use the state bucket. Otherwise it returns nil.
+func (w *Worker) ownFailure(ctx context.Context, failures []outcome) error {
+	for _, o := range failures {
+		if errors.Is(o.err, session.ErrCredentials) {
+			return o.err
+		}
+	}
+	w.mu.Lock()
+	check := slices.ContainsFunc(failures, ofWorker) && time.Since(w.checked) >= checkEvery
+	if check {
+		w.checked = time.Now()
+	}
+	w.mu.Unlock()
+	if !check {
+		return nil
+	}
+	err := w.checkRoots()
+	if err == nil {
+		err = w.checkKey(ctx, w.state)
+	}
+	if errors.Is(err, session.ErrRetriesExhausted) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
